@@ -1,0 +1,60 @@
+# Everything is set up in .venv; nothing outside this directory is touched but the caches of pip and of the kernels.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help demo test test-all lint format bench clean
+
+help:
+	@echo "make demo    anonymize a generated census-like table, audit and measure it; files in demo/"
+	@echo "make test    all tests"
+	@echo "make lint    style, types and the direction of imports"
+	@echo "make format  rewrite the sources in the house style"
+	@echo "make bench   speed, memory and loss against a floor and against peers (long)"
+	@echo "make clean   remove what these commands made"
+
+$(VENV)/ready:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Sfumato needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.11 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv does not work; on Debian: apt-get install python3-venv"; exit 1; }
+	@touch $@
+
+$(VENV)/installed: $(VENV)/ready pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+# The peers pin old versions of numpy and pandas, so they live in an environment of their own.
+$(VENV)-peers/installed: benchmarks/peers.txt
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip --disable-pip-version-check install --quiet --requirement benchmarks/peers.txt
+	@touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/sfumato demo --directory demo
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest --numprocesses auto
+
+test-all: $(VENV)/installed-dev
+	SFUMATO_TESTS=thorough $(BIN)/python -m pytest --numprocesses auto
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --config pyproject.toml
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed-dev $(VENV)-peers/installed
+	$(BIN)/python -m benchmarks --peers $(VENV)-peers/bin/python $(BENCH)
+
+clean:
+	rm -rf $(VENV) $(VENV)-peers demo build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,80 @@
+"""The errors a user can meet, and the exit code each has on the command line.
+
+    SfumatoError
+    ├── UsageError            2   flags, arguments or policy are wrong
+    │   └── PolicyError       2   the policy file or object is wrong; names the line where there is one
+    ├── InfeasibleError       3   no release of this table can meet the policy
+    ├── DataError             4   input, taxonomy or output cannot be read or written
+    │   ├── InputError        4   the table
+    │   ├── TaxonomyError     4   a taxonomy file, or a value outside it
+    │   └── OutputError       4   the place to write to
+    └── AuditError           70   a release failed its own audit and was withheld: a bug in Sfumato
+
+A message says what is wrong, where, and what to do next. It never holds the value of a cell: the data are secret,
+and messages end in logs. Errors of libraries may hold cells, so they are re-raised ``from None`` with our own text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class SfumatoError(Exception):
+    """The root of all errors that Sfumato raises on purpose."""
+
+    exit_code = 70
+
+
+class UsageError(SfumatoError):
+    """A flag or an argument is wrong."""
+
+    exit_code = 2
+
+    @classmethod
+    def unknown_column(cls, name: str, where: str, available: Iterable[str]) -> UsageError:
+        return cls(f"{where} names the column {name!r}, which the table does not have. {_choices(name, available)}")
+
+    @classmethod
+    def unknown_choice(cls, what: str, value: object, available: Iterable[str]) -> UsageError:
+        return cls(f"unknown {what} {value!r}. {_choices(str(value), available)}")
+
+
+class PolicyError(UsageError):
+    """The policy is wrong."""
+
+
+class InfeasibleError(SfumatoError):
+    """The table cannot be released under this policy, whatever the method."""
+
+    exit_code = 3
+
+
+class DataError(SfumatoError):
+    """Something outside the program cannot be read or written."""
+
+    exit_code = 4
+
+
+class InputError(DataError):
+    """The table cannot be read, or is not a table."""
+
+
+class TaxonomyError(DataError):
+    """A taxonomy is not a tree, or does not hold a value of its column."""
+
+
+class OutputError(DataError):
+    """The release cannot be written."""
+
+
+class AuditError(SfumatoError):
+    """A finished release did not pass its audit; it was not returned and nothing was written."""
+
+
+def _choices(name: str, available: Iterable[str]) -> str:
+    """What there is to choose from, and the nearest name first when it looks like a slip."""
+    names = list(available)
+    near = get_close_matches(name, names, n=1, cutoff=0.7)
+    listed = ", ".join(repr(one) for one in names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return (f"Did you mean {near[0]!r}? " if near else "") + f"Available: {listed}."

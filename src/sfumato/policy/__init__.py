@@ -1,0 +1,12 @@
+"""What the user asks for: one object for the TOML file, the command line and Python.
+
+``model`` says what a policy may hold, ``flags`` lays flags and keyword arguments over it, ``lines`` finds a key in the
+text of a TOML file, ``problems`` words what is wrong.
+"""
+
+from __future__ import annotations
+
+from sfumato.policy.flags import merge_flags
+from sfumato.policy.model import Column, Engine, Grouping, Input, Method, Policy, Privacy, Release
+
+__all__ = ["Column", "Engine", "Grouping", "Input", "Method", "Policy", "Privacy", "Release", "merge_flags"]

@@ -1,0 +1,142 @@
+"""Flags and keyword arguments over a policy: the command line and ``sfumato.anonymize`` take the same way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import PolicyError
+from sfumato.policy.lines import KeyPath, Origin
+from sfumato.policy.model import FLAT, ColumnType, Grouping, Policy, Role, moved, path_text
+
+TaxonomyFlag = str | os.PathLike[str] | Grouping | Mapping[str, Any]
+
+
+def merge_flags(
+    policy: Policy | None = None,
+    *,
+    quasi_identifiers: str | Sequence[str] = (),
+    sensitive: str | Sequence[str] = (),
+    identifiers: str | Sequence[str] = (),
+    other: str | Sequence[str] | None = None,
+    k: int | None = None,
+    taxonomy: Mapping[str, TaxonomyFlag] | None = None,
+    method: str | None = None,
+    engine: str | None = None,
+    seed: int | None = None,
+    keep_order: bool | None = None,
+    form: str | None = None,
+    accept_linkable: str | Sequence[str] = (),
+    input: Mapping[str, Any] | None = None,
+    round: Mapping[str, float] | None = None,
+    weight: Mapping[str, float] | None = None,
+    type: Mapping[str, ColumnType] | None = None,
+) -> Policy:
+    """The policy with the flags over it; without a policy, the policy that the flags alone make.
+
+    A column named in a role changes its role and keeps nothing that does not fit the new one. ``other`` is "keep",
+    "drop", or the names of the columns to keep, where every column left must then have a role. Columns of
+    ``accept_linkable`` are added to those of the policy; anything else replaces what the policy says. Relative
+    taxonomy paths start from the working directory.
+    """
+    start = policy or Policy()
+    merged = _Merged(start)
+    kept: str | Sequence[str] = ()
+    if isinstance(other, str):
+        merged.put(other, "other")
+    elif other is not None:
+        kept = other
+        merged.drop("other")
+    merged.put_roles(
+        {"quasi-identifier": quasi_identifiers, "sensitive": sensitive, "identifier": identifiers, "other": kept}
+    )
+    merged.describe("type", type)
+    merged.describe("round", round)
+    merged.describe("weight", weight)
+    merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in (taxonomy or {}).items()})
+    for key, value in (input or {}).items():
+        merged.put(value, "input", key)
+    settings = {
+        ("privacy", "k"): k,
+        ("method", "name"): method,
+        ("engine", "name"): engine,
+        ("release", "seed"): seed,
+        ("release", "keep_order"): keep_order,
+        ("release", "form"): form,
+    }
+    for (section, key), setting in settings.items():
+        if setting is not None:
+            merged.put(setting, section, key)
+    if accept_linkable:
+        merged.put(list(dict.fromkeys([*start.accept_linkable, *_names(accept_linkable)])), "accept_linkable")
+    return merged.policy()
+
+
+class _Merged:
+    """The contents of a policy, changed key by key; a changed key no longer counts as the file's."""
+
+    def __init__(self, start: Policy) -> None:
+        self._start = start
+        self._data = start.to_dict()
+        self._lines: dict[KeyPath, int | None] = dict(start.origin.lines)
+
+    def put(self, value: Any, *path: str) -> None:
+        table = self._data
+        for part in path[:-1]:
+            table = table.setdefault(part, {})
+        table[path[-1]] = value
+        for end in range(1, len(path)):
+            self._lines.setdefault(path[:end], None)
+        self._lines[path] = None
+
+    def drop(self, key: str) -> None:
+        self._data.pop(key, None)
+        self._lines[(key,)] = None
+
+    def put_roles(self, named: Mapping[Role, str | Sequence[str]]) -> None:
+        given: dict[str, Role] = {}
+        for role, names in named.items():
+            for name in _names(names):
+                if given.setdefault(name, role) != role:
+                    raise PolicyError(
+                        f"the column {name!r} is in two roles, {given[name]!r} and {role!r}. Name it in one of them."
+                    )
+        for name, role in given.items():
+            if self._role(name) != role:
+                self.columns.pop(name, None)
+                self.put(role, "columns", name, "role")
+
+    def describe(self, key: str, values: Mapping[str, Any] | None) -> None:
+        for name, value in (values or {}).items():
+            if self._role(name) != "quasi-identifier":
+                raise PolicyError(
+                    f"{key} is given for the column {name!r}, which is not a quasi-identifier. "
+                    f"Name it among the quasi-identifiers, or leave out its {key}."
+                )
+            self.put(value, "columns", name, key)
+
+    def policy(self) -> Policy:
+        origin = Origin(self._start.origin.file, self._lines)
+        return Policy.from_dict(self._data, self._start.base, origin=origin)
+
+    @property
+    def columns(self) -> dict[str, dict[str, Any]]:
+        columns: dict[str, dict[str, Any]] = self._data.setdefault("columns", {})
+        return columns
+
+    def _role(self, name: str) -> str | None:
+        role: str | None = self.columns.get(name, {}).get("role")
+        return role
+
+
+def _names(names: str | Sequence[str]) -> Sequence[str]:
+    return (names,) if isinstance(names, str) else names
+
+
+def _seen_from(base: Path | None, taxonomy: TaxonomyFlag) -> TaxonomyFlag:
+    """A taxonomy given in a flag, with its path as the policy would hold it."""
+    if base is None or taxonomy == FLAT or not isinstance(taxonomy, str | os.PathLike):
+        return taxonomy
+    return moved(path_text(taxonomy), Path.cwd(), base)

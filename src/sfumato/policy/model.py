@@ -1,0 +1,525 @@
+"""What a policy may hold. Only what is enforced is accepted; anything else is an error, never ignored."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+
+import tomli_w
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    StrictBool,
+    Tag,
+    ValidationError,
+    model_validator,
+)
+
+from sfumato.errors import InputError, OutputError, PolicyError
+from sfumato.policy.lines import Origin, key_lines
+from sfumato.policy.problems import (
+    FILE_TAG,
+    GROUPING_TAG,
+    explain,
+    listed,
+    unknown_key,
+    unknown_key_sentence,
+    wrong,
+)
+
+Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
+ColumnType = Literal["numeric", "categorical", "date"]
+CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
+
+FLAT = "flat"
+LARGEST_SEED = 2**63 - 1  # the largest integer that every reader of TOML accepts
+_DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
+
+
+def _whole_number(least: int, most: int | None = None) -> Callable[[Any], int]:
+    """Accept whole numbers, NumPy's too; true, 5.0 and "5" are more often slips than numbers."""
+    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+
+    def check(value: Any) -> int:
+        is_whole = hasattr(type(value), "__index__") and not isinstance(value, bool)
+        if not is_whole or operator.index(value) < least or (most is not None and operator.index(value) > most):
+            raise wrong(f"must be a whole number {bounds}")
+        return operator.index(value)
+
+    return check
+
+
+def _is_positive(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return 0 < float(value) < math.inf
+    except OverflowError:
+        return False
+
+
+def _positive_number(value: Any) -> int | float:
+    """Whole numbers stay whole: a grid of 5 is exact."""
+    if not _is_positive(value):
+        raise wrong("must be a finite number above 0")
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
+def _weight(value: Any) -> float:
+    return float(_positive_number(value))
+
+
+def _text_list(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise wrong("must be a list of strings")
+    return tuple(value)
+
+
+def _is_ascending(items: Sequence[Any]) -> bool:
+    return len(items) > 0 and all(low < high for low, high in pairwise(items))
+
+
+def _interval_widths(value: Any) -> tuple[int | float, ...]:
+    if not isinstance(value, list | tuple) or not all(map(_is_positive, value)) or not _is_ascending(value):
+        raise wrong("must be a list of finite numbers above 0, each larger than the one before")
+    return tuple(map(_positive_number, value))
+
+
+def _prefix_lengths(value: Any) -> tuple[int, ...]:
+    is_list = isinstance(value, list | tuple)
+    if not is_list or not all(isinstance(item, numbers.Integral) and _is_positive(item) for item in value):
+        raise wrong("must be a list of whole numbers of at least 1")
+    if not _is_ascending(value):
+        raise wrong("must be a list of whole numbers, each larger than the one before")
+    return tuple(map(int, value))
+
+
+def _calendar_units(value: Any) -> tuple[str, ...]:
+    units = get_args(CalendarUnit)
+    if (
+        not isinstance(value, list | tuple)
+        or not all(isinstance(item, str) and item in units for item in value)
+        or not _is_ascending([units.index(item) for item in value])
+    ):
+        raise wrong(f"must be a list of units out of {listed(units)}, from fine to coarse")
+    return tuple(value)
+
+
+def _separator(value: Any) -> str:
+    if not isinstance(value, str) or len(value) != 1 or not value.isascii() or value in '"\r\n\0':
+        raise wrong("must be one ASCII character other than a quotation mark or a line break")
+    return value
+
+
+def _encoding(value: Any) -> str:
+    try:
+        "a".encode(value)
+    except (LookupError, TypeError, ValueError):
+        raise wrong('must be an encoding that Python knows, such as "utf-8" or "cp1252"') from None
+    return str(value)
+
+
+def _date_format(value: Any) -> str | None:
+    if value is None:
+        return None
+    directives = re.findall(r"%(.?)", value, re.DOTALL) if isinstance(value, str) else []
+    if not _DIRECTIVES.intersection(directives) or not _DIRECTIVES.union("%").issuperset(directives):
+        raise wrong('must be made of the directives of strptime, such as "%d.%m.%Y"')
+    return str(value)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise wrong("must be a name")
+    return value
+
+
+def _column_name(value: Any) -> str:
+    """Half a surrogate pair, which Python allows in a string, would be lost on the way to a file."""
+    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
+        raise wrong("must be text that UTF-8 can hold")
+    return value
+
+
+def _sheet(value: Any) -> str | None:
+    return None if value is None else _name(value)
+
+
+def _taxonomy_file(value: Any) -> str:
+    path = path_text(value) if isinstance(value, str | os.PathLike) else ""
+    if not path or "\0" in path:
+        raise wrong('must be the path of a file, "flat" or a table')
+    return path
+
+
+def _taxonomy_form(value: Any) -> str:
+    return GROUPING_TAG if isinstance(value, dict | Grouping) else FILE_TAG
+
+
+class _Part(BaseModel):
+    """A table of the policy."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    not_yet: ClassVar[Mapping[str, str]] = {}
+    """Keys that a later version will know, and what to say of them."""
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise explain(error, Origin()) from None
+
+    # Without this mark pydantic would call __init__ for the tables inside a policy too, and the path to the wrong key,
+    # which the line is found by, would be lost.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        for key in data:
+            if key in cls.not_yet:
+                raise wrong(cls.not_yet[key], key)
+            if key not in cls.model_fields:
+                raise unknown_key(key, cls._keys())
+        for name, field in cls.model_fields.items():
+            if field.is_required() and name not in data:
+                raise wrong(f"is missing. Choose one of {listed(get_args(field.annotation))}", name)
+        return data
+
+    @classmethod
+    def _keys(cls) -> list[str]:
+        """The keys that a file may hold."""
+        return [name for name, field in cls.model_fields.items() if not field.exclude]
+
+
+class Input(_Part):
+    """How text is read: CSV files, and numbers and dates that are written as text."""
+
+    separator: Annotated[str, BeforeValidator(_separator)] = ","
+    encoding: Annotated[str, BeforeValidator(_encoding)] = "utf-8"
+    decimal: Literal[".", ","] = "."
+    nulls: Annotated[tuple[str, ...], BeforeValidator(_text_list)] = ("",)
+    date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
+    sheet: Annotated[str | None, BeforeValidator(_sheet)] = None
+
+    @model_validator(mode="after")
+    def _check_decimal(self) -> Self:
+        if self.decimal == self.separator:
+            key, other = ("decimal", "separator") if "decimal" in self.model_fields_set else ("separator", "decimal")
+            raise wrong(f"is {self.decimal!r} and so is the {other}. Set the two to different characters", key)
+        return self
+
+
+class Grouping(_Part):
+    """A taxonomy written as a rule: exactly one of the three."""
+
+    intervals: Annotated[tuple[int | float, ...] | None, BeforeValidator(_interval_widths)] = None
+    calendar: Annotated[tuple[CalendarUnit, ...] | None, BeforeValidator(_calendar_units)] = None
+    prefix: Annotated[tuple[int, ...] | None, BeforeValidator(_prefix_lengths)] = None
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise wrong("must have exactly one of the keys intervals, calendar and prefix", show=False)
+        return self
+
+
+Taxonomy = Annotated[
+    Annotated[str, BeforeValidator(_taxonomy_file), Tag(FILE_TAG)] | Annotated[Grouping, Tag(GROUPING_TAG)],
+    Discriminator(_taxonomy_form),
+]
+
+
+class Column(_Part):
+    """What a column is. All keys but the role describe quasi-identifiers."""
+
+    role: Role
+    type: ColumnType | None = None
+    round: Annotated[int | float, BeforeValidator(_positive_number)] | None = None
+    taxonomy: Taxonomy | None = None
+    weight: Annotated[float, BeforeValidator(_weight)] = 1.0
+
+    @property
+    def taxonomy_file(self) -> str | None:
+        """The path of the taxonomy as it was given, if the taxonomy is a file."""
+        return self.taxonomy if isinstance(self.taxonomy, str) and self.taxonomy != FLAT else None
+
+    @property
+    def implied_type(self) -> ColumnType | None:
+        """The type, said outright or by the taxonomy; None when the data decide."""
+        if self.taxonomy is None:
+            return self.type
+        if isinstance(self.taxonomy, Grouping) and self.taxonomy.intervals is not None:
+            return "numeric"
+        if isinstance(self.taxonomy, Grouping) and self.taxonomy.calendar is not None:
+            return "date"
+        return "categorical"
+
+    @model_validator(mode="after")
+    def _check_keys_fit(self) -> Self:
+        if self.role != "quasi-identifier":
+            for key in type(self).model_fields:
+                if key != "role" and key in self.model_fields_set and getattr(self, key) is not None:
+                    raise wrong("is only for quasi-identifiers. Remove it, or change the role", key)
+        if self.type is not None and self.type != self.implied_type:
+            made = self.implied_type
+            raise wrong(f"is {self.type!r}, but the taxonomy makes the column {made}. Remove one of the two", "type")
+        if self.round is not None and self.taxonomy is not None:
+            raise wrong("does not go with a taxonomy. Remove one of the two", "round")
+        if self.round is not None and self.type not in {None, "numeric"}:
+            raise wrong(f"is only for numbers, but the type is {self.type!r}. Remove one of the two", "round")
+        return self
+
+
+class Privacy(_Part):
+    """What every class of the release must meet."""
+
+    not_yet = {
+        "person": "is not supported yet: counting persons comes in the next version. Remove it; k counts records",
+        "sensitive": "is not supported yet: requirements on sensitive columns come in the next version. Remove it",
+    }
+
+    k: Annotated[int, BeforeValidator(_whole_number(1))] | None = None
+
+
+class Method(_Part):
+    """How classes are found. Which names there are, the methods know."""
+
+    name: Annotated[str, BeforeValidator(_name)] = "auto"
+
+
+class Engine(_Part):
+    """What the computation runs on."""
+
+    name: Literal["auto", "memory"] = "auto"
+
+
+class Release(_Part):
+    """How the release is written."""
+
+    seed: Annotated[int, BeforeValidator(_whole_number(0, LARGEST_SEED))] = 0
+    keep_order: StrictBool = False
+    form: Literal["labels", "bounds"] = "labels"
+
+
+class Policy(_Part):
+    """All that the user decides about a release."""
+
+    other: Literal["keep", "drop"] | None = None
+    accept_linkable: Annotated[tuple[str, ...], BeforeValidator(_text_list)] = ()
+    input: Input = Input()
+    columns: dict[Annotated[str, BeforeValidator(_column_name)], Column] = Field(default_factory=dict)
+    privacy: Privacy = Privacy()
+    method: Method = Method()
+    engine: Engine = Engine()
+    release: Release = Release()
+    base: Path | None = Field(default=None, exclude=True)
+    """Where relative paths of taxonomies start: the policy file's directory; None is the working directory."""
+
+    _origin: Origin = PrivateAttr(default_factory=Origin)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Policy:
+        """Read a policy file."""
+        file = os.fspath(path)
+        text = _read(file)
+        try:
+            data = tomllib.loads(text)
+        except RecursionError:
+            raise PolicyError(f"{file}: not valid TOML: it is nested too deeply.") from None
+        except tomllib.TOMLDecodeError as error:
+            raise PolicyError(_syntax_sentence(file, text, str(error))) from None
+        except ValueError:  # Python refuses to convert it, and tomllib passes that on
+            raise PolicyError(f"{file}: a number has too many digits. Shorten it.") from None
+        return cls.from_dict(data, Path(file).absolute().parent, origin=Origin(file, key_lines(text)))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], base: Path | None = None, *, origin: Origin | None = None) -> Policy:
+        """A policy from what a policy file holds. ``origin`` says where its keys stand, for messages."""
+        origin = origin or Origin()
+        if "base" in data:
+            raise PolicyError(origin.say(unknown_key_sentence(("base",), cls._keys()), ("base",)))
+        try:
+            policy = cls.model_validate({**data, "base": base})
+        except ValidationError as error:
+            raise explain(error, origin) from None
+        policy._origin = origin
+        return policy
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a policy file holds: plain values, and nothing that is a default."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a policy file. Relative paths of taxonomies are rewritten so that they lead to the same files."""
+        file = Path(path)
+        directory = file.absolute().parent
+        data = self.to_dict()
+        for name, column in self.columns.items():
+            if column.taxonomy_file is not None:
+                data["columns"][name]["taxonomy"] = moved(column.taxonomy_file, self._directory(), directory)
+        try:
+            file.write_bytes(tomli_w.dumps(data).encode())
+        except UnicodeEncodeError:
+            raise PolicyError(
+                "the policy has text that UTF-8 cannot hold, such as a file name in another encoding. Rename the file."
+            ) from None
+        except OSError as error:
+            raise OutputError(
+                f"the policy cannot be written to {file}: {_reason(error)}. Choose another place, or make it writable."
+            ) from None
+
+    @property
+    def origin(self) -> Origin:
+        """Where the policy was read from, for messages."""
+        return self._origin
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        return self._with_role("quasi-identifier")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        return self._with_role("sensitive")
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        return self._with_role("identifier")
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The columns with the role ``other``; those that have no role at all are not among them."""
+        return self._with_role("other")
+
+    def taxonomy_path(self, column: str) -> Path:
+        """The taxonomy file of a column that has one."""
+        taxonomy = self.columns[column].taxonomy_file
+        if taxonomy is None:
+            raise ValueError(f"the column {column!r} has no taxonomy file")
+        return self._directory() / taxonomy
+
+    def check_complete(self) -> None:
+        """Refuse a policy that still leaves open what it asks for."""
+        undecided = self._with_role("decide")
+        if undecided:
+            lines = (self._origin.line(("columns", name, "role")) for name in undecided)
+            named = ", ".join(
+                repr(name) + (f" (line {line})" if line is not None else "")
+                for name, line in zip(undecided, lines, strict=True)
+            )
+            choices = listed(role for role in get_args(Role) if role != "decide")
+            raise PolicyError(self._origin.say(f"the role is still to decide for {named}. Choose one of {choices}."))
+        if not self.quasi_identifiers:
+            raise PolicyError(
+                self._origin.say(
+                    "no column is a quasi-identifier. Name the columns by which somebody could be recognised."
+                )
+            )
+        if self.privacy.k is None:
+            raise PolicyError(
+                self._origin.say("k is absent, so nothing is asked for. Set k; in a policy file, under [privacy].")
+            )
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse a policy that does not fit the columns of the table."""
+        for name in self.columns:
+            if name not in names:
+                where = self._origin.place(("columns", name)) or "the policy"
+                raise PolicyError.unknown_column(name, where, names)
+        for name in self.accept_linkable:
+            if name not in names:
+                where = self._origin.say("accept_linkable", ("accept_linkable",))
+                raise PolicyError.unknown_column(name, where, names)
+        unnamed = [name for name in names if name not in self.columns]
+        if unnamed and self.other is None:
+            raise PolicyError(
+                self._origin.say(
+                    f"no role is given for {listed(unnamed)}. Give each a role, or say what happens to columns without "
+                    'one: other = "keep" or other = "drop".'
+                )
+            )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both ask for the same. The same taxonomy file may be written as different paths."""
+        if not isinstance(other, Policy):
+            return NotImplemented
+        return self._settled() == other._settled()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _settled(self) -> dict[str, Any]:
+        data = self.to_dict()
+        for name, column in self.columns.items():
+            if column.taxonomy_file is not None:
+                data["columns"][name]["taxonomy"] = _real(self._directory() / column.taxonomy_file)
+        return data
+
+    def _directory(self) -> Path:
+        return Path.cwd() if self.base is None else self.base
+
+    def _with_role(self, role: Role) -> tuple[str, ...]:
+        return tuple(name for name, column in self.columns.items() if column.role == role)
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """A path as a policy holds it. A path object named flat is a file; only the word asks for a flat taxonomy."""
+    return f"./{FLAT}" if not isinstance(path, str) and os.fspath(path) == FLAT else os.fspath(path)
+
+
+def moved(path: str, source: Path, target: Path) -> str:
+    """The path of a file, relative to ``source``, as seen from ``target``; absolute when there is no way between."""
+    if os.path.isabs(path) or os.path.realpath(source) == os.path.realpath(target):
+        return path
+    file = _real(source / path)
+    try:
+        relative = Path(os.path.relpath(file, os.path.realpath(target))).as_posix()
+    except ValueError:  # on another drive
+        return file.as_posix()
+    return f"./{FLAT}" if relative == FLAT else relative
+
+
+def _real(file: Path) -> Path:
+    """Without links on the way, since `..` after a link leads elsewhere; the file itself may be a link."""
+    return Path(os.path.realpath(file.parent), file.name)
+
+
+def _read(file: str) -> str:
+    try:
+        content = Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"the policy {file} cannot be read: {_reason(error)}. Check the path.") from None
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"the policy {file} cannot be read: line {line} is not UTF-8. Save it in that encoding."
+        ) from None
+
+
+def _reason(error: OSError) -> str:
+    """What the system says, without the path that it repeats."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def _syntax_sentence(file: str, text: str, message: str) -> str:
+    """tomllib ends its messages with the place; we begin with it."""
+    reason, _, place = message.partition(" (at ")
+    number = re.match(r"line (\d+)", place)
+    line = int(number[1]) if number else text.count("\n", 0, len(text.rstrip())) + 1
+    return f"{file}, line {line}: not valid TOML: {reason[:1].lower()}{reason[1:]}."

@@ -1,0 +1,125 @@
+"""The one decorator for compiled kernels, and where their machine code is kept.
+
+Numba caches a kernel by the time stamp of its own file and keeps an old callee when another file changes: a stricter
+requirement in a helper would then not be enforced. Sfumato therefore keeps its machine code in the user's cache
+directory under a hash of the sources of *all* kernels, so that any edit makes a new cache.
+
+Kernels take arrays and numbers, never functions, frames, files or policies. They release the interpreter's lock, so
+that plain threads run them side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import caching, event
+from platformdirs import user_cache_path
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile ``function`` on first use and keep the machine code for later processes."""
+    compiled: Any = numba.njit(nogil=True, boundscheck=False)(function)
+    if compiled is not function and cache_directory() is not None:  # without a JIT it is the function itself
+        compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+    return cast(Callable[..., Any], compiled)
+
+
+@cache
+def cache_directory() -> Path | None:
+    """Where machine code is kept; none where nothing can be written (kernels are then compiled in every process)."""
+    root = os.environ.get("SFUMATO_CACHE_DIR")
+    directory = (Path(root) if root else user_cache_path("sfumato")) / "kernels" / _sources_digest()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return directory if os.access(directory, os.W_OK) else None
+
+
+@cache
+def _sources_digest() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        source = path.read_bytes()
+        if b"@kernel" in source:
+            digest.update(path.name.encode() + b"\0" + source)
+    return digest.hexdigest()[:16]
+
+
+class _KernelLocator(caching._CacheLocator):
+    def __init__(self, function: Callable[..., Any], source: str) -> None:
+        self._function = function
+        self._source = Path(source)
+
+    def get_cache_path(self) -> str:
+        return str(cache_directory())
+
+    def get_source_stamp(self) -> str:
+        # The directory's name already stands for our own kernels; this covers kernels of third parties.
+        return hashlib.sha256(self._source.read_bytes()).hexdigest()
+
+    def get_disambiguator(self) -> str:
+        return hashlib.sha256(str(self._source).encode()).hexdigest()[:10]
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], source: str) -> _KernelLocator:
+        return cls(function, source)
+
+
+class _KernelCacheFiles(caching.CompileResultCacheImpl):
+    _locator_classes = [_KernelLocator]  # noqa: RUF012 - the name and kind that numba looks for
+
+
+class _KernelCache(caching.FunctionCache):
+    _impl_class = _KernelCacheFiles
+
+
+class _CompilationListener(event.Listener):
+    def __init__(self, started: Callable[[], None]) -> None:
+        self._started = started
+
+    def on_start(self, _: event.Event) -> None:
+        self._started()
+
+    def on_end(self, _: event.Event) -> None:
+        return
+
+
+@contextmanager
+def on_compilation(started: Callable[[], None]) -> Iterator[None]:
+    """Call ``started`` whenever a kernel has to be compiled, which a user waits for on first use only."""
+    listener = _CompilationListener(started)
+    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
+
+
+def thread_count() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """``work`` on every item, side by side; the results in the order of the items."""
+    if len(items) < 2 or thread_count() == 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(thread_count()) as pool:
+        return list(pool.map(work, items))
+
+
+def slices(total: int, length: int) -> list[tuple[int, int]]:
+    """The half-open ranges of at most ``length`` that make up ``total``."""
+    return [(start, min(start + length, total)) for start in range(0, total, length)]

@@ -1,0 +1,51 @@
+"""Which records share a class: one published algorithm a file, and the names that users call them by.
+
+``auto`` is the default of every command. A further method is one file and an entry point in the group
+``sfumato.methods`` whose object is a ``Method``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+
+from sfumato.errors import UsageError
+from sfumato.methods.method import ClassBatch, Method, Records
+from sfumato.methods.optimal_1d import OptimalOneDimensional
+from sfumato.orderings.hilbert import Hilbert
+
+AUTO = "hilbert"
+
+__all__ = ["AUTO", "ClassBatch", "Method", "Records", "method_named", "methods"]
+
+
+@cache
+def methods() -> dict[str, Method]:
+    """Every method there is, by name: ours first, then those of installed packages."""
+    own: list[Method] = [
+        OptimalOneDimensional(
+            name="hilbert",
+            ordering=Hilbert(),
+            cost="box",
+            summary="the best cut of the Hilbert order, by the loss of the true boxes; time O(k N d)",
+        ),
+        OptimalOneDimensional(
+            name="hilbert-fast",
+            ordering=Hilbert(),
+            cost="extent",
+            summary="the best cut of the Hilbert order, by the distance on the curve; time O(k N), more loss",
+        ),
+    ]
+    found = {method.name: method for method in own}
+    for entry in entry_points(group="sfumato.methods"):
+        found.setdefault(entry.name, entry.load())
+    return found
+
+
+def method_named(name: str) -> Method:
+    """The method that a user asked for; ``auto`` chooses."""
+    known = methods()
+    chosen = AUTO if name == "auto" else name
+    if chosen not in known:
+        raise UsageError.unknown_choice("method", name, ["auto", *known])
+    return known[chosen]

@@ -1,0 +1,236 @@
+"""Optimal k-anonymity of ordered records (Ghinita 2007, section 3, Fig. 3; section 5.1).
+
+Once the records are in a line, the best partition into runs of consecutive records is found by dynamic programming:
+
+    Opt(i) = min over j of Opt(j) + (i - j) * NCP(records j + 1 to i),    k <= i - j <= 2k - 1
+
+since a run of 2k or more can always be cut without adding loss. For one numeric quasi-identifier this is the optimum
+over all partitions. With ``box`` costs NCP is that of the true multi-dimensional box (Hilb in the paper), with
+``extent`` costs it is the distance on the line (HilbFast).
+
+Differs from the paper: costs are exact integers (``losses.costs``) and a tie goes to the shorter class, so the result
+is the same on every machine. The costs of a block of records are computed beside each other, attribute by attribute, by
+several threads; only the recurrence is serial. It looks back 2k - 1 records and remembers one small number a record.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels import kernel, thread_count
+from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE
+from sfumato.methods.method import ClassBatch, Records
+from sfumato.orderings.ordering import Keys, Ordering
+from sfumato.progress import Progress
+from sfumato.requirements.requirement import Requirements
+from sfumato.tables.sorting import bits_for, sort_rows
+
+INFINITE = 1 << 62
+BLOCK_COSTS = 1 << 17  # costs computed at once: a block then stays within a core's cache
+BATCH_CLASSES = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimalOneDimensional:
+    """Order the records, then cut the line in the best way."""
+
+    name: str
+    ordering: Ordering
+    cost: Literal["box", "extent"]
+    summary: str
+    paper: str = "Ghinita, Karras, Kalnis, Mamoulis: Fast data anonymization with low information loss, VLDB 2007"
+
+    def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
+        keys = self.ordering.keys(records.codes, records.domains)
+        line = sort_rows(keys.fields(), len(records.codes)).rows
+        weights = np.diff(records.starts)
+        at = np.repeat(line, weights[line])  # the distinct record at each place of the line
+        costs_of = self._box_costs(records, at) if self.cost == "box" else _extent_costs(keys, at)
+        cuts = optimal_cuts(len(at), requirements.least_class, costs_of, progress)
+        rows = _rows_in_line(records, line)
+        for first in range(0, len(cuts) - 1, BATCH_CLASSES):
+            part = cuts[first : first + BATCH_CLASSES + 1]
+            low, high = boxes(records.codes, at, part)
+            yield ClassBatch(rows[part[0] : part[-1]], part - part[0], low, high)
+
+    def _box_costs(self, records: Records, at: NDArray[np.uint32]) -> BlockCosts:
+        costs = records.costs
+
+        def block(first: int, last: int, k: int) -> NDArray[np.int64]:
+            result = np.zeros((k, last - first), np.int64)
+            box_costs(records.codes, at, first, last, k, costs.layout, costs.units, result)
+            return result
+
+        return block
+
+
+# The costs of all runs that end in a block of places: int64[k, last - first], by length - k and place.
+BlockCosts = Callable[[int, int, int], NDArray[np.int64]]
+
+
+def _extent_costs(keys: Keys, at: NDArray[np.uint32]) -> BlockCosts:
+    # As many leading bits as leave the sum over all records within 62 bits.
+    position = keys.leading(62 - bits_for(len(at) + 1))[at]
+
+    def block(first: int, last: int, k: int) -> NDArray[np.int64]:
+        result = np.zeros((k, last - first), np.int64)
+        extent_costs(position, first, last, k, result)
+        return result
+
+    return block
+
+
+def _rows_in_line(records: Records, line: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    rows = np.empty_like(records.rows)
+    expand(records.rows, records.starts, line, rows)
+    return rows
+
+
+def optimal_cuts(count: int, k: int, costs_of: BlockCosts, progress: Progress) -> NDArray[np.int64]:
+    """Where the best partition of ``count`` ordered records is cut, both ends included. ``count`` is at least k."""
+    choice = np.zeros(count, np.min_scalar_type(k - 1))  # the length, less k, of the last class when i records are in
+    recent = np.full(2 * k - 1, INFINITE, np.int64)
+    recent[-1] = 0
+    length = max(BLOCK_COSTS // k, 256)
+    ranges = deque((first, min(first + length, count)) for first in range(0, count, length))
+    waiting: deque[tuple[int, int, Future[NDArray[np.int64]]]] = deque()
+    with ThreadPoolExecutor(thread_count()) as pool:
+        while ranges or waiting:
+            while ranges and len(waiting) < 2 * thread_count():
+                first, last = ranges.popleft()
+                waiting.append((first, last, pool.submit(costs_of, first, last, k)))
+            first, last, costs = waiting.popleft()
+            extend_optimum(costs.result(), k, first, recent, choice)
+            progress.advance(last - first)
+    cuts: NDArray[np.int64] = cuts_from(choice, k)
+    return cuts
+
+
+@kernel
+def box_costs(codes, at, first, last, k, layout, units, result):  # type: ignore[no-untyped-def]
+    """Add to ``result`` the cost of the box of every run of k to 2k - 1 places that ends in first..last-1.
+
+    codes: uint[m, d], C-order. at: uint32[n], the record at each place. layout, units: see losses.costs.Costs.
+    result: int64[k, last - first]; runs that would begin before place 0 get the cost of a shorter one.
+    """
+    places, reach = last - first, 2 * k - 2
+    column = np.empty(places + reach, codes.dtype)
+    low, high = np.empty(places, codes.dtype), np.empty(places, codes.dtype)
+    for q in range(codes.shape[1]):
+        form, stride, full = layout[q, 0], np.uintp(layout[q, 2]), layout[q, 3]
+        cost = units[layout[q, 1] :]
+        for t in range(places + reach):
+            column[t] = codes[at[max(first - reach + t, 0)], q]
+        for t in range(places):
+            low[t] = column[reach + t]
+            high[t] = low[t]
+        for length in range(2, 2 * k):
+            # Loops over slices with one running index: only these become vector instructions.
+            before = column[reach - length + 1 :]
+            for t in range(places):
+                low[t] = min(low[t], before[t])
+                high[t] = max(high[t], before[t])
+            if length < k:
+                continue
+            line = result[length - k]
+            if form == TABLE:
+                for t in range(places):
+                    line[t] += cost[np.uintp(low[t]) * stride + np.uintp(high[t])]
+            elif form == DIFFERENCE:
+                for t in range(places):
+                    line[t] += min(cost[np.uintp(high[t])] - cost[np.uintp(low[t])], full)
+            elif form == CLIMB:
+                for t in range(places):
+                    place = np.uintp(low[t]) * stride * np.uintp(2)
+                    while cost[place] < np.int64(high[t]):
+                        place += np.uintp(2)
+                    line[t] += cost[place + np.uintp(1)]
+
+
+@kernel
+def extent_costs(position, first, last, k, result):  # type: ignore[no-untyped-def]
+    """The same with the distance on the line as the cost. position: int64[n], ascending."""
+    for length in range(k, 2 * k):
+        for place in range(first, last):
+            result[length - k, place - first] = position[place] - position[max(place - length + 1, 0)]
+
+
+@kernel
+def extend_optimum(costs, k, first, recent, choice):  # type: ignore[no-untyped-def]
+    """Carry the recurrence on over one block.
+
+    costs: int64[k, places], by length - k. recent: int64[2k - 1], Opt of the last 2k - 1 prefixes, updated.
+    choice: uint[n], filled from ``first`` on.
+    """
+    places, reach = costs.shape[1], 2 * k - 1
+    optimum = np.empty(reach + places, np.int64)  # optimum[reach + t] is Opt of the prefix that ends at place first + t
+    for t in range(reach):
+        optimum[t] = recent[t]
+    best, length_of = np.empty(k, np.int64), np.empty(k, np.int64)
+    for begin in range(0, places, k):
+        # Opt of k prefixes in a row depends only on those before them, so they are computed side by side.
+        width = min(k, places - begin)
+        for t in range(width):
+            best[t] = INFINITE
+            length_of[t] = 0
+        for length in range(k, 2 * k):
+            before, cost = optimum[reach + begin - length :], costs[length - k, begin:]
+            for t in range(width):
+                value = before[t] + length * cost[t]
+                length_of[t] = length - k if value < best[t] else length_of[t]
+                best[t] = min(best[t], value)
+        for t in range(width):
+            optimum[reach + begin + t] = best[t]
+            choice[first + begin + t] = length_of[t]
+    for t in range(reach):
+        recent[t] = optimum[places + t]
+
+
+@kernel
+def cuts_from(choice, k):  # type: ignore[no-untyped-def]
+    """Follow the choices back from the end. choice: uint[n]; int64[classes + 1], ascending from 0 to n."""
+    end, classes = len(choice), 0
+    while end > 0:
+        end -= np.int64(choice[end - 1]) + k
+        classes += 1
+    cuts = np.empty(classes + 1, np.int64)
+    end = len(choice)
+    while classes > 0:
+        cuts[classes] = end
+        end -= np.int64(choice[end - 1]) + k
+        classes -= 1
+    cuts[0] = 0
+    return cuts
+
+
+@kernel
+def boxes(codes, at, cuts):  # type: ignore[no-untyped-def]
+    """The smallest box around each run cuts[i]..cuts[i + 1]-1 of the line: two uint[classes, d]."""
+    classes, d = len(cuts) - 1, codes.shape[1]
+    low, high = np.empty((classes, d), codes.dtype), np.empty((classes, d), codes.dtype)
+    for i in range(classes):
+        for q in range(d):
+            low[i, q] = codes[at[cuts[i]], q]
+            high[i, q] = low[i, q]
+        for place in range(cuts[i] + 1, cuts[i + 1]):
+            for q in range(d):
+                low[i, q] = min(low[i, q], codes[at[place], q])
+                high[i, q] = max(high[i, q], codes[at[place], q])
+    return low, high
+
+
+@kernel
+def expand(rows, starts, line, result):  # type: ignore[no-untyped-def]
+    """The rows of the distinct records, in the order of ``line``. rows, result: uint32[n]; starts: int64[m + 1]."""
+    place = 0
+    for i in range(len(line)):
+        for row in range(starts[line[i]], starts[line[i] + 1]):
+            result[place] = rows[row]
+            place += 1

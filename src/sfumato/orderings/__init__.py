@@ -1,0 +1,1 @@
+"""Many dimensions to one: orderings under which near records have near keys."""

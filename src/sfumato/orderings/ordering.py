@@ -1,0 +1,50 @@
+"""What an ordering is: it maps the quasi-identifiers of a record to one key, so that near keys mean near records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.tables.domains import Codes, Domain
+from sfumato.tables.sorting import Field
+
+WORD = 64
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys of ``length`` bits in as many 64-bit words as they need.
+
+    words: uint64[n, w], the most significant first; the last word holds what is left in its low bits.
+    """
+
+    words: NDArray[np.uint64]
+    length: int
+
+    def fields(self) -> list[Field]:
+        """The keys as sorting takes them."""
+        count = self.words.shape[1]
+        last = self.length - WORD * (count - 1)
+        return [Field(self.words[:, word], WORD if word < count - 1 else last) for word in range(count)]
+
+    def leading(self, bits: int) -> NDArray[np.int64]:
+        """The first ``bits`` bits of every key (all of them if it has fewer), as numbers."""
+        bits = min(bits, self.length)
+        first_width = min(self.length, WORD)
+        if bits <= first_width:
+            return (self.words[:, 0] >> np.uint64(first_width - bits)).astype(np.int64)
+        raise ValueError("at most one word of a key can be taken as a number")
+
+
+class Ordering(Protocol):
+    """One file an ordering; registered in ``methods`` or by the entry point ``sfumato.methods``."""
+
+    name: str
+
+    def keys(self, codes: Codes, domains: Sequence[Domain]) -> Keys:
+        """The keys of some records. Must depend on each record alone, so that batches can be ordered apart."""
+        ...

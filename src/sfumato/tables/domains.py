@@ -11,10 +11,11 @@ import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.taxonomies.snapping import Snap
@@ -28,12 +29,12 @@ Codes = NDArray[np.unsignedinteger]
 class ReleasedValues:
     """What a set of boxes shows for one quasi-identifier.
 
-    ``index`` says for each box which entry it shows. Entries are distinct. ``labels`` are texts, None for null;
+    ``index`` says for each box which entry it shows; two entries may be equal. ``labels`` are texts, null for null;
     ``low`` and ``high`` are the typed bounds of the entries, null where an entry is not a range.
     """
 
     index: NDArray[np.int64]
-    labels: list[str | None]
+    labels: pa.StringArray
     low: pa.Array
     high: pa.Array
 
@@ -76,7 +77,7 @@ class NumericDomain:
     """
 
     name: str
-    values: NDArray[np.int64] | NDArray[np.float64]
+    values: NDArray[Any]
     has_null: bool
     kind: str = "numeric"  # numeric | date | moment
     snap: Snap | None = None
@@ -85,58 +86,49 @@ class NumericDomain:
     def size(self) -> int:
         return len(self.values) + self.has_null
 
-    @property
-    def extent(self) -> float:
-        return float(self.values[-1] - self.values[0]) if len(self.values) else 0.0
-
     def coordinates(self) -> NDArray[np.float64]:
         scaled = np.ones(self.size)
-        if self.extent > 0:
-            scaled[: len(self.values)] = (self.values - self.values[0]) / self.extent
-        else:
-            scaled[: len(self.values)] = 0.0
+        scaled[: len(self.values)] = _shares(self.values)
         return scaled
 
     def release(self, low: Codes, high: Codes) -> ReleasedValues:
         pairs, index = np.unique(low.astype(np.int64) * self.size + high, return_inverse=True)
         first, last = pairs // self.size, pairs % self.size
         null = len(self.values)
-        labels: list[str | None] = [WHOLE] * len(pairs)
-        bounds: list[tuple[float | int, float | int] | None] = [None] * len(pairs)
-        inside = np.flatnonzero(last < null)
-        bottom, top = self.values[first[inside]], self.values[last[inside]]
-        whole = np.zeros(len(inside), np.bool_)
+        if not null:  # nothing but null
+            nothing = self._typed(np.zeros(len(pairs), self.values.dtype), np.ones(len(pairs), np.bool_))
+            return ReleasedValues(index, pa.nulls(len(pairs), pa.string()), nothing, nothing)
+        mixed = last == null
+        bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
+        whole = np.zeros(len(pairs), np.bool_)
         if self.snap is not None:
             bottom, top, whole = self.snap.snap(bottom, top, self.values.dtype.kind == "i")
-        for entry, a, b, everything in zip(inside.tolist(), bottom.tolist(), top.tolist(), whole.tolist(), strict=True):
-            covers = everything or (a <= self.values[0] and b >= self.values[-1])
-            if covers and (a < b or everything) and len(self.values) > 1:
-                bounds[entry] = (self.values[0].item(), self.values[-1].item())
-            else:
-                labels[entry] = self.text(a) if a == b else f"[{self.text(a)}..{self.text(b)}]"
-                bounds[entry] = (a, b)
-        if self.has_null:
-            for entry in np.flatnonzero(first == null).tolist():
-                labels[entry] = None
-        return _merged(index, labels, self._typed(bounds, 0), self._typed(bounds, 1))
+        whole = whole | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
+        bottom, top = np.where(whole, self.values[0], bottom), np.where(whole, self.values[-1], top)
+        texts, upper = self.texts(bottom), self.texts(top)
+        ranges = pc.binary_join_element_wise("[", texts, "..", upper, "]", "")
+        labels = pc.if_else(pa.array(bottom == top), texts, ranges)
+        labels = pc.if_else(pa.array((whole & (bottom < top)) | mixed), WHOLE, labels)
+        labels = pc.if_else(pa.array(first == null), pa.scalar(None, pa.string()), labels)
+        return ReleasedValues(index, labels, self._typed(bottom, mixed), self._typed(top, mixed))
 
-    def _typed(self, bounds: list[tuple[float | int, float | int] | None], side: int) -> pa.Array:
-        kinds = {"date": pa.date32(), "moment": pa.timestamp("us")}
-        plain = pa.array(
-            [None if bound is None else bound[side] for bound in bounds],
-            pa.int64() if self.values.dtype.kind == "i" else pa.float64(),
-        )
+    def _typed(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> pa.Array:
+        plain = pa.array(values, mask=missing)
         if self.kind == "date":
-            return plain.cast(pa.int32()).cast(kinds["date"])
-        return plain.cast(kinds["moment"]) if self.kind == "moment" else plain
+            return plain.cast(pa.int32()).cast(pa.date32())
+        return plain.cast(pa.timestamp("us")) if self.kind == "moment" else plain
 
-    def text(self, value: float | int) -> str:
-        """The shortest form that reads back as the same value."""
+    def texts(self, values: NDArray[Any]) -> pa.StringArray:
+        """Values in the shortest form that reads back as the same value."""
         if self.kind == "date":
-            return (datetime.date(1970, 1, 1) + datetime.timedelta(days=int(value))).isoformat()
+            return pa.array(values).cast(pa.int32()).cast(pa.date32()).cast(pa.string())
         if self.kind == "moment":
-            return (datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=int(value))).isoformat()
-        return number_text(value)
+            start = datetime.datetime(1970, 1, 1)
+            moments = (start + datetime.timedelta(microseconds=value) for value in values.tolist())
+            return pa.array([moment.isoformat() for moment in moments], pa.string())
+        if values.dtype.kind == "f":
+            return pa.array([number_text(value) for value in values.tolist()], pa.string())
+        return pa.array(values).cast(pa.string())
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
         return np.array([self._penalty(label) for label in labels], np.float64)
@@ -150,20 +142,28 @@ class NumericDomain:
         bottom, top = self._read(low), self._read(high if bar else low)
         if math.isnan(bottom) or math.isnan(top) or bottom > top:
             return math.nan
-        if top == bottom:
+        if top == bottom or not len(self.values):
             return 0.0
-        return min((top - bottom) / self.extent, 1.0) if self.extent > 0 else 1.0
+        first, last = self.values[0].item(), self.values[-1].item()
+        if first == last:
+            return 1.0
+        if math.isinf(last - first):
+            bottom, top, first, last = bottom / 2, top / 2, first / 2, last / 2
+        return float(min((top - bottom) / (last - first), 1.0))
 
-    def _read(self, text: str) -> float:
+    def _read(self, text: str) -> float | int:
         try:
-            if self.kind == "date":
-                return float((datetime.date.fromisoformat(text) - datetime.date(1970, 1, 1)).days)
-            if self.kind == "moment":
-                passed = datetime.datetime.fromisoformat(text) - datetime.datetime(1970, 1, 1)
-                return float(passed // datetime.timedelta(microseconds=1))
-            return float(text)
+            if self.kind not in ("date", "moment"):
+                # Whole numbers stay whole: beyond 53 bits a float would move them.
+                return int(text) if self.values.dtype.kind == "i" and text.lstrip("-").isdecimal() else float(text)
+            moment = datetime.datetime.fromisoformat(text)
         except ValueError:
             return math.nan
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        unit = datetime.timedelta(days=1) if self.kind == "date" else datetime.timedelta(microseconds=1)
+        units, rest = divmod(moment - datetime.datetime(1970, 1, 1), unit)
+        return math.nan if rest else units
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ class CategoricalDomain:
         nodes[inside] = self.taxonomy.lowest_common_ancestor(low[inside], high[inside])
         nodes[low == leaves] = null_node
         shown, index = np.unique(nodes, return_inverse=True)
-        labels = [None if node == null_node else self.taxonomy.labels[node] for node in shown.tolist()]
-        nothing = pa.nulls(len(labels))
+        names = [None if node == null_node else self.taxonomy.labels[node] for node in shown.tolist()]
+        labels, nothing = pa.array(names, pa.string()), pa.nulls(len(names))
         return ReleasedValues(index, labels, nothing, nothing)
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
@@ -209,19 +209,20 @@ class CategoricalDomain:
         return result
 
 
+def _shares(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Where ascending values stand between the first, 0, and the last, 1."""
+    if not len(values) or values[0] == values[-1]:
+        return np.zeros(len(values))
+    if values.dtype.kind == "f":
+        halves = values / 2  # the distance of two large numbers may be more than any number
+        return np.asarray((halves - halves[0]) / (halves[-1] - halves[0]))
+    unsigned = values.astype(np.int64).view(np.uint64)  # differences of these are right up to 64 bits
+    distances = unsigned - unsigned[0]
+    return np.asarray(distances / distances[-1])
+
+
 def number_text(value: float | int) -> str:
     """A number as people write it: 25, not 25.0."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return repr(value)
-
-
-def _merged(index: NDArray[np.int64], labels: list[str | None], low: pa.Array, high: pa.Array) -> ReleasedValues:
-    """The same with equal entries made one: two boxes may be widened to the same range."""
-    seen: dict[tuple[str | None, object, object], int] = {}
-    keys = zip(labels, low.to_pylist(), high.to_pylist(), strict=True)
-    entry = np.array([seen.setdefault(key, len(seen)) for key in keys], np.int64)
-    if len(seen) == len(labels):
-        return ReleasedValues(index, labels, low, high)
-    keep = pa.array(np.unique(entry, return_index=True)[1])
-    return ReleasedValues(entry[index], [labels[place] for place in keep.to_pylist()], low.take(keep), high.take(keep))

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels import in_threads, slices
+
 WORD = 64
+CHUNK = 1 << 16  # rows that are packed at once: they stay within a core's cache
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,24 @@ def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
 
 def _bits(fields: Sequence[Field], offset: int, width: int, rows: NDArray[np.uint32] | None) -> NDArray[np.uint64]:
     """Bits ``offset`` to ``offset + width`` of the key that the fields make, for all rows or the given ones."""
-    first = fields[0].values
-    key = np.zeros(first.shape[0] if rows is None else rows.size, np.uint64)
+    key = np.zeros(len(fields[0].values) if rows is None else rows.size, np.uint64)
+
+    def fill(part: tuple[int, int]) -> None:
+        these = slice(*part) if rows is None else rows[slice(*part)]
+        _fill_bits(fields, offset, width, these, key[slice(*part)])
+
+    in_threads(fill, slices(len(key), CHUNK))
+    return key
+
+
+def _fill_bits(
+    fields: Sequence[Field], offset: int, width: int, rows: slice | NDArray[np.uint32], key: NDArray[np.uint64]
+) -> None:
     position = 0
     for field in fields:
         start, end = max(position, offset), min(position + field.bits, offset + width)
         if start < end:
-            part = (field.values if rows is None else field.values[rows]).astype(np.uint64)
+            part = field.values[rows].astype(np.uint64)
             below = position + field.bits - end  # the field's bits that are left for a later round
             if below:
                 part >>= np.uint64(below)
@@ -88,4 +102,3 @@ def _bits(fields: Sequence[Field], offset: int, width: int, rows: NDArray[np.uin
             key <<= np.uint64(end - start)
             key |= part
         position += field.bits
-    return key

@@ -1,0 +1,128 @@
+"""Columns that ride along: sorted by, taken in a new order, their values never changed.
+
+Arrow keeps more than it shows: values beneath nulls, values around a slice, spare bits in NaN, categories that no
+record has. None of that is part of the table, so none of it is released.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.tables.dictionaries import dictionary_array, sorted_codes
+from sfumato.tables.domains import Codes
+from sfumato.tables.memory import nan_as_null
+from sfumato.tables.sorting import Field, bits_for
+
+
+@dataclass(frozen=True)
+class CarriedColumn:
+    """One released column that is not a quasi-identifier.
+
+    Text is held as codes into a sorted dictionary, anything else as it came. ``codes`` has a last code for null.
+    """
+
+    name: str
+    array: pa.Array  # the dictionary for text, else the whole column
+    codes: Codes | None = None
+
+    @classmethod
+    def of(cls, name: str, column: pa.ChunkedArray) -> CarriedColumn:
+        if not pa.types.is_dictionary(column.type) and _has_numbers(column.type):
+            array = _one(column)
+            return cls(name, _with_one_nan(array) if pa.types.is_floating(array.type) else array)
+        try:
+            dictionary, codes = sorted_codes(column)
+        except pa.ArrowNotImplementedError:
+            raise InputError(
+                f"column {name!r} has the type {column.type}, which has no order, so the released rows could not be "
+                "put in one. Drop the column or turn it into text."
+            ) from None
+        return cls(name, dictionary, codes)
+
+    @property
+    def distinct(self) -> tuple[Codes, int]:
+        """A code for every record and how many there are; the last is null, and NaN is null."""
+        if self.codes is not None:
+            return self.codes, len(self.array) + 1
+        array = self.array
+        if pa.types.is_floating(array.type):
+            array = nan_as_null(array.cast(pa.float64()))
+        encoded = array.dictionary_encode()
+        null = len(encoded.dictionary)
+        return pc.fill_null(encoded.indices, null).to_numpy(zero_copy_only=False).astype(np.uint32), null + 1
+
+    def fields(self) -> list[Field]:
+        """The column as a part of a sort key; NaN comes after all numbers, null comes last."""
+        if self.codes is not None:
+            return [Field(self.codes, bits_for(len(self.array) + 1))]
+        array, fields = self.array, []
+        if array.null_count:
+            fields.append(Field(array.is_null().to_numpy(zero_copy_only=False).astype(np.uint8), 1))
+            array = pc.fill_null(array, pa.scalar(False) if pa.types.is_boolean(array.type) else _zero(array.type))
+        if pa.types.is_floating(array.type):
+            return [*fields, Field(_float_order(array.cast(pa.float64()).to_numpy(zero_copy_only=False)), 64)]
+        if pa.types.is_boolean(array.type):
+            return [*fields, Field(array.cast(pa.uint8()).to_numpy(zero_copy_only=False), 1)]
+        if pa.types.is_unsigned_integer(array.type):
+            numbers = array.to_numpy(zero_copy_only=False).astype(np.uint64)
+        else:
+            width = pa.int32() if array.type.bit_width == 32 else pa.int64()
+            whole = array.cast(width) if pa.types.is_temporal(array.type) else array.cast(pa.int64())
+            # Adding 2 ** 63 makes signed order unsigned order.
+            numbers = whole.cast(pa.int64()).to_numpy(zero_copy_only=False).view(np.uint64) ^ np.uint64(1 << 63)
+        numbers = numbers - numbers.min() if numbers.size else numbers
+        return [*fields, Field(numbers, bits_for(int(numbers.max()) + 1) if numbers.size else 0)]
+
+    def take(self, rows: NDArray[np.uint32] | None) -> pa.Array:
+        """The column in the order of ``rows`` (as it is without them), with no trace of values that are not in it."""
+        if self.codes is None:
+            # Taken also when the order stays: the buffers of the input hold values beneath nulls and around slices.
+            places = np.arange(len(self.array), dtype=np.uint32) if rows is None else rows
+            return self.array.take(pa.array(places))
+        return dictionary_array(self.codes if rows is None else self.codes[rows], self.array)
+
+
+def _has_numbers(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_date(kind)
+        or types.is_timestamp(kind)
+        or types.is_time(kind)
+        or types.is_duration(kind)
+        or types.is_floating(kind)
+    )
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def _with_one_nan(array: pa.Array) -> pa.Array:
+    """The same numbers with every NaN the same: its spare bits are seen by nobody but would be released."""
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    numbers = array.to_numpy(zero_copy_only=False)
+    not_numbers = np.isnan(numbers) & ~missing
+    if not not_numbers.any():
+        return array
+    return pa.array(np.where(not_numbers, numbers.dtype.type(np.nan), numbers), array.type, mask=missing)
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    width = pa.int32() if pa.types.is_temporal(kind) and kind.bit_width == 32 else pa.int64()
+    return pa.scalar(0, width).cast(kind) if not pa.types.is_floating(kind) else pa.scalar(0.0, kind)
+
+
+def _float_order(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Whole numbers in the order of the floats, -0.0 before 0.0, NaN last."""
+    bits = numbers.view(np.uint64)
+    negative = bits >> np.uint64(63) == 1
+    return np.where(negative, ~bits, bits | np.uint64(1 << 63))

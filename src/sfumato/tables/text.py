@@ -1,0 +1,119 @@
+"""The bytes of a text file in any encoding, compressed or not, as a stream of checked UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from sfumato.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_READ_BYTES = 1 << 20
+
+
+def open_text(path: Path, encoding: str, compression: str | None) -> io.BufferedReader:
+    """The text of a file as UTF-8, without a byte order mark and with a line end after the last line.
+
+    Bytes that are not text in the file's encoding are refused when reading comes to them.
+    """
+    where = f"the file {str(path)!r}"
+    try:
+        file = pa.OSFile(str(path))
+    except OSError:
+        raise InputError(f"{where} can no longer be opened. Check that it is still there.") from None
+    content = file if compression is None else pa.CompressedInputStream(file, compression)
+    return io.BufferedReader(_Utf8Stream(content, encoding, where))
+
+
+class _Utf8Stream(io.RawIOBase):
+    def __init__(self, content: pa.NativeFile, encoding: str, where: str) -> None:
+        super().__init__()
+        self._content = content
+        self._encoding = encoding
+        self._where = where
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._ready = memoryview(b"")
+        self._ended = False
+        self._consumed = 0
+        self._last_character = ""
+        self._line_feeds = 0
+        self._carriage_returns = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        while not self._ready and not self._ended:
+            self._ready = memoryview(self._next())
+        target = memoryview(buffer)
+        size = min(len(target), len(self._ready))
+        target[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def close(self) -> None:
+        self._content.close()
+        super().close()
+
+    def _next(self) -> bytes:
+        try:
+            block = self._content.read(_READ_BYTES)
+        except OSError:
+            raise InputError(
+                f"{self._where} cannot be read to its end: it is damaged, or not compressed as its name says. Make the "
+                "file anew."
+            ) from None
+        self._ended = not block
+        try:
+            text = self._decoder.decode(block, final=self._ended)
+            self._consumed += len(block)
+            if not self._last_character:
+                text = text.removeprefix("\ufeff")
+            if self._ended and (text or self._last_character)[-1:] not in ("", "\n", "\r"):
+                text += "\n"
+            encoded = text.encode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self._not_in_encoding(error, len(block)) from None
+        except UnicodeError:
+            raise InputError(f"{self._where} is not text in the encoding {self._encoding}. {_OTHER_ENCODING}") from None
+        if "\0" in text:
+            self._count_lines(text[: text.index("\0")])
+            raise InputError(
+                f"{self._where} has a NUL character at line {self._line()}, so it is not text in the encoding "
+                f"{self._encoding}, or damaged. If it was exported as UTF-16, set encoding = 'utf-16' in [input]."
+            )
+        self._count_lines(text)
+        self._last_character = text[-1:] or self._last_character
+        return encoded
+
+    def _count_lines(self, text: str) -> None:
+        self._line_feeds += text.count("\n")
+        self._carriage_returns += text.count("\r")
+
+    def _line(self) -> int:
+        """The line that reading has come to, whichever of the three line ends the file has."""
+        return 1 + max(self._line_feeds, self._carriage_returns)
+
+    def _not_in_encoding(self, error: UnicodeDecodeError, block_size: int) -> InputError:
+        # The decoder may have put bytes of the block before in front of this one.
+        position = self._consumed - (len(error.object) - block_size) + error.start
+        if position == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            advice = "It begins like UTF-16: set encoding = 'utf-16' in [input]."
+        else:
+            advice = _OTHER_ENCODING
+        before = error.object[: error.start]
+        self._line_feeds += before.count(b"\n")
+        self._carriage_returns += before.count(b"\r")
+        return InputError(
+            f"{self._where} is not text in the encoding {self._encoding}: byte {position:,}, near line {self._line()}, "
+            f"does not fit. {advice}"
+        )
+
+
+_OTHER_ENCODING = "Set encoding in [input] to the one it was written in, such as 'utf-8', 'cp1252' or 'utf-16'."

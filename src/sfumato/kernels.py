@@ -2,7 +2,7 @@
 
 Numba caches a kernel by the time stamp of its own file and keeps an old callee when another file changes: a stricter
 requirement in a helper would then not be enforced. Sfumato therefore keeps its machine code in the user's cache
-directory under a hash of the sources of *all* kernels, so that any edit makes a new cache.
+directory under a hash of *all* sources of the package, so that any edit, of a callee or of a constant, makes a new one.
 
 Kernels take arrays and numbers, never functions, frames, files or policies. They release the interpreter's lock, so
 that plain threads run them side by side.
@@ -51,9 +51,7 @@ def cache_directory() -> Path | None:
 def _sources_digest() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
-        source = path.read_bytes()
-        if b"@kernel" in source:
-            digest.update(path.name.encode() + b"\0" + source)
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

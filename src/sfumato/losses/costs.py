@@ -85,7 +85,7 @@ def _ancestors(domain: CategoricalDomain, full: int) -> tuple[NDArray[np.int64],
     taxonomy = domain.taxonomy
     nodes = taxonomy.ancestors()
     span = taxonomy.span()
-    cost = np.where(span == 1, 0, np.rint(span / len(taxonomy.leaves) * full).astype(np.int64))
+    cost = np.where(span == 1, 0, np.rint(span / max(len(taxonomy.leaves), 1) * full).astype(np.int64))
     ends, costs = taxonomy.last[nodes].astype(np.int64), cost[nodes]
     # The root is the last level. It also holds null, which is not a leaf, and then always costs everything.
     levels = nodes.shape[1] + 1

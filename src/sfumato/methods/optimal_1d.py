@@ -95,6 +95,11 @@ def _rows_in_line(records: Records, line: NDArray[np.uint32]) -> NDArray[np.uint
 
 def optimal_cuts(count: int, k: int, costs_of: BlockCosts, progress: Progress) -> NDArray[np.int64]:
     """Where the best partition of ``count`` ordered records is cut, both ends included. ``count`` is at least k."""
+    if count < 2 * k:
+        # One class is all there can be. Costs times lengths stay below INFINITE only for runs within the table, so
+        # the recurrence is not for tables that are shorter than its longest run.
+        progress.advance(count)
+        return np.array([0, count], np.int64)
     choice = np.zeros(count, np.min_scalar_type(k - 1))  # the length, less k, of the last class when i records are in
     recent = np.full(2 * k - 1, INFINITE, np.int64)
     recent[-1] = 0

@@ -1,0 +1,1 @@
+"""Where the work is done: the same verbs for every size of table."""

@@ -1,0 +1,70 @@
+"""What an engine is: the verbs of a run, for tables of one order of size.
+
+A run is the same everywhere: scan, profile, encode, order, assign, recode, release, write, group_count. What passes
+between the verbs is the engine's own affair; nothing above the engines touches it or a frame. Engines bring the right
+records together for the same kernels, they never implement a method again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from sfumato.methods.method import ClassBatch, Method
+from sfumato.policy import Policy
+from sfumato.requirements import Requirements
+from sfumato.tables.grouping import ReleasedClasses
+from sfumato.tables.source import InputOptions, Source
+from sfumato.taxonomies.tree import Taxonomy
+
+
+class Engine(Protocol):
+    """The verbs, in the order of a run."""
+
+    @property
+    def name(self) -> str: ...
+
+    def scan(self, source: Source, names: Sequence[str]) -> Any:
+        """Take hold of the named columns."""
+        ...
+
+    def profile(
+        self, scanned: Any, policy: Policy, options: InputOptions, taxonomies: Mapping[str, Taxonomy]
+    ) -> list[Any]:
+        """The domain of every quasi-identifier, and how its values become codes."""
+        ...
+
+    def encode(self, scanned: Any, encoders: Sequence[Any]) -> Any:
+        """The quasi-identifiers in codes."""
+        ...
+
+    def order(self, encoded: Any, weights: Sequence[float]) -> Any:
+        """The records as methods take them: equal records together."""
+        ...
+
+    def assign(self, records: Any, method: Method, requirements: Requirements) -> Iterator[ClassBatch]:
+        """Which records share a class, in batches."""
+        ...
+
+    def recode(self, encoded: Any, classes: Iterator[ClassBatch], *, bounds: bool) -> Any:
+        """What each class shows."""
+        ...
+
+    def release(self, encoded: Any, recoded: Any, names: Sequence[str], *, bounds: bool, keep_order: bool) -> Any:
+        """The released rows, in canonical order unless the order is kept."""
+        ...
+
+    def write(self, released: Any, path: Path, *, separator: str) -> None:
+        """The released rows as a file."""
+        ...
+
+    def table(self, released: Any) -> pa.Table:
+        """The released rows as a table in memory."""
+        ...
+
+    def group_count(self, source: Source, key: Sequence[str]) -> ReleasedClasses:
+        """The classes of a finished release, by its class key."""
+        ...

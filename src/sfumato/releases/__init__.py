@@ -1,0 +1,1 @@
+"""From classes to released columns, and what travels with them."""

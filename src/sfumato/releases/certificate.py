@@ -1,0 +1,72 @@
+"""The certificate that travels with a release: what was asked, what holds, what it cost, and the hash of every file.
+
+It holds no hash or path of the input (with a hash of the input one could test guesses), no time (same release, same
+bytes), and no cell value but names in taxonomies and released bounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path, PurePath, PureWindowsPath
+from typing import Any
+
+from sfumato.errors import InputError
+from sfumato.policy import Policy
+
+SUFFIX = ".sfumato.json"
+FORMAT = 1
+LIBRARIES = ("numba", "numpy", "pyarrow")  # those that have a say in the bytes of a release
+
+
+def certificate_path(release: Path) -> Path:
+    return release.with_name(release.name + SUFFIX)
+
+
+def certificate(summary: Mapping[str, Any], policy: Policy, files: Mapping[str, Path]) -> str:
+    """The text of the certificate. ``files`` are the finished files by the name they will have."""
+    kept = {key: value for key, value in summary.items() if key not in ("seconds", "warnings")}
+    content = {
+        "format": FORMAT,
+        **kept,
+        "libraries": {name: version(name) for name in LIBRARIES},
+        "policy": _shareable(policy),
+        "files": [
+            {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)} for name, path in files.items()
+        ],
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_certificate(release: Path) -> dict[str, Any] | None:
+    """The certificate beside a release, none when there is none."""
+    path = certificate_path(release)
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        if content["format"] != FORMAT or not isinstance(content["policy"], dict):
+            raise ValueError
+        if not all(isinstance(file[key], str) for file in content["files"] for key in ("name", "sha256")):
+            raise ValueError
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"the certificate {path} cannot be read. Restore it, or audit with --policy.") from None
+    assert isinstance(content, dict)
+    return content
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _shareable(policy: Policy) -> dict[str, Any]:
+    """The policy with taxonomy files by name only: a path tells about the machine."""
+    content = policy.to_dict()
+    for name, column in policy.columns.items():
+        if column.taxonomy_file is not None:
+            # Both kinds of separators: a policy may come from another system.
+            content["columns"][name]["taxonomy"] = PureWindowsPath(PurePath(column.taxonomy_file).name).name
+    return content

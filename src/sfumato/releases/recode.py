@@ -1,0 +1,112 @@
+"""Local recoding: every record shows the box of its class (Ghinita 2007, section 2).
+
+Classes arrive in batches. What is kept is one number a record and one box a class; labels are made for distinct boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.methods.method import ClassBatch
+from sfumato.tables.dictionaries import dictionary_array, sorted_codes
+from sfumato.tables.domains import Codes, Domain
+from sfumato.tables.sorting import Field, bits_for, sort_rows
+
+
+@dataclass(frozen=True)
+class RecodedColumn:
+    """What the classes show for one quasi-identifier: sorted labels with their typed bounds.
+
+    A label comes twice only where bounds are released and differ.
+    """
+
+    domain: Domain
+    entry: NDArray[np.uint32]  # by class
+    labels: pa.StringArray  # ascending, null last
+    low: pa.Array
+    high: pa.Array
+
+
+@dataclass(frozen=True)
+class Recoded:
+    """The recoded table: each record's class, classes being numbered in canonical order; equal boxes are one class."""
+
+    class_of_row: NDArray[np.uint32]
+    sizes: NDArray[np.int64]
+    columns: list[RecodedColumn]
+
+
+class Recoder:
+    """Takes classes in batches and makes the recoded table of them."""
+
+    def __init__(self, domains: Sequence[Domain], records: int, *, bounds: bool) -> None:
+        self._domains, self._bounds = domains, bounds
+        self._class_of_row = np.empty(records, np.uint32)
+        self._sizes: list[NDArray[np.int64]] = []
+        self._low: list[Codes] = []
+        self._high: list[Codes] = []
+        self._classes = 0
+
+    def add(self, batch: ClassBatch) -> None:
+        sizes = np.diff(batch.starts)
+        numbers = np.arange(self._classes, self._classes + len(sizes), dtype=np.uint32)
+        self._class_of_row[batch.rows] = np.repeat(numbers, sizes)
+        self._sizes.append(sizes)
+        self._low.append(batch.low)
+        self._high.append(batch.high)
+        self._classes += len(sizes)
+
+    def finish(self) -> Recoded:
+        low, high = np.concatenate(self._low), np.concatenate(self._high)
+        columns = [_recoded(domain, low[:, q], high[:, q], self._bounds) for q, domain in enumerate(self._domains)]
+        in_order = sort_rows([Field(column.entry, bits_for(len(column.labels))) for column in columns], self._classes)
+        distinct = len(in_order.starts) - 1
+        rank = np.empty(self._classes, np.uint32)
+        rank[in_order.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(in_order.starts))
+        sizes = np.bincount(rank, weights=np.concatenate(self._sizes), minlength=distinct).astype(np.int64)
+        first = in_order.rows[in_order.starts[:-1]]
+        kept = [
+            RecodedColumn(column.domain, column.entry[first], column.labels, column.low, column.high)
+            for column in columns
+        ]
+        return Recoded(rank[self._class_of_row], sizes, kept)
+
+
+def _recoded(domain: Domain, low: Codes, high: Codes, bounds: bool) -> RecodedColumn:
+    """What boxes show, in canonical order. Without bounds, entries that differ in their bounds only are one."""
+    shown = domain.release(low, high)
+    known, code = sorted_codes(pa.chunked_array([shown.labels]))
+    fields = [Field(code, bits_for(len(known) + 1))]
+    if bounds:
+        # A label tells its bounds, but for '*': the whole domain has them, null mixed with values has none.
+        fields.append(Field(shown.low.is_null().to_numpy(zero_copy_only=False).astype(np.uint8), 1))
+    entries = sort_rows(fields, len(code))
+    rank = np.empty(len(code), np.uint32)
+    distinct = len(entries.starts) - 1
+    rank[entries.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(entries.starts))
+    kept = pa.array(entries.rows[entries.starts[:-1]])
+    return RecodedColumn(
+        domain, rank[shown.index], shown.labels.take(kept), shown.low.take(kept), shown.high.take(kept)
+    )
+
+
+# From a value per class to a value per released row.
+Spread = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+def released_columns(column: RecodedColumn, spread: Spread, bounds: bool) -> list[tuple[str, pa.Array]]:
+    """One quasi-identifier as it is released."""
+    known, code = sorted_codes(pa.chunked_array([column.labels]))
+    by_class = code[column.entry]
+    name = column.domain.name
+    released = [(name, dictionary_array(spread(by_class), known, occurring=by_class))]
+    if bounds and column.domain.kind != "categorical":
+        at = pa.array(spread(column.entry))
+        released += [(f"{name}_min", column.low.take(at)), (f"{name}_max", column.high.take(at))]
+    return released

@@ -1,0 +1,170 @@
+"""The run record: what was released from which table, kept by the user alone.
+
+Two releases of one table under different policies can be intersected: a record is in one class of each, and the overlap
+can be a single person. So every written release leaves a line in the user's state directory (0600): when, from where,
+to where, under which policy, and a fingerprint of every quasi-identifier, keyed by a secret that never leaves that
+directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from platformdirs import user_state_path
+
+from sfumato.kernels import in_threads
+from sfumato.policy import Policy
+from sfumato.tables.domains import CategoricalDomain, Codes, Domain, NumericDomain
+
+SECRET_BYTES = 32
+MANY = 1 << 16
+
+
+def state_directory() -> Path:
+    root = os.environ.get("SFUMATO_STATE_DIR")
+    return Path(root) if root else user_state_path("sfumato")
+
+
+def fingerprints(codes: Codes, domains: Sequence[Domain]) -> dict[str, str]:
+    """A keyed digest of every quasi-identifier, row by row; equal only for equal values in the same order.
+
+    A column that has one value only tells no tables apart and gets none, unless there is no other. Raises OSError when
+    no record can be kept.
+    """
+    secret = _secret()
+    os.close(_open_record())
+    telling = [q for q in range(len(domains)) if (codes[:, q] != codes[0, q]).any()] or range(len(domains))
+    digests = in_threads(lambda q: _fingerprint(secret, codes[:, q], domains[q]), telling)
+    names = [hmac.digest(secret, domains[q].name.encode(), "sha256").hex() for q in telling]
+    return dict(zip(names, digests, strict=True))
+
+
+def earlier_releases(columns: Mapping[str, str], policy: Policy) -> int:
+    """How many earlier releases of the same table were made under another policy."""
+    asked = _policy_digest(policy)
+    return sum(
+        run["policy"] != asked and any(run["columns"].get(name) == digest for name, digest in columns.items())
+        for run in _runs()
+    )
+
+
+def record_run(columns: Mapping[str, str], policy: Policy, source: str, target: Path) -> None:
+    """Remember a written release."""
+    line = {
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "input": source,
+        "output": str(target.absolute()),
+        "policy": _policy_digest(policy),
+        "columns": dict(columns),
+    }
+    content = json.dumps(line).encode() + b"\n"
+    handle = _open_record()
+    try:
+        if os.fstat(handle).st_size:
+            os.lseek(handle, -1, os.SEEK_END)
+            if os.read(handle, 1) != b"\n":
+                content = b"\n" + content  # the run before could not finish its line
+        # In one piece, so that runs at the same time do not write into each other's lines.
+        if os.write(handle, content) != len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(handle)
+
+
+def _open_record() -> int:
+    return os.open(state_directory() / "runs.jsonl", os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+
+
+def _runs() -> list[dict[str, Any]]:
+    try:
+        lines = (state_directory() / "runs.jsonl").read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    runs = []
+    for line in lines:
+        with contextlib.suppress(ValueError):  # a run that was killed may have left half a line
+            run = json.loads(line)
+            if isinstance(run, dict) and isinstance(run.get("columns"), dict) and "policy" in run:
+                runs.append(run)
+    return runs
+
+
+def _secret() -> bytes:
+    directory = state_directory()
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = directory / "secret"
+    if not path.exists():
+        _make_secret(path)
+    secret = path.read_bytes()
+    if len(secret) != SECRET_BYTES:
+        raise OSError(errno.EIO, "the secret of the run record is damaged")
+    return secret
+
+
+def _make_secret(path: Path) -> None:
+    """Finished under another name and then linked: of several runs that do so at once, the first one's stays."""
+    fresh = path.with_name(f"secret-{secrets.token_hex(4)}")
+    with os.fdopen(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        file.write(secrets.token_bytes(SECRET_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+
+
+def _fingerprint(secret: bytes, codes: NDArray[np.unsignedinteger], domain: Domain) -> str:
+    """The same whatever the taxonomy, the type or the other columns: values are numbered in the order of their texts.
+
+    Numbers of so many values that nobody makes categories of them are numbered as they are, which is faster.
+    """
+    digest = hmac.new(secret, digestmod=hashlib.sha256)
+    used = np.flatnonzero(np.bincount(codes, minlength=domain.size)).tolist()
+    if isinstance(domain, NumericDomain) and len(used) > MANY:
+        in_order = used
+        digest.update(domain.values.astype(np.float64).tobytes())
+    else:
+        texts = dict(zip(used, _texts(domain, used), strict=True))
+        # Null is marked off from every text, also the empty one.
+        in_order = sorted(used, key=lambda code: (texts[code] is None, texts[code] or ""))
+        digest.update(json.dumps([texts[code] for code in in_order]).encode())
+    place = np.zeros(domain.size, np.min_scalar_type(len(used)))
+    place[in_order] = np.arange(len(used))
+    digest.update(place[codes].tobytes())
+    return digest.hexdigest()
+
+
+def _texts(domain: Domain, codes: list[int]) -> list[str | None]:
+    if isinstance(domain, CategoricalDomain):
+        leaves = domain.taxonomy.leaves
+        return [leaves[code] if code < len(leaves) else None for code in codes]
+    assert isinstance(domain, NumericDomain)
+    texts: list[str | None] = domain.texts(domain.values).to_pylist()
+    return [texts[code] if code < len(texts) else None for code in codes]
+
+
+def _policy_digest(policy: Policy) -> str:
+    """Of what decides the grouping: the contents of taxonomies, and not how the table was written as a file."""
+    content = policy.to_dict()
+    content.pop("input", None)
+    for name, column in policy.columns.items():
+        if column.taxonomy_file is not None:
+            with contextlib.suppress(OSError):
+                taxonomy = hashlib.sha256(policy.taxonomy_path(name).read_bytes()).hexdigest()
+                content["columns"][name]["taxonomy"] = taxonomy
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Looking at a finished release from outside: what holds, and what it cost."""

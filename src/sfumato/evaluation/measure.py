@@ -1,0 +1,68 @@
+"""Measuring a release against its original, from what is released alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.losses.certainty import by_column
+from sfumato.losses.loss import ClassTable
+from sfumato.losses.measures import measure_classes
+from sfumato.tables.domains import Domain
+from sfumato.tables.grouping import ReleasedClasses
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Every loss by name, the mean penalty of a record by column, and how many records were left out."""
+
+    values: dict[str, float | int]
+    columns: dict[str, float]
+    suppressed: int = 0
+
+    def __getattr__(self, name: str) -> float | int:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(f"no loss named {name!r} was measured; there are {', '.join(self.values)}") from None
+
+
+def measure_release(
+    classes: ReleasedClasses,
+    domains: Sequence[Domain],
+    weights: Sequence[float],
+    *,
+    records: int,
+    k: int,
+    majority: NDArray[np.int64] | None = None,
+) -> Losses:
+    """Every loss of a release. ``records`` is the size of the original; what it has more was suppressed."""
+    penalties = np.empty((len(classes.sizes), len(domains)))
+    for q, domain in enumerate(domains):
+        labels = [_label(value) for value in classes.values[domain.name]]
+        penalty = domain.penalties(labels)
+        strange = int(np.isnan(penalty).sum())
+        if strange:
+            raise InputError(
+                f"column {domain.name!r} of the release shows {strange:,} values that are no value, range or group of "
+                "the original. Check that both files and the policy belong together."
+            )
+        penalties[:, q] = penalty[classes.shown[domain.name]]
+    shares = np.asarray(weights, np.float64) / float(np.sum(weights))
+    table = ClassTable(classes.sizes, penalties, shares, records, k, majority)
+    if table.suppressed < 0:
+        raise InputError("the release has more records than the original. Check that both files belong together.")
+    names = [domain.name for domain in domains]
+    columns = dict(zip(names, by_column(table).tolist(), strict=True))
+    return Losses(measure_classes(table), columns, table.suppressed)
+
+
+def _label(value: object) -> str | None:
+    """A released value as text; one that was not generalised may still have its type."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)

@@ -1,0 +1,7 @@
+"""The command line: a thin layer over the functions that Python users call."""
+
+from __future__ import annotations
+
+from sfumato.cli.entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,450 @@
+"""The commands. Each loads what it needs when it runs, so that asking for help is quick."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato._version import __version__
+from sfumato.cli.drawing import progress_for_people
+from sfumato.cli.flags import (
+    RELEASE,
+    AcceptLinkable,
+    DateFormat,
+    Decimal,
+    Encoding,
+    Form,
+    Identifiers,
+    Json,
+    K,
+    Nulls,
+    Other,
+    PolicyFile,
+    QuasiIdentifiers,
+    Rounds,
+    Sensitive,
+    Separator,
+    Sheet,
+    Taxonomies,
+    Types,
+    Weights,
+    policy_flags,
+    reading_flags,
+)
+from sfumato.cli.output import People, print_json
+from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses, show_plan, show_release
+from sfumato.errors import TaxonomyError, UsageError
+
+if TYPE_CHECKING:
+    from sfumato.policy import Policy
+
+# Paths are declared with readable=False throughout: Typer would call a file that may not be read a wrong flag (2), but
+# it is an input that cannot be read (4), and an output need not be readable at all.
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sfumato {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def sfumato(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Anonymize microdata: blur quasi-identifiers until nobody can be singled out, prove it, and measure the loss.
+
+    Example: sfumato anonymize patients.csv -o release.csv --quasi-identifiers age,zip,sex --other keep -k 10
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+@app.command()
+def anonymize(
+    table: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="OUTPUT", help="The release; its suffix names the format.", readable=False
+        ),
+    ] = None,
+    policy: PolicyFile = None,
+    quasi_identifiers: QuasiIdentifiers = None,
+    sensitive: Sensitive = None,
+    identifiers: Identifiers = None,
+    other: Other = None,
+    taxonomy: Taxonomies = None,
+    column_type: Types = None,
+    weight: Weights = None,
+    round_to: Rounds = None,
+    accept_linkable: AcceptLinkable = None,
+    k: K = None,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", metavar="NAME", rich_help_panel=RELEASE, help="See: sfumato methods."),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", metavar="auto|memory", rich_help_panel=RELEASE, help="What the run works in."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", rich_help_panel=RELEASE, help="For methods that draw at random."),
+    ] = None,
+    keep_order: Annotated[
+        bool,
+        typer.Option("--keep-order", rich_help_panel=RELEASE, help="Leave the rows as they stand in the input."),
+    ] = False,
+    form: Form = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    nulls: Nulls = None,
+    date_format: DateFormat = None,
+    sheet: Sheet = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show how the table is understood and what would be done; write nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Make a release in which every record shares its quasi-identifiers with at least k - 1 others.
+
+    Example: sfumato anonymize patients.csv -o release.csv --quasi-identifiers age,zip --sensitive diagnosis -k 10
+    """
+    flags = policy_flags(
+        quasi_identifiers=quasi_identifiers,
+        sensitive=sensitive,
+        identifiers=identifiers,
+        other=other,
+        accept_linkable=accept_linkable,
+        k=k,
+        taxonomy=taxonomy,
+        column_type=column_type,
+        weight=weight,
+        round_to=round_to,
+        method=method,
+        engine=engine,
+        seed=seed,
+        keep_order=keep_order or None,
+        form=form,
+        reading=reading_flags(
+            separator=separator,
+            encoding=encoding,
+            sheet=sheet,
+            decimal=decimal,
+            nulls=nulls,
+            date_format=date_format,
+        ),
+    )
+    if output is None and not dry_run:
+        raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
+    with progress_for_people() as progress:
+        from sfumato.api import anonymize_to_file, check_output, prepare
+        from sfumato.policy import merge_flags
+
+        asked = merge_flags(_loaded(policy), **flags)
+        if not dry_run and output is not None:
+            summary = anonymize_to_file(table, asked, output, progress).summary()
+        else:
+            from sfumato.cli.planning import plan_of
+
+            if output is not None:
+                check_output(table, asked, output)
+            summary = plan_of(prepare(table, asked, progress), asked, progress)
+    if json:
+        print_json(summary)
+    elif output is None or dry_run:
+        show_plan(People(), summary)
+    else:
+        from sfumato.releases.certificate import certificate_path
+
+        show_release(People(), summary, [output, certificate_path(output)], f"sfumato audit {shlex.quote(str(output))}")
+
+
+@app.command()
+def audit(
+    release: Annotated[
+        Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
+    ],
+    original: Annotated[
+        Path | None,
+        typer.Option(
+            "--original", metavar="FILE", help="Also compare the kept columns with this table.", readable=False
+        ),
+    ] = None,
+    policy: PolicyFile = None,
+    quasi_identifiers: QuasiIdentifiers = None,
+    identifiers: Identifiers = None,
+    k: K = None,
+    form: Form = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    json: Json = False,
+) -> int:
+    """Say what holds in a finished release. Exit code 1 when it is not what the policy asks for.
+
+    Without a policy the certificate beside the release says what to check.
+
+    Example: sfumato audit release.csv --quasi-identifiers age,zip -k 10
+    """
+    flags = policy_flags(
+        quasi_identifiers=quasi_identifiers,
+        identifiers=identifiers,
+        k=k,
+        form=form,
+        reading=reading_flags(separator=separator, encoding=encoding, sheet=sheet),
+    )
+    with progress_for_people() as progress, progress.phase("audit"):
+        from sfumato.api import audit as audit_release
+
+        report = audit_release(release, _loaded(policy), original=original, **flags)
+    if json:
+        print_json(
+            {
+                "records": report.records,
+                "classes": report.classes,
+                "smallest_class": report.smallest_class,
+                "holds": report.holds,
+                "audit": report.as_dict(),
+                "remarks": list(report.remarks),
+                "version": __version__,
+                "seconds": _rounded(progress.seconds),
+            }
+        )
+    else:
+        console = People()
+        show_counts(
+            console,
+            {"released": report.records, "classes": report.classes, "smallest_class": report.smallest_class},
+        )
+        show_audit(console, report.as_dict())
+        for remark in report.remarks:
+            console.print(f"remark  {remark}")
+        console.print("the release holds" if report.holds else "the release does not hold: do not share it")
+    return 0 if report.holds else 1
+
+
+@app.command()
+def measure(
+    original: Annotated[
+        Path, typer.Argument(metavar="ORIGINAL", help="The table that the release was made from.", readable=False)
+    ],
+    release: Annotated[
+        Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="COLUMN", help="A class column of the release, for the metric CM."),
+    ] = None,
+    policy: PolicyFile = None,
+    quasi_identifiers: QuasiIdentifiers = None,
+    taxonomy: Taxonomies = None,
+    column_type: Types = None,
+    weight: Weights = None,
+    round_to: Rounds = None,
+    k: K = None,
+    form: Form = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    nulls: Nulls = None,
+    date_format: DateFormat = None,
+    sheet: Sheet = None,
+    json: Json = False,
+) -> None:
+    """Measure every loss of a release, from the two tables alone.
+
+    Without a policy the certificate beside the release says how.
+
+    Example: sfumato measure patients.csv release.csv --policy policy.toml
+    """
+    flags = policy_flags(
+        quasi_identifiers=quasi_identifiers,
+        k=k,
+        taxonomy=taxonomy,
+        column_type=column_type,
+        weight=weight,
+        round_to=round_to,
+        form=form,
+        reading=reading_flags(
+            separator=separator,
+            encoding=encoding,
+            sheet=sheet,
+            decimal=decimal,
+            nulls=nulls,
+            date_format=date_format,
+        ),
+    )
+    with progress_for_people() as progress:
+        from sfumato.api import audit as audit_release
+        from sfumato.api import measure as measure_losses
+        from sfumato.releases.certificate import read_certificate
+
+        asked = _loaded(policy)
+        with progress.phase("measure"):
+            try:
+                losses = measure_losses(original, release, asked, target=target, **flags)
+            except TaxonomyError as error:
+                if asked is not None:
+                    raise
+                raise TaxonomyError(
+                    f"{error} A certificate tells taxonomies by name only: give the policy with --policy, or each "
+                    "taxonomy with --taxonomy."
+                ) from None
+        with progress.phase("audit"):
+            report = audit_release(release, asked, **flags)
+        certified = read_certificate(release) or {}
+    summary: dict[str, Any] = {
+        "records": report.records + losses.suppressed,
+        "released": report.records,
+        "classes": report.classes,
+        "smallest_class": report.smallest_class,
+        "suppressed": losses.suppressed,
+        **losses.values,
+        "columns": losses.columns,
+        "audit": report.as_dict(),
+        **{key: certified.get(key) for key in ("method", "chosen", "engine", "seed")},
+        "version": __version__,
+        "seconds": _rounded(progress.seconds),
+    }
+    if json:
+        print_json(summary)
+    else:
+        console = People()
+        show_counts(console, summary)
+        show_audit(console, summary["audit"])
+        show_loss(console, losses.values["gcp"], losses.columns)
+        show_losses(console, losses.values)
+
+
+@app.command()
+def generate(
+    generator: Annotated[str, typer.Argument(metavar="census|agrawal|normal", help="The kind of table.")],
+    records: Annotated[int, typer.Option("-n", "--records", metavar="N", help="How many records.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help=".parquet, .csv, .csv.gz or .csv.zst", readable=False)
+    ],
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same table.")] = 0,
+    function: Annotated[
+        str | None,
+        typer.Option("--function", metavar="NAME", rich_help_panel="agrawal", help="C2 to C7, C9, R7 or R10."),
+    ] = None,
+    salary: Annotated[
+        str | None, typer.Option("--salary", metavar="uniform|normal", rich_help_panel="agrawal", help="Its shape.")
+    ] = None,
+    random_constants: Annotated[
+        bool,
+        typer.Option(
+            "--random-constants", rich_help_panel="agrawal", help="Draw the constants of C2 to C6 by the seed."
+        ),
+    ] = False,
+    dimensions: Annotated[
+        int | None,
+        typer.Option("--dimensions", metavar="D", rich_help_panel="normal", help="How many quasi-identifiers."),
+    ] = None,
+    mean: Annotated[
+        float | None, typer.Option("--mean", metavar="M", rich_help_panel="normal", help="Of every column.")
+    ] = None,
+    deviation: Annotated[
+        float | None,
+        typer.Option("--deviation", metavar="S", rich_help_panel="normal", help="Standard deviation of every column."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make a table of synthetic records with its policy and taxonomies; no real person is in it.
+
+    Example: sfumato generate census -n 100000 -o census.parquet
+    """
+    options = {
+        "function": function,
+        "salary": salary,
+        "random_constants": random_constants or None,
+        "dimensions": dimensions,
+        "mean": mean,
+        "deviation": deviation,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    with progress_for_people() as progress, progress.phase("generate"):
+        from sfumato.tables.generators import GENERATORS
+        from sfumato.tables.generators import generate as generate_files
+
+        files = generate_files(generator, records, output, seed=seed, **given)
+    if json:
+        print_json(
+            {
+                "generator": generator,
+                "generator_version": GENERATORS[generator].version,
+                "records": records,
+                "seed": seed,
+                "options": given,
+                "files": [str(file) for file in files],
+                "version": __version__,
+                "seconds": _rounded(progress.seconds),
+            }
+        )
+    else:
+        console = People()
+        console.heading(f"{records:,} synthetic records by {generator}, version {GENERATORS[generator].version}")
+        show_files(console, files)
+        table, policy = (shlex.quote(str(file)) for file in files[:2])
+        console.print(f"next    sfumato anonymize {table} --policy {policy} -o release.parquet")
+
+
+@app.command()
+def methods(json: Json = False) -> None:
+    """List the methods, their papers, and when to use which.
+
+    Example: sfumato methods
+    """
+    from sfumato.cli.listing import listed_methods, show_methods
+
+    found = listed_methods()
+    if json:
+        print_json({"methods": found, "version": __version__})
+    else:
+        show_methods(People(), found)
+
+
+@app.command()
+def demo(
+    directory: Annotated[
+        Path,
+        typer.Option(
+            "--directory", metavar="DIRECTORY", help="Where the files of the demonstration go.", readable=False
+        ),
+    ] = Path("demo"),
+) -> None:
+    """Show the whole path on synthetic records: generate, anonymize, audit, measure. Takes less than a minute.
+
+    Example: sfumato demo --directory demo
+    """
+    from sfumato.cli.demo import run_demo
+
+    run_demo(directory, People())
+
+
+def _loaded(file: Path | None) -> Policy | None:
+    from sfumato.policy import Policy
+
+    return None if file is None else Policy.load(file)
+
+
+def _rounded(seconds: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in seconds.items()}

@@ -1,0 +1,101 @@
+"""The whole story on a synthetic table: every step is a command that the user could type."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pyarrow as pa
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from sfumato.api import anonymize_to_file
+from sfumato.api import audit as audit_release
+from sfumato.api import measure as measure_losses
+from sfumato.cli.drawing import progress_for_people
+from sfumato.cli.output import People
+from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses, show_warnings
+from sfumato.errors import AuditError
+from sfumato.policy import Policy, merge_flags
+from sfumato.releases.certificate import certificate_path
+from sfumato.tables.generators import generate
+from sfumato.tables.source import InputOptions, open_source
+from sfumato.tables.staging import cannot_write
+
+RECORDS = 100_000
+K = 10
+SHOWN = 6
+
+
+def run_demo(directory: Path, console: People) -> None:
+    """Generate, anonymize, audit and measure in ``directory``, and tell what happens."""
+    table, release = directory / "census.parquet", directory / "release.parquet"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(directory, error) from None
+
+    _step(console, "1. a census-like table of synthetic records", "generate", "census", "-n", RECORDS, "-o", table)
+    with progress_for_people() as progress, progress.phase("generate"):
+        generated = generate("census", RECORDS, table)
+    policy_file = generated[1]
+    policy = merge_flags(Policy.load(policy_file), k=K)
+    console.print(f"{RECORDS:,} records; the policy says which columns are quasi-identifiers: {policy_file}")
+
+    with_policy = ("--policy", policy_file)
+    _step(console, f"2. a release with k = {K}", "anonymize", table, "-o", release, *with_policy, "-k", K)
+    with progress_for_people() as progress:
+        summary = anonymize_to_file(table, policy, release, progress).summary()
+    show_counts(console, summary)
+    show_warnings(console, summary["warnings"])
+    console.print(_excerpt(release))
+    console.print(f"{SHOWN} of the released records; a range or group stands for any value in it, * for any at all")
+
+    _step(console, "3. the proof, from the file alone", "audit", release)
+    with progress_for_people() as progress, progress.phase("audit"):
+        report = audit_release(release)
+    show_audit(console, report.as_dict())
+    if not report.holds:
+        raise AuditError(
+            "the release of the demonstration does not hold. This is a fault in Sfumato: please report it."
+        )
+
+    _step(console, "4. the price, from the two files", "measure", table, release, *with_policy)
+    with progress_for_people() as progress, progress.phase("measure"):
+        losses = measure_losses(table, release, policy)
+    show_loss(console, losses.values["gcp"], losses.columns)
+    show_losses(console, losses.values)
+
+    console.heading("\nwhat is left")
+    show_files(console, [release, certificate_path(release), *generated[:2], directory / "taxonomies"])
+    console.heading("\nwhat to try next")
+    again = directory / "release.csv"
+    for command in (
+        ("anonymize", table, "-o", again, *with_policy, "-k", 50),
+        ("anonymize", table, *with_policy, "--dry-run"),
+        ("anonymize", "--help"),
+    ):
+        console.print(_command(*command))
+
+
+def _step(console: People, title: str, *command: object) -> None:
+    console.heading(f"\n{title}")
+    console.print(Text(f"$ {_command(*command)}", style="dim"))
+
+
+def _command(*parts: object) -> str:
+    return shlex.join(["sfumato", *map(str, parts)])
+
+
+def _excerpt(release: Path) -> Table:
+    """Some released records, far apart: neighbours share a class and look alike."""
+    source = open_source(release, InputOptions())
+    records = pa.Table.from_batches(source.batches(source.names))
+    places = [number * records.num_rows // SHOWN for number in range(SHOWN)]
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    for name in source.names:
+        table.add_column(Text(name), overflow="fold")
+    for record in records.take(places).to_pylist():
+        table.add_row(*(Text("" if value is None else str(value)) for value in record.values()))
+    return table

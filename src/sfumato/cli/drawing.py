@@ -1,0 +1,105 @@
+"""Progress on standard error: one line a phase, once a run has lasted two seconds, and only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, Timer
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from sfumato.progress import Progress
+
+DELAY = 2.0
+COMPILING = "compiling kernels (once per machine and version)"
+WORDS = {
+    "read": "reading",
+    "profile": "profiling the columns",
+    "encode": "encoding",
+    "check": "checking",
+    "collapse": "collapsing equal records",
+    "partition": "forming classes",
+    "recode": "recoding",
+    "arrange": "arranging",
+    "write": "writing",
+    "audit": "auditing",
+    "certify": "certifying",
+    "measure": "measuring",
+    "generate": "generating",
+}
+
+
+@contextmanager
+def progress_for_people() -> Iterator[Progress]:
+    """Progress that is drawn where somebody can see it, and only timed elsewhere."""
+    console = Console(stderr=True)
+    if sys.stderr is None or not console.is_terminal:
+        yield Progress()
+        return
+    drawn = DrawnProgress(console)
+    try:
+        yield drawn
+    finally:
+        drawn.close()
+
+
+class DrawnProgress(Progress):
+    """Draws the phases of a run, those that are over and the present one. Names no column and no value."""
+
+    def __init__(self, console: Console, delay: float = DELAY) -> None:
+        super().__init__()
+        self._bars = Bars(
+            SpinnerColumn(finished_text="·"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._present: str | None = None
+        self._closed = False
+        self._lock = Lock()
+        self._timer = Timer(delay, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def began(self, name: str, total: int | None) -> None:
+        self._present = name
+        if name in self._tasks:
+            self._bars.reset(self._tasks[name], total=total, description=_words(name))
+        else:
+            self._tasks[name] = self._bars.add_task(_words(name), total=total)
+
+    def advance(self, steps: int) -> None:
+        if self._present is not None:
+            self._bars.update(self._tasks[self._present], advance=steps, description=_words(self._present))
+
+    def ended(self, name: str) -> None:
+        self._bars.update(self._tasks[name], total=1, completed=1, description=_words(name))
+        self._present = None
+
+    def compiling(self) -> None:
+        if self._present is not None:
+            self._bars.update(self._tasks[self._present], description=COMPILING)
+
+    def close(self) -> None:
+        """Take everything off the screen."""
+        with self._lock:
+            self._closed = True
+            self._timer.cancel()
+            self._bars.stop()
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._bars.start()
+
+
+def _words(name: str) -> str:
+    return WORDS.get(name, name)

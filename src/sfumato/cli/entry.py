@@ -1,0 +1,158 @@
+"""The way in and the way out: every error becomes a line on standard error and an exit code.
+
+| exit | when |
+|---|---|
+| 0 | done |
+| 1 | ``audit``: the policy does not hold |
+| 2, 3, 4 | as ``sfumato.errors`` draws them |
+| 70 | anything unexpected |
+| 130, 143 | interrupted, terminated |
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
+from types import FrameType, TracebackType
+from typing import Self
+
+import typer
+
+from sfumato._version import __version__
+from sfumato.cli.commands import app
+from sfumato.cli.output import forget_standard_output
+from sfumato.errors import OutputError, SfumatoError
+
+UNEXPECTED = 70
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+PACKAGE = Path(__file__).parents[1]
+
+# Typer brings its own copy of click or uses the installed one, depending on its version; this is the class of either
+# that all its complaints about arguments have in common.
+WRONG_USE = typer.BadParameter.__bases__[0]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that ``arguments`` (by default those of the process) ask for, and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that the terminal cannot show must not end a run.
+            stream.reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings(), Outcome() as outcome, _stopped_by_signals():
+        # What libraries warn of may hold cells.
+        warnings.simplefilter("ignore")
+        given = None if arguments is None else list(arguments)
+        outcome.code = app(given, prog_name="sfumato", standalone_mode=False) or 0
+        sys.stdout.flush()
+    return outcome.code
+
+
+class Stopped(BaseException):
+    """The process was asked to end; files that are not finished are removed on the way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class Outcome:
+    """How a run ended. Errors go no further than this: their text and traceback may hold cells."""
+
+    def __init__(self) -> None:
+        self.code = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None or isinstance(error, SystemExit):
+            return False
+        if isinstance(error, Stopped):
+            self.code = 128 + error.number
+            _complain("interrupted" if error.number == signal.SIGINT else "terminated")
+        elif isinstance(error, SfumatoError):
+            self.code = error.exit_code
+            _complain(f"error: {error}")
+        elif isinstance(error, WRONG_USE):
+            self.code = 2
+            _complain(f"error: {_usage(error)}")
+        elif isinstance(error, BrokenPipeError):
+            forget_standard_output()
+        elif isinstance(error, OSError) and error.errno in NO_SPACE:
+            self.code = OutputError.exit_code
+            forget_standard_output()
+            _complain("error: no space left on a disk that the command writes to. Free some space and run it again.")
+        elif isinstance(error, MemoryError):
+            self.code = UNEXPECTED
+            _complain("error: not enough memory. Release fewer columns, or use a machine with more memory.")
+        else:
+            self.code = UNEXPECTED
+            _complain(
+                f"error: unexpected {type(error).__name__} {_place(trace)}, Sfumato {__version__}. This is a fault in "
+                "Sfumato: please report this line and the command, without any of your data."
+            )
+        return True
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Turn the signals that ask a process to end into an exception, so that everything is cleaned up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for other in numbers:  # a second signal must not disturb the cleaning up
+            signal.signal(other, signal.SIG_IGN)
+        raise Stopped(number)
+
+    # Whoever starts a process in the background may have told it to ignore interruptions.
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _complain(text: str) -> None:
+    """One line on standard error, whatever the names in it are made of."""
+    try:
+        print(" ".join(text.splitlines()), file=sys.stderr, flush=True)
+    except OSError:  # nobody listens; the exit code still tells
+        return
+
+
+def _usage(error: BaseException) -> str:
+    message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "sfumato"
+    return f"{message.rstrip('.')}. See '{path} --help'."
+
+
+def _place(trace: TracebackType | None) -> str:
+    """Where it happened, and where in this package it came from."""
+    frames = [(Path(frame.filename), frame.lineno) for frame in extract_tb(trace)]
+    ours = [frame for frame in frames if frame[0].is_relative_to(PACKAGE)]
+    told = list(dict.fromkeys([*frames[-1:], *ours[-1:]]))
+    return "in " + ", called from ".join(f"{_short(file)}, line {line}" for file, line in told)
+
+
+def _short(file: Path) -> str:
+    root = PACKAGE.parent
+    return os.fspath(file.relative_to(root) if file.is_relative_to(root) else Path(*file.parts[-3:]))

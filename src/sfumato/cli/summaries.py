@@ -1,0 +1,109 @@
+"""What people read at the end of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from sfumato.cli.output import People
+
+BAR = 24
+LOSSES = {
+    "c_dm": "discernibility C_DM",
+    "c_avg": "average class size over k C_AVG",
+    "c_mdm": "excess over k C_MDM",
+    "max_size": "largest perimeter MAXSIZE",
+    "cm": "classification metric CM",
+}
+
+
+def show_release(console: People, summary: Mapping[str, Any], files: Sequence[Path], next_step: str) -> None:
+    """A finished release: what it is, what holds, what it cost, and where it lies."""
+    show_counts(console, summary)
+    show_audit(console, summary["audit"])
+    show_loss(console, summary["gcp"], summary["columns"])
+    show_warnings(console, summary["warnings"])
+    seconds = sum(summary["seconds"].values())
+    console.print(f"\nmethod {summary['chosen']}, engine {summary['engine']}, {seconds:.1f} seconds")
+    show_files(console, files)
+    console.print(f"next    {next_step}")
+
+
+def show_counts(console: People, summary: Mapping[str, Any]) -> None:
+    suppressed = summary.get("suppressed", 0)
+    left_out = f" ({suppressed:,} left out)" if suppressed else ""
+    console.heading(
+        f"{summary['released']:,} records{left_out} in {summary['classes']:,} classes, "
+        f"the smallest of {summary['smallest_class']:,}"
+    )
+
+
+def show_audit(console: People, verdicts: Iterable[Mapping[str, Any]]) -> None:
+    for verdict in verdicts:
+        mark, style = ("holds  ", "green") if verdict["holds"] else ("FAILS  ", "bold red")
+        line = Text(mark, style=style)
+        line.append(f" {verdict['requirement']}", style="default not bold")
+        if "=" in verdict["requirement"]:  # a bound, beside which the value means something
+            line.append(f" (reached: {verdict['value']:,})", style="dim")
+        console.print(line)
+
+
+def show_loss(console: People, gcp: float, columns: Mapping[str, float]) -> None:
+    console.print(
+        f"\ninformation loss (GCP) {gcp:.1%}: on average a released value leaves open this share of its column's "
+        "range or taxonomy; 0% is the original, 100% says nothing"
+    )
+    full, empty = ("█", "░") if console.draws_blocks else ("#", ".")
+    table = Table.grid(padding=(0, 2))
+    for name, loss in columns.items():
+        length = round(BAR * loss)
+        bar = Text(full * length, style="cyan").append(empty * (BAR - length), style="dim")
+        table.add_row(Text(f"  {name}"), bar, Text(f"{loss:.1%}", justify="right"))
+    console.print(table)
+
+
+def show_losses(console: People, values: Mapping[str, float | int]) -> None:
+    """Every loss but GCP, which is shown by column."""
+    for name, value in values.items():
+        if name != "gcp":
+            number = f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
+            console.print(f"{LOSSES.get(name, name)}: {number}")
+
+
+def show_warnings(console: People, texts: Iterable[str]) -> None:
+    for text in texts:
+        console.print(Text("warning", style="yellow").append(f" {text}", style="default"))
+
+
+def show_files(console: People, files: Sequence[Path]) -> None:
+    for place, file in enumerate(files):
+        console.print(f"{'wrote' if place == 0 else '':7} {file}")
+
+
+def show_plan(console: People, plan: Mapping[str, Any]) -> None:
+    """What a run would do."""
+    console.heading(f"{plan['records']:,} records; nothing was written")
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    for heading in ("column", "role", "type"):
+        table.add_column(heading)
+    for heading in ("distinct", "nulls", "taxonomy levels"):
+        table.add_column(heading, justify="right")
+    for column in plan["columns"]:
+        kind = column["type"] or "not read"
+        table.add_row(
+            Text(column["name"]),
+            Text(column["role"] if column["released"] else f"{column['role']}, not released"),
+            Text(f"{kind} (inferred)" if column["inferred"] else kind),
+            *(Text("" if column[key] is None else f"{column[key]:,}") for key in ("distinct", "nulls", "levels")),
+        )
+    console.print(table)
+    asked = "" if plan["method"] == plan["chosen"] else f" (chosen by {plan['method']})"
+    console.print(f"method {plan['chosen']}{asked}, engine {plan['engine']}, seed {plan['seed']}")
+    console.print(f"k = {plan['k']:,} is feasible: the table has {plan['records']:,} records")
+    show_warnings(console, plan["warnings"])
+    console.print("next    run the same command without --dry-run")

@@ -245,7 +245,7 @@ def within(low: int, value: int, high: int) -> bool:
     return low * 1_000 <= value <= high * 1_000
 
 
-def is_class_a(function: str, row: dict[str, Any]) -> bool:  # noqa: PLR0912 - one branch per line of the table
+def is_class_a(function: str, row: dict[str, Any]) -> bool:
     """Table II, line by line."""
     age, elevel, salary, loan = row["age"], row["elevel"], row["salary"], row["loan"]
     income = row["salary"] + row["commission"]

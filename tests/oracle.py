@@ -1,0 +1,309 @@
+"""Slow and obvious versions of what Sfumato computes fast, for tiny tables. Imports nothing of Sfumato.
+
+Rows are dictionaries of plain Python values. Null is None, and so is NaN.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, pairwise
+from typing import Any
+
+Row = Mapping[str, Any]
+WHOLE = "*"
+
+
+# ---- optima ----
+
+
+def runs(count: int, least: int) -> Iterator[list[int]]:
+    """Every way to cut a line of ``count`` records into runs of at least ``least``, as the places of the cuts."""
+    for pieces in range(1, count // least + 1):
+        for inner in combinations(range(1, count), pieces - 1):
+            cuts = [0, *inner, count]
+            if all(end - start >= least for start, end in pairwise(cuts)):
+                yield cuts
+
+
+def total_cost(cuts: Sequence[int], cost: Callable[[int, int], int]) -> int:
+    """Every record pays the cost of its run; ``cost(start, end)`` is that of the places start to end - 1."""
+    return sum((end - start) * cost(start, end) for start, end in pairwise(cuts))
+
+
+def best_total(count: int, least: int, cost: Callable[[int, int], int]) -> int:
+    """The least total cost over all partitions into runs."""
+    return min(total_cost(cuts, cost) for cuts in runs(count, least))
+
+
+def best_cuts(count: int, least: int, cost: Callable[[int, int], int]) -> list[int]:
+    """The best partition into runs of any length; of equally good ones that with the shortest last run, and so on."""
+
+    @cache
+    def best(end: int) -> tuple[int, int] | None:
+        if end == 0:
+            return 0, 0
+        found = None
+        for length in range(least, end + 1):
+            before = best(end - length)
+            if before is not None:
+                value = before[0] + length * cost(end - length, end)
+                if found is None or value < found[0]:
+                    found = value, length
+        return found
+
+    cuts, end = [count], count
+    while end > 0:
+        step = best(end)
+        assert step is not None
+        end -= step[1]
+        cuts.append(end)
+    return cuts[::-1]
+
+
+def set_partitions(items: Sequence[int], least: int) -> Iterator[list[list[int]]]:
+    """Every partition of a set into blocks of at least ``least``, consecutive or not."""
+    if not items:
+        yield []
+        return
+    first, rest = items[0], items[1:]
+    for others in range(least - 1, len(rest) + 1):
+        for chosen in combinations(rest, others):
+            left = [item for item in rest if item not in chosen]
+            for blocks in set_partitions(left, least):
+                yield [[first, *chosen], *blocks]
+
+
+# ---- the Hilbert curve ----
+
+
+def hilbert_position(cell: Sequence[int], bits: int) -> int:
+    """The place of a cell on the curve as one Python integer of any size, after Skilling (2004)."""
+    x = list(cell)
+    for level in range(bits - 1, 0, -1):
+        below = 2**level - 1
+        for q in range(len(x)):
+            if x[q] >> level & 1:
+                x[0] ^= below
+            else:
+                difference = (x[0] ^ x[q]) & below
+                x[0], x[q] = x[0] ^ difference, x[q] ^ difference
+    for q in range(1, len(x)):
+        x[q] ^= x[q - 1]
+    parity = 0
+    for level in range(bits - 1, 0, -1):
+        if x[-1] >> level & 1:
+            parity ^= 2**level - 1
+    digits = [(value ^ parity) >> level & 1 for level in range(bits - 1, -1, -1) for value in x]
+    return int("".join(map(str, digits)), 2)
+
+
+# ---- what columns and labels mean ----
+
+
+def plain(value: Any) -> Any:
+    """None for NaN."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _number(value: Any) -> Fraction:
+    """A number, date or moment on one scale, from a value or from the text of a label."""
+    if isinstance(value, str):
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+            value = datetime.date.fromisoformat(value)
+        elif re.match(r"\d{4}-\d\d-\d\dT", value):
+            value = datetime.datetime.fromisoformat(value)
+        else:
+            return Fraction(value)
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+        passed = value - datetime.datetime(1970, 1, 1)
+        return Fraction(passed // datetime.timedelta(microseconds=1), 86_400_000_000)
+    if isinstance(value, datetime.date):
+        return Fraction((value - datetime.date(1970, 1, 1)).days)
+    # A double stands for the shortest decimal that reads back as the same double, which is also what labels show.
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def bounds(label: str) -> tuple[Fraction, Fraction]:
+    """The ends of a released range, or of a single value."""
+    found = re.fullmatch(r"\[(.+)\.\.(.+)\]", label)
+    low, high = found.groups() if found else (label, label)
+    return _number(low), _number(high)
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """Numbers or dates: ``values`` are those of the original."""
+
+    values: Sequence[Any]
+
+    @property
+    def _known(self) -> list[Fraction]:
+        return [_number(value) for value in self.values if plain(value) is not None]
+
+    def covers(self, label: str | None, value: Any) -> bool:
+        value = plain(value)
+        if label is None or value is None:
+            return (label is None and value is None) or label == WHOLE
+        if label == WHOLE:
+            return True
+        low, high = bounds(label)
+        return low <= _number(value) <= high
+
+    def penalty(self, label: str | None) -> Fraction:
+        if label is None:
+            return Fraction(0)
+        if label == WHOLE:
+            return Fraction(1)
+        low, high = bounds(label)
+        if low == high:
+            return Fraction(0)
+        extent = max(self._known) - min(self._known)
+        return min((high - low) / extent, Fraction(1)) if extent else Fraction(1)
+
+    def is_tight(self, label: str | None, values: Sequence[Any]) -> bool:
+        """Whether the label is the smallest that covers the values, where nothing widens it on purpose."""
+        known = [_number(value) for value in values if plain(value) is not None]
+        if not known:
+            return label is None
+        if len(known) < len(values):
+            return label == WHOLE
+        everything = self._known
+        if label == WHOLE:
+            return min(known) == min(everything) < max(everything) == max(known)
+        assert label is not None
+        return bounds(label) == (min(known), max(known))
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """Categories under a taxonomy: one row for each leaf, the leaf first, ever more general, without the root."""
+
+    rows: Sequence[Sequence[str]]
+    _leaves: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_leaves", frozenset(row[0] for row in self.rows))
+
+    def under(self, label: str) -> frozenset[str]:
+        """The leaves that a label stands for."""
+        if label == WHOLE:
+            return self._leaves
+        if label in self._leaves:
+            return frozenset([label])
+        name = label.removesuffix(" (group)")
+        name = name if name in self._leaves else label
+        return frozenset(row[0] for row in self.rows if name in row[1:])
+
+    def covers(self, label: str | None, value: Any) -> bool:
+        if label is None or value is None:
+            return (label is None and value is None) or label == WHOLE
+        return value in self.under(label)
+
+    def penalty(self, label: str | None) -> Fraction:
+        if label is None:
+            return Fraction(0)
+        if label == WHOLE:
+            return Fraction(1)
+        leaves = len(self.under(label))
+        return Fraction(0) if leaves == 1 else Fraction(leaves, len(self._leaves))
+
+    def is_tight(self, label: str | None, values: Sequence[Any]) -> bool:
+        """Whether no smaller group, found by comparing paths from the root, holds all values."""
+        wanted = {value for value in values if value is not None}
+        if not wanted:
+            return label is None
+        if None in values:
+            return label == WHOLE
+        if len(wanted) == 1:
+            return label in wanted
+        sets = {frozenset(row[0] for row in self.rows if name in row[1:]) for one in self.rows for name in one[1:]}
+        smallest = min((leaves for leaves in [*sets, self._leaves] if wanted <= leaves), key=len)
+        if smallest == self._leaves:
+            return label == WHOLE
+        assert label is not None
+        return self.under(label) == smallest
+
+
+Column = NumberColumn | CategoryColumn
+
+
+def flat_rows(values: Sequence[str | None]) -> list[list[str]]:
+    return [[value] for value in sorted({value for value in values if value is not None})]
+
+
+def prefix_rows(values: Sequence[str | None], lengths: Sequence[int]) -> list[list[str]]:
+    known = sorted({value for value in values if value is not None})
+    longest = max(map(len, known), default=0)
+    return [[value, *(value[:n] + WHOLE * (longest - n) for n in reversed(lengths))] for value in known]
+
+
+# ---- privacy and losses ----
+
+
+def classes(rows: Sequence[Row], key: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows with equal values in all columns of the key."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(plain(row[name]) for name in key), []).append(row)
+    return found
+
+
+def smallest_class(rows: Sequence[Row], key: Sequence[str]) -> int:
+    return min(len(members) for members in classes(rows, key).values())
+
+
+def losses(
+    records: int,
+    released: Sequence[Row],
+    columns: Mapping[str, Column],
+    k: int,
+    weights: Mapping[str, float] | None = None,
+    target: str | None = None,
+) -> dict[str, Fraction]:
+    """Every loss by its definition. ``records`` is the size of the original; columns are the quasi-identifiers."""
+    weight = {name: Fraction((weights or {}).get(name, 1.0)) for name in columns}
+    suppressed = records - len(released)
+    penalty = Fraction(suppressed) * sum(weight.values())
+    for row in released:
+        penalty += sum(weight[name] * column.penalty(row[name]) for name, column in columns.items())
+    groups = classes(released, list(columns))
+    sizes = [len(members) for members in groups.values()]
+    result = {
+        "gcp": penalty / sum(weight.values()) / records,
+        "c_dm": Fraction(sum(size * size for size in sizes) + records * suppressed),
+        "c_avg": Fraction(len(released), len(sizes) * k),
+        "c_mdm": Fraction(sum((size - k) ** 2 for size in sizes)),
+        "max_size": max(
+            2 * sum((columns[name].penalty(label) for name, label in zip(columns, key, strict=True)), Fraction(0))
+            for key in groups
+        ),
+    }
+    if target is not None:
+        majority = sum(max(Counter(plain(row[target]) for row in rows).values()) for rows in groups.values())
+        result["cm"] = Fraction(records - majority, records)
+    return result
+
+
+def canonical_order(rows: Sequence[Row], quasi_identifiers: Sequence[str], others: Sequence[str]) -> list[Row]:
+    """By the released quasi-identifiers as text, then by the other columns; null last."""
+    names = [*quasi_identifiers, *others]
+    return sorted(rows, key=lambda row: tuple(_NullLast(plain(row[name])) for name in names))
+
+
+@dataclass(frozen=True)
+class _NullLast:
+    value: Any
+
+    def __lt__(self, other: _NullLast) -> bool:
+        if self.value is None or other.value is None:
+            return self.value is not None and other.value is None
+        return bool(self.value < other.value)

@@ -1,0 +1,161 @@
+"""Hypothesis strategies: taxonomies as rows, tables with their quasi-identifiers, and what is asked of a release."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pyarrow as pa
+from hypothesis import strategies as st
+
+NAMES = ("Arno", "Bassa", "Città", "Duomo, alto", 'E"st', "Fiume", "Gorgona", "Hotel", "isola", "über")
+
+
+@dataclass(frozen=True)
+class Quasi:
+    """One quasi-identifier: its values, what the policy says of it, and what the oracle knows."""
+
+    values: list[Any]
+    type: pa.DataType
+    column: oracle.Column
+    taxonomy: dict[str, Any] | str | None = None
+    rows: list[list[str]] | None = None
+    """Of the taxonomy file, the root included."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table and what is asked of it."""
+
+    table: pa.Table
+    quasi: dict[str, Quasi]
+    others: tuple[str, ...]
+    k: int
+    weights: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, oracle.Column]:
+        return {name: one.column for name, one in self.quasi.items()}
+
+    def settings(self, folder: Path) -> dict[str, Any]:
+        """The arguments of ``anonymize``; taxonomy files are written into ``folder``."""
+        taxonomies: dict[str, Any] = {}
+        for name, one in self.quasi.items():
+            if one.rows is not None:
+                path = folder / f"{name}.csv"
+                path.write_text("".join(",".join(map(quoted, row)) + "\n" for row in one.rows), "utf-8")
+                taxonomies[name] = str(path)
+            elif one.taxonomy is not None:
+                taxonomies[name] = one.taxonomy
+        return {
+            "quasi_identifiers": list(self.quasi),
+            "taxonomy": taxonomies,
+            "other": "keep",
+            "accept_linkable": list(self.others),
+            "weight": self.weights,
+            "k": self.k,
+        }
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+@st.composite
+def taxonomy_rows(draw: st.DrawFn, leaves: int = 6) -> list[list[str]]:
+    """A tree of one to three levels under the root, one row for each leaf. Leaves need not occur in a table."""
+    count = draw(st.integers(1, leaves))
+    names = draw(st.permutations(NAMES))[:count]
+    groups = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+    upper = draw(st.lists(st.integers(0, 1), min_size=3, max_size=3))
+    depth = draw(st.integers(0, 2))
+    rows = []
+    for name, group in zip(names, groups, strict=True):
+        path = [f"group {group}", f"region {upper[group]}"][:depth]
+        rows.append([name, *path, oracle.WHOLE])
+    return rows
+
+
+@st.composite
+def whole_numbers(draw: st.DrawFn, size: int) -> Quasi:
+    reach = draw(st.sampled_from([2, 30, 10**6, 2**62]))
+    values = draw(_column(st.integers(-reach, reach), size))
+    return Quasi(values, pa.int64(), oracle.NumberColumn(values))
+
+
+@st.composite
+def decimals(draw: st.DrawFn, size: int) -> Quasi:
+    few = st.sampled_from([-0.0, 0.0, 0.1, -2.5, 1e-300, 1e22, float("nan")])
+    many = st.floats(-1e6, 1e6)
+    values = draw(_column(draw(st.sampled_from([few, many])), size))
+    return Quasi(values, pa.float64(), oracle.NumberColumn(values))
+
+
+@st.composite
+def dates(draw: st.DrawFn, size: int) -> Quasi:
+    near = st.dates(datetime.date(2019, 12, 1), datetime.date(2020, 3, 10))
+    values = draw(_column(draw(st.sampled_from([near, st.dates()])), size))
+    return Quasi(values, pa.date32(), oracle.NumberColumn(values))
+
+
+@st.composite
+def moments(draw: st.DrawFn, size: int) -> Quasi:
+    values = draw(_column(st.datetimes(datetime.datetime(1969, 12, 30), datetime.datetime(1970, 1, 2)), size))
+    return Quasi(values, pa.timestamp("us"), oracle.NumberColumn(values))
+
+
+@st.composite
+def flat_categories(draw: st.DrawFn, size: int) -> Quasi:
+    values = draw(_column(st.sampled_from(NAMES), size))
+    return Quasi(values, pa.string(), oracle.CategoryColumn(oracle.flat_rows(values)))
+
+
+@st.composite
+def grouped_categories(draw: st.DrawFn, size: int) -> Quasi:
+    rows = draw(taxonomy_rows())
+    values = draw(_column(st.sampled_from([row[0] for row in rows]), size))
+    return Quasi(values, pa.string(), oracle.CategoryColumn([row[:-1] for row in rows]), rows=rows)
+
+
+@st.composite
+def postal_codes(draw: st.DrawFn, size: int) -> Quasi:
+    values = draw(_column(st.text("019", min_size=1, max_size=4), size))
+    lengths = draw(st.sampled_from([(1,), (2,), (1, 3), (1, 2, 3)]))
+    rows = oracle.prefix_rows(values, lengths)
+    return Quasi(values, pa.string(), oracle.CategoryColumn(rows), taxonomy={"prefix": list(lengths)})
+
+
+KINDS = (whole_numbers, decimals, dates, moments, flat_categories, grouped_categories, postal_codes)
+
+
+@st.composite
+def cases(draw: st.DrawFn, rows: int = 24, columns: int = 4, others: bool = True) -> Case:
+    """A table of any kinds of quasi-identifiers with nulls and duplicates, and a k that it can meet."""
+    size = draw(st.integers(1, rows))
+    quasi = {}
+    for place, kind in enumerate(draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=columns))):
+        quasi[f"q{place}"] = draw(kind(size))
+    arrays = {name: pa.array(one.values, one.type, from_pandas=False) for name, one in quasi.items()}
+    kept: tuple[str, ...] = ()
+    if others and draw(st.booleans()):
+        kept = ("note", "score")
+        arrays["note"] = pa.array(draw(_column(st.text("ab,\"' \n", max_size=2), size)), pa.string())
+        arrays["score"] = pa.array(draw(_column(st.integers(-3, 3), size)), pa.int64())
+    weights = {name: draw(st.sampled_from([0.25, 1.0, 3.0])) for name in quasi if draw(st.booleans())}
+    return Case(pa.table(arrays), quasi, kept, draw(st.integers(1, size)), weights)
+
+
+@st.composite
+def _column(draw: st.DrawFn, values: st.SearchStrategy[Any], size: int) -> list[Any]:
+    """Values, in one column out of three mixed with nulls."""
+    cells = values if draw(st.integers(0, 2)) else st.one_of(st.none(), values)
+    return draw(st.lists(cells, min_size=size, max_size=size))
+
+
+def released_rows(table: pa.Table) -> Sequence[oracle.Row]:
+    rows: Sequence[oracle.Row] = table.to_pylist()
+    return rows

@@ -1,0 +1,1 @@
+"""What Sfumato costs and what it loses, measured: one module a question. Start with ``python -m benchmarks``."""

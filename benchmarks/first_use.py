@@ -1,0 +1,57 @@
+"""What does the first run on a machine cost more than the next ones?
+
+Kernels are compiled on first use and kept. The first process starts with an empty cache, the second finds it filled.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.child import Usage, run_child
+from benchmarks.markdown import show
+from benchmarks.setting import GENERATOR, Setting
+from benchmarks.timing import ROUNDS
+
+RECORDS = 10_000
+K = 10
+
+
+def run(setting: Setting) -> dict[str, dict[str, Any]]:
+    rounds = [_first_and_second(setting) for _ in range(ROUNDS)]
+    compiled = {process: {counts[process] for _, counts in rounds} for process in ("first", "second")}
+    first, second = (
+        min((usages[process] for usages, _ in rounds), key=lambda usage: usage.cpu) for process in ("first", "second")
+    )
+    result: dict[str, dict[str, Any]] = {
+        "first": {"CPU s": first.cpu, "seconds": first.seconds, "kernels compiled": max(compiled["first"])},
+        "second": {"CPU s": second.cpu, "seconds": second.seconds, "kernels compiled": max(compiled["second"])},
+        "compilation": {
+            "CPU s": first.cpu - second.cpu,
+            "seconds": first.seconds - second.seconds,
+            "kernels compiled": None,
+        },
+    }
+    show(
+        "First use: one `sfumato anonymize` with an empty cache, then another",
+        [{"process": process, **row} for process, row in result.items()],
+        [f"Generator {GENERATOR}, {RECORDS:,} records, k = {K}. Least CPU seconds of {ROUNDS}, each with a new cache."],
+    )
+    return result
+
+
+def _first_and_second(setting: Setting) -> tuple[dict[str, Usage], dict[str, int]]:
+    table = setting.census(RECORDS)
+    usages, compiled = {}, {}
+    with tempfile.TemporaryDirectory(dir=setting.work) as name:
+        place = Path(name)
+        environment = {"SFUMATO_CACHE_DIR": str(place / "cache")}
+        for process in ("first", "second"):
+            count = place / f"compiled-{process}"
+            arguments = ["anonymize", table.path, "-o", place / "release.parquet", "--policy", table.policy_path]
+            command = [sys.executable, "-m", "benchmarks.command", *map(str, (count, *arguments, "-k", K))]
+            usages[process] = run_child(command, environment)
+            compiled[process] = int(count.read_text())
+    return usages, compiled

@@ -1,0 +1,46 @@
+"""How much does each method lose?"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import sfumato
+from benchmarks.markdown import show
+from benchmarks.setting import Setting, SmallTable
+from sfumato.methods import methods
+
+MANY_K = (5, 10, 25, 50)
+
+# GCP on Adult, 8 quasi-identifiers, nothing suppressed, tight boxes: what a method is held to, up to a factor.
+REFERENCES = {
+    "hilbert": (0.0502, 0.0852, 0.1489, 0.2146),
+    "hilbert-fast": (0.0588, 0.0995, 0.1748, 0.2542),
+}
+ALLOWED_RATIO = {"hilbert": 1.03, "hilbert-fast": 1.05}
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    table = setting.small_table()
+    results = [_measure(table, method, k) for method in methods() for k in MANY_K]
+    show(f"Loss on {table.name}", results, [f"{len(table.quasi_identifiers)} quasi-identifiers, nothing suppressed."])
+    return results
+
+
+def _measure(table: SmallTable, method: str, k: int) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sfumato.SfumatoWarning)
+        release = sfumato.anonymize(table.path, table.policy, k=k, method=method)
+    result: dict[str, Any] = {
+        "method": method,
+        "k": k,
+        "GCP": float(release.losses.gcp),
+        "smallest class": release.audit.smallest_class,
+        "classes": release.audit.classes,
+    }
+    if table.is_adult:
+        reference = REFERENCES[method][MANY_K.index(k)] if method in REFERENCES else None
+        result["reference GCP"] = reference
+        result["ratio"] = None if reference is None else result["GCP"] / reference
+        result["at most"] = ALLOWED_RATIO.get(method)
+    return result

@@ -1,0 +1,100 @@
+"""Runs one peer in the environment that has it; knows nothing of the rest of the project.
+
+    python peer.py anonypy|anjana TASK.json
+
+The task names a CSV file, its columns, the hierarchies, k, and where to write what the peer releases, all as text.
+Prints a JSON object: the seconds of each run and the peer's version. Reading, writing and imports are not timed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas
+
+ROUNDS = 3
+ENOUGH_SECONDS = 20.0
+"""No further round after so many seconds: of slow runs one is enough."""
+
+SUPPRESSION_PERCENT = 5
+
+Release = Callable[[], pandas.DataFrame]
+Prepare = Callable[[], Release]
+
+
+def anonypy_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
+    import anonypy  # type: ignore[import-not-found]
+
+    names = task["quasi_identifiers"]
+    frame = frame.astype({name: "category" for name in frame.columns if name not in task["numeric"]})
+
+    def prepare() -> Release:
+        copy = frame.copy()
+
+        def release() -> pandas.DataFrame:
+            rows = anonypy.Preserver(copy, names, task["sensitive"]).anonymize_k_anonymity(task["k"])
+            return pandas.DataFrame(rows)
+
+        return release
+
+    return prepare
+
+
+def anjana_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
+    from anjana.anonymity import k_anonymity  # type: ignore[import-not-found]
+
+    def prepare() -> Release:
+        copy = frame.copy()
+        hierarchies = {name: _levels(rows, name in task["numeric"]) for name, rows in task["hierarchies"].items()}
+
+        def release() -> pandas.DataFrame:
+            return k_anonymity(copy, [], list(task["quasi_identifiers"]), task["k"], SUPPRESSION_PERCENT, hierarchies)
+
+        return release
+
+    return prepare
+
+
+def _levels(rows: list[list[str]], numeric: bool) -> dict[int, list[Any]]:
+    """A hierarchy as anjana wants it: for each level what every leaf is called there."""
+    levels: dict[int, list[Any]] = {level: [row[level] for row in rows] for level in range(len(rows[0]))}
+    if numeric:
+        levels[0] = [int(leaf) for leaf in levels[0]]
+    return levels
+
+
+def _expanded(released: pandas.DataFrame, quasi_identifiers: list[str]) -> pandas.DataFrame:
+    """One row a record: anonypy gives one for each class and sensitive value with a count, each label in a list."""
+    rows = released.loc[released.index.repeat(released["count"])]
+    return rows.assign(**{name: rows[name].str[0] for name in quasi_identifiers})
+
+
+def main(peer: str, task_path: Path) -> None:
+    task = json.loads(task_path.read_text("utf-8"))
+    text = {name: str for name in task["columns"] if name not in task["numeric"]}
+    frame = pandas.read_csv(task["data"], dtype=text, keep_default_na=False)[task["columns"]]
+    prepare = {"anonypy": anonypy_runs, "anjana": anjana_runs}[peer](frame, task)
+    seconds: list[float] = []
+    released = pandas.DataFrame()
+    with contextlib.redirect_stdout(sys.stderr):  # peers talk
+        while len(seconds) < ROUNDS and sum(seconds) < ENOUGH_SECONDS:
+            release = prepare()
+            started = time.perf_counter()
+            released = release()
+            seconds.append(time.perf_counter() - started)
+    if peer == "anonypy":
+        released = _expanded(released, task["quasi_identifiers"])
+    if len(released):
+        released[task["quasi_identifiers"]].astype(str).to_csv(task["output"], index=False)
+    print(json.dumps({"seconds": seconds, "released": len(released), "version": version(peer)}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

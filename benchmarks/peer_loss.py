@@ -1,0 +1,103 @@
+"""GCP of what peers release, counted in two ways.
+
+In the way that favours them a set of categories costs its size over the leaves. In the way that GCP is defined for
+taxonomies it costs as much as the smallest group that holds it. In both a range costs its extent within the data, and
+a record that was left out 1 on every attribute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+RANGE = re.compile(r"(-?\d+(?:\.\d+)?)(?:-(-?\d+(?:\.\d+)?))?")
+WHOLE = "*"
+
+Penalty = Callable[[str], float]
+
+
+def set_penalty(leaves: int) -> Penalty:
+    """Categories with commas between them."""
+    return lambda label: _share(len(set(label.split(","))), leaves)
+
+
+def ancestor_penalty(rows: Sequence[Sequence[str]]) -> Penalty:
+    """Categories with commas between them, counted as the smallest group that holds them all."""
+    groups = sorted(_groups(rows).values(), key=len)
+
+    def penalty(label: str) -> float:
+        shown = set(label.split(","))
+        return next(_share(len(group), len(rows)) for group in groups if shown <= group)
+
+    return penalty
+
+
+def range_penalty(lowest: float, highest: float) -> Penalty:
+    """A number, or two with a hyphen between them."""
+
+    def penalty(label: str) -> float:
+        found = RANGE.fullmatch(label)
+        if found is None:
+            raise ValueError("a peer released something that is neither a number nor a range")
+        low = float(found[1])
+        return _extent(low, float(found[2]) if found[2] else low, lowest, highest)
+
+    return penalty
+
+
+def node_penalty(rows: Sequence[Sequence[str]]) -> Penalty:
+    """A name in a hierarchy of categories; of several groups of one name the most specific counts."""
+    return _penalty_of_groups({name: _share(len(leaves), len(rows)) for name, leaves in _groups(rows).items()})
+
+
+def band_penalty(rows: Sequence[Sequence[str]], lowest: float, highest: float) -> Penalty:
+    """A name in a hierarchy of numbers; what a band covers outside of the data costs nothing."""
+    costs = {}
+    for name, leaves in _groups(rows).items():
+        inside = [number for number in map(float, leaves) if lowest <= number <= highest]
+        costs[name] = _extent(min(inside), max(inside), lowest, highest) if inside else 0.0
+    return _penalty_of_groups(costs)
+
+
+def global_certainty_penalty(
+    columns: Mapping[str, Sequence[str]], penalties: Mapping[str, Penalty], records: int
+) -> float:
+    """The mean penalty over the original's records and the attributes; released columns are of equal length."""
+    total = 0.0
+    for name, penalty in penalties.items():
+        costs = {label: penalty(label) for label in set(columns[name])}
+        total += sum(costs[label] for label in columns[name]) + records - len(columns[name])
+    return total / (records * len(penalties))
+
+
+def _groups(rows: Sequence[Sequence[str]]) -> dict[str, set[str]]:
+    """The leaves under each name."""
+    groups: dict[str, set[str]] = {}
+    for level in range(max(map(len, rows))):
+        found: dict[str, set[str]] = {}
+        for row in rows:
+            found.setdefault(row[min(level, len(row) - 1)], set()).add(row[0])
+        for name, leaves in found.items():
+            groups.setdefault(name, leaves)
+    return groups
+
+
+def _penalty_of_groups(costs: dict[str, float]) -> Penalty:
+    costs = {**costs, WHOLE: 1.0}
+
+    def penalty(label: str) -> float:
+        if label not in costs:
+            raise ValueError("a peer released something that is not in its hierarchy")
+        return costs[label]
+
+    return penalty
+
+
+def _share(covered: int, leaves: int) -> float:
+    return 0.0 if covered == 1 else covered / leaves
+
+
+def _extent(low: float, high: float, lowest: float, highest: float) -> float:
+    if low == high:
+        return 0.0
+    return (min(high, highest) - max(low, lowest)) / (highest - lowest)

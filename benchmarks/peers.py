@@ -1,0 +1,236 @@
+"""How do the anonymizers on PyPI compare: seconds, loss, and whether k holds?
+
+Everybody has the frame in memory; importing, starting, reading and writing are not timed. Sfumato's time includes its
+audit and its losses. A peer runs in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pyarrow as pa
+
+import sfumato
+from benchmarks.markdown import show
+from benchmarks.peer import SUPPRESSION_PERCENT
+from benchmarks.peer_loss import (
+    Penalty,
+    ancestor_penalty,
+    band_penalty,
+    global_certainty_penalty,
+    node_penalty,
+    range_penalty,
+    set_penalty,
+)
+from benchmarks.setting import Setting, SmallTable
+from benchmarks.timing import ROUNDS
+from sfumato.evaluation.audit import AuditReport
+from sfumato.methods import AUTO, methods
+
+PEERS = ("anonypy", "anjana")
+MANY_K = (10, 5, 50)
+BANDS = (5, 10, 20)
+"""Widths of the bands of a numeric column that has no hierarchy, for the peer that needs one."""
+
+
+@dataclass(frozen=True)
+class Original:
+    """The table as everybody gets it."""
+
+    frame: pandas.DataFrame
+    csv: Path
+    quasi_identifiers: list[str]
+    sensitive: str
+    numeric: tuple[str, ...]
+    hierarchies: dict[str, list[list[str]]]
+    table: SmallTable
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.quasi_identifiers, self.sensitive]
+
+
+def run(setting: Setting) -> list[dict[str, Any]]:
+    original = _original(setting)
+    results = []
+    for k in MANY_K:
+        ours = [_ours(original, method, k) for method in methods()]
+        default = next(row for row in ours if row["by"] == f"sfumato {AUTO}")
+        theirs = [] if setting.peers is None else [_peer(setting, setting.peers, original, peer, k) for peer in PEERS]
+        results += [_with_ratios(row, default) for row in (*ours, *theirs)]
+    notes = [
+        f"Best of {ROUNDS}, of slow runs the only one; at most {setting.peer_limit:,.0f} seconds a peer. Ratios are to "
+        f"sfumato {AUTO} at the same k. GCP counts the smallest group of the taxonomy that holds a class; as sets it "
+        "counts the categories that occur in a class. anonypy releases such sets, sfumato and anjana release groups; "
+        "for sfumato the second figure is what its classes would cost if they were released so. "
+        f"anjana may leave out {SUPPRESSION_PERCENT}% of the records, which count as lost."
+    ]
+    if setting.peers is None:
+        notes.append("No peer was run: --peers names the Python of the environment that has them (`make bench`).")
+    show(f"Peers on {original.table.name}", results, notes)
+    return results
+
+
+def _original(setting: Setting) -> Original:
+    table = setting.small_table()
+    names = table.quasi_identifiers
+    if not table.policy.sensitive:
+        raise SystemExit("error: peers need a sensitive column. Give one the role 'sensitive' in schema.json.")
+    sensitive = table.policy.sensitive[0]
+    text = {name: str for name in (*names, sensitive) if name not in table.numeric}
+    frame = pandas.read_csv(table.path, dtype=text, keep_default_na=False)[[*names, sensitive]]
+    for name in set(names) - set(table.numeric):
+        if any("," in leaf for leaf in frame[name].unique()):
+            raise SystemExit(f"error: values of {name!r} hold commas, which a peer puts between values. Replace them.")
+    place = setting.work / "peers-original.csv"
+    frame.to_csv(place, index=False)
+    bands = {name: _bands(frame[name]) for name in table.numeric if name not in table.hierarchies}
+    return Original(frame, place, names, sensitive, table.numeric, {**table.hierarchies, **bands}, table)
+
+
+def _bands(column: pandas.Series[int]) -> list[list[str]]:
+    """A hierarchy of ever wider bands over whole numbers."""
+    return [
+        [str(number), *(f"[{(start := number // width * width)}-{start + width - 1}]" for width in BANDS), "*"]
+        for number in range(int(column.min()), int(column.max()) + 1)
+    ]
+
+
+def _ours(original: Original, method: str, k: int) -> dict[str, Any]:
+    seconds = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sfumato.SfumatoWarning)
+        for _ in range(ROUNDS + 1):  # the first may have to compile
+            started = time.perf_counter()
+            release = sfumato.anonymize(original.frame, original.table.policy, k=k, method=method)
+            released = release.data
+            seconds.append(time.perf_counter() - started)
+        in_order = sfumato.anonymize(original.frame, original.table.policy, k=k, method=method, keep_order=True)
+    report = sfumato.audit(released, original.table.policy, k=k)
+    losses = (float(release.losses.gcp), _loss_as_sets(original, in_order.data))
+    return _row(k, f"sfumato {method}", min(seconds[1:]), losses, report, len(original.frame))
+
+
+def _loss_as_sets(original: Original, released: pandas.DataFrame) -> float:
+    """What our classes would cost if they showed the set of their categories and not a group of the taxonomy."""
+    names = original.quasi_identifiers
+    groups = original.frame[names].groupby([released[name] for name in names], sort=False, dropna=False)
+    columns = {}
+    for name in names:
+        shown = groups[name].agg(_shown_range if name in original.numeric else _shown_set)
+        sizes = groups[name].size()
+        columns[name] = shown.repeat(sizes).tolist()
+    return global_certainty_penalty(columns, _penalties(original, "anonypy"), len(original.frame))
+
+
+def _shown_range(values: pandas.Series[int]) -> str:
+    return f"{values.min()}-{values.max()}"
+
+
+def _shown_set(values: pandas.Series[str]) -> str:
+    return ",".join(sorted(set(values)))
+
+
+def _peer(setting: Setting, python: Path, original: Original, peer: str, k: int) -> dict[str, Any]:
+    output = setting.work / f"{peer}-{k}.csv"
+    output.unlink(missing_ok=True)
+    task = setting.work / f"{peer}-{k}.json"
+    contents = {
+        "data": str(original.csv.resolve()),
+        "columns": original.columns,
+        "quasi_identifiers": original.quasi_identifiers,
+        "numeric": original.numeric,
+        "sensitive": original.sensitive,
+        "hierarchies": original.hierarchies,
+        "k": k,
+        "output": str(output.resolve()),
+    }
+    task.write_text(json.dumps(contents), "utf-8")
+    # Isolated, so that modules of this directory do not hide those of the peers.
+    command = [str(python), "-I", str(Path(__file__).with_name("peer.py")), peer, str(task)]
+    try:
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=setting.peer_limit, check=False)
+    except subprocess.TimeoutExpired:
+        return _failed(k, peer, f"not finished after {setting.peer_limit:,.0f} s")
+    if finished.returncode != 0:
+        # The kind of error alone: its text may hold values of the table.
+        last = (finished.stderr.strip().splitlines() or ["no message"])[-1]
+        return _failed(k, peer, f"failed: {last.partition(':')[0]}")
+    told = json.loads(finished.stdout)
+    name = f"{peer} {told['version']}"
+    if not told["released"]:
+        return _failed(k, name, "found nothing to release")
+    columns = _read_release(output, original, peer)
+    report = sfumato.audit(pa.table(columns), quasi_identifiers=original.quasi_identifiers, other="drop", k=k)
+    losses = (
+        global_certainty_penalty(columns, _penalties(original, peer, as_sets=False), len(original.frame)),
+        global_certainty_penalty(columns, _penalties(original, peer), len(original.frame)),
+    )
+    return _row(k, name, min(told["seconds"]), losses, report, len(original.frame))
+
+
+def _read_release(path: Path, original: Original, peer: str) -> dict[str, list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file)
+    columns = {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    if peer == "anonypy":
+        # Its sets have no order of their own; equal sets are one value.
+        for name in set(original.quasi_identifiers) - set(original.numeric):
+            same = {label: ",".join(sorted(label.split(","))) for label in set(columns[name])}
+            columns[name] = [same[label] for label in columns[name]]
+    return columns
+
+
+def _penalties(original: Original, peer: str, *, as_sets: bool = True) -> Mapping[str, Penalty]:
+    penalties: dict[str, Penalty] = {}
+    for name in original.quasi_identifiers:
+        rows = original.hierarchies[name]
+        if name in original.numeric:
+            lowest, highest = float(original.frame[name].min()), float(original.frame[name].max())
+            penalties[name] = (
+                range_penalty(lowest, highest) if peer == "anonypy" else band_penalty(rows, lowest, highest)
+            )
+        else:
+            in_sets = set_penalty(len(rows)) if as_sets else ancestor_penalty(rows)
+            penalties[name] = in_sets if peer == "anonypy" else node_penalty(rows)
+    return penalties
+
+
+def _row(
+    k: int, by: str, seconds: float, losses: tuple[float, float], report: AuditReport, records: int
+) -> dict[str, Any]:
+    return {
+        "k": k,
+        "by": by,
+        "seconds": seconds,
+        "GCP": losses[0],
+        "GCP as sets": losses[1],
+        "smallest class": report.smallest_class,
+        "k holds": "yes" if report.holds else "no",
+        "released": report.records,
+        "suppressed": records - report.records,
+    }
+
+
+def _failed(k: int, by: str, reason: str) -> dict[str, Any]:
+    names: Sequence[str] = ("seconds", "GCP", "GCP as sets", "smallest class", "released", "suppressed")
+    return {"k": k, "by": by, "k holds": reason, **dict.fromkeys(names)}
+
+
+def _with_ratios(row: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    measured = row["seconds"] is not None
+    return {
+        **{name: row[name] for name in default},
+        "times the seconds": row["seconds"] / default["seconds"] if measured else None,
+        "times the GCP": row["GCP"] / default["GCP"] if measured else None,
+        "times the GCP as sets": row["GCP as sets"] / default["GCP as sets"] if measured else None,
+    }

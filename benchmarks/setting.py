@@ -1,0 +1,161 @@
+"""What every section is given, and the tables they measure on."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sfumato import Policy, generate
+from sfumato.policy import merge_flags
+from sfumato.tables.generators import Census
+
+GENERATOR = f"{Census.name} {Census.version}"
+REAL_TABLE_RECORDS = 30_000
+"""How many generated records stand in for a real table: about as many as Adult has."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the command line asked for."""
+
+    work: Path
+    records: tuple[int, ...]
+    data: Path | None
+    peers: Path | None
+    peer_limit: float
+
+    def census(self, records: int) -> GeneratedTable:
+        """The census-like table of that size, generated once for all sections."""
+        path = self.work / f"census-{Census.version}-{records}" / "census.parquet"
+        policy = path.with_name("census.policy.toml")
+        if not (path.exists() and policy.exists()):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            generate(Census.name, records, path)
+        return GeneratedTable(path, policy, records)
+
+    def small_table(self) -> SmallTable:
+        """The table of ``--data``, or a generated one that is as large as Adult."""
+        return _read_directory(self.data) if self.data is not None else self._generated_small_table()
+
+    def _generated_small_table(self) -> SmallTable:
+        path = self.work / f"small-{Census.version}" / "census.csv"
+        policy_path = path.with_name("census.policy.toml")
+        if not (path.exists() and policy_path.exists()):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            generate(Census.name, REAL_TABLE_RECORDS, path)
+        whole = Policy.load(policy_path)
+        contents = whole.to_dict()
+        # Peers are given the quasi-identifiers and what is sensitive, nothing that rides along.
+        contents["columns"] = {
+            name: column for name, column in contents["columns"].items() if column["role"] != "other"
+        }
+        policy = Policy.from_dict(contents, whole.base)
+        taxonomies = {
+            name: policy.taxonomy_path(name)
+            for name in policy.quasi_identifiers
+            if policy.columns[name].taxonomy_file is not None
+        }
+        return SmallTable(
+            name=f"{GENERATOR} (generated, {REAL_TABLE_RECORDS:,} records; --data gives a real table)",
+            path=path,
+            policy=policy,
+            numeric=tuple(name for name in policy.quasi_identifiers if name not in taxonomies),
+            hierarchies={name: _rows(place) for name, place in taxonomies.items()},
+            is_adult=False,
+        )
+
+
+@dataclass(frozen=True)
+class GeneratedTable:
+    """A census-like Parquet file with its policy."""
+
+    path: Path
+    policy_path: Path
+    records: int
+
+    def policy(self, *, k: int, quasi_identifiers: int | None = None, method: str = "auto") -> Policy:
+        """The table's policy with another k or method, and with the first few quasi-identifiers alone."""
+        whole = Policy.load(self.policy_path)
+        contents = whole.to_dict()
+        dropped = [] if quasi_identifiers is None else whole.quasi_identifiers[quasi_identifiers:]
+        contents["columns"] = {name: column for name, column in contents["columns"].items() if name not in dropped}
+        return merge_flags(Policy.from_dict(contents, whole.base), k=k, method=method)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallTable:
+    """A table that losses and peers are compared on.
+
+    ``hierarchies`` has for each quasi-identifier that has one the rows of its file: the leaf, ever more general, ``*``.
+    """
+
+    name: str
+    path: Path
+    policy: Policy
+    numeric: tuple[str, ...]
+    hierarchies: dict[str, list[list[str]]]
+    is_adult: bool
+
+    @property
+    def quasi_identifiers(self) -> list[str]:
+        return list(self.policy.quasi_identifiers)
+
+
+ADULT_RECORDS = 30_162
+ADULT_COLUMNS = frozenset(
+    ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "salary-class")
+)
+
+
+def _read_directory(directory: Path) -> SmallTable:
+    schema = json.loads((directory / "schema.json").read_text("utf-8"))
+    path = next((place for name in ("data.csv.gz", "data.csv") if (place := directory / name).exists()), None)
+    if path is None:
+        raise SystemExit(f"error: {directory} has no data.csv or data.csv.gz. See --help for what --data must hold.")
+    attributes: Sequence[dict[str, Any]] = schema["attributes"]
+    asked = [one for one in attributes if one["role"] == "quasi-identifier"]
+    policy = merge_flags(
+        quasi_identifiers=[one["name"] for one in asked],
+        sensitive=[one["name"] for one in attributes if one["role"] == "sensitive"],
+        other="drop",
+        type={one["name"]: one["type"] for one in asked if one["type"] == "numeric"},
+        taxonomy={one["name"]: (directory / one["taxonomy"]).resolve() for one in asked if one["type"] != "numeric"},
+    )
+    records = _count_records(path)
+    return SmallTable(
+        name=f"{directory.resolve().name} ({records:,} records)",
+        path=path,
+        policy=policy,
+        numeric=tuple(one["name"] for one in asked if one["type"] == "numeric"),
+        hierarchies={one["name"]: _rows(directory / one["taxonomy"]) for one in asked if "taxonomy" in one},
+        is_adult=records == ADULT_RECORDS and {one["name"] for one in asked} == ADULT_COLUMNS,
+    )
+
+
+def _count_records(path: Path) -> int:
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        return sum(1 for _ in csv.reader(file)) - 1
+
+
+def _rows(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.reader(file) if row]
+
+
+def surroundings() -> dict[str, str | int]:
+    """What figures depend on beside the code."""
+    return {
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("sfumato", "numba", "numpy", "pyarrow", "polars")},
+        "generator": GENERATOR,
+    }

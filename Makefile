@@ -41,7 +41,7 @@ test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest --numprocesses auto
 
 test-all: $(VENV)/installed-dev
-	SFUMATO_TESTS=thorough $(BIN)/python -m pytest --numprocesses auto
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest --numprocesses auto
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

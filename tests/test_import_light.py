@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,5 +51,15 @@ def test_a_run_from_arrow_to_arrow_loads_no_further_library() -> None:
         "table = pyarrow.table({'age': [1, 2, 3, 4]})\n"
         "assert sfumato.anonymize(table, quasi_identifiers=['age'], k=2).data.num_rows == 4\n"
     )
-    # PyArrow itself looks for pandas whenever it makes an array.
+    # PyArrow looks for pandas whenever it makes an array, as the first line here does.
     assert loaded_after(code) - {"pandas"} == {"numba", "numpy", "pyarrow"}
+
+
+def test_a_run_from_file_to_file_loads_no_library_of_frames(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("age,born,city,note\n" + "".join(f"{20 + n % 5},200{n % 3}-01-01,c{n % 2},\n" for n in range(40)))
+    flags = ["--quasi-identifiers", "age,born,city", "--other", "keep", "-k", "3"]
+    for output in ("release.parquet", "release.csv.gz", "release.arrow"):
+        arguments = ["anonymize", str(table), "-o", str(tmp_path / output), *flags]
+        code = f"from sfumato.cli import main\nassert main({arguments!r}) == 0"
+        assert loaded_after(code) == {"numba", "numpy", "pyarrow"}

@@ -45,7 +45,7 @@ def measure_release(
     for q, domain in enumerate(domains):
         labels = [_label(value) for value in classes.values[domain.name]]
         penalty = domain.penalties(labels)
-        strange = int(np.isnan(penalty).sum())
+        strange = int(np.isnan(penalty[np.unique(classes.shown[domain.name])]).sum())
         if strange:
             raise InputError(
                 f"column {domain.name!r} of the release shows {strange:,} values that are no value, range or group of "

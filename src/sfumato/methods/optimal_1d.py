@@ -19,22 +19,25 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import kernel, thread_count
+from sfumato.kernels import in_threads, kernel, slices, thread_count
 from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.orderings.ordering import Keys, Ordering
 from sfumato.progress import Progress
 from sfumato.requirements.requirement import Requirements
+from sfumato.tables.domains import Codes
 from sfumato.tables.sorting import bits_for, sort_rows
 
 INFINITE = 1 << 62
 BLOCK_COSTS = 1 << 17  # costs computed at once: a block then stays within a core's cache
 BATCH_CLASSES = 1 << 16
+BOXES = 1 << 13  # boxes that one thread finds at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +56,12 @@ class OptimalOneDimensional:
         weights = np.diff(records.starts)
         at = np.repeat(line, weights[line])  # the distinct record at each place of the line
         costs_of = self._box_costs(records, at) if self.cost == "box" else _extent_costs(keys, at)
-        cuts = optimal_cuts(len(at), requirements.least_class, costs_of, progress)
-        rows = _rows_in_line(records, line)
+        cut = partial(optimal_cuts, len(at), requirements.least_class, costs_of, progress)
+        work: list[Callable[[], NDArray[Any]]] = [cut, partial(_rows_in_line, records, line)]
+        cuts, rows = in_threads(lambda part: part(), work)
         for first in range(0, len(cuts) - 1, BATCH_CLASSES):
             part = cuts[first : first + BATCH_CLASSES + 1]
-            low, high = boxes(records.codes, at, part)
+            low, high = _boxes(records.codes, at, part)
             yield ClassBatch(rows[part[0] : part[-1]], part - part[0], low, high)
 
     def _box_costs(self, records: Records, at: NDArray[np.uint32]) -> BlockCosts:
@@ -91,6 +95,11 @@ def _rows_in_line(records: Records, line: NDArray[np.uint32]) -> NDArray[np.uint
     rows = np.empty_like(records.rows)
     expand(records.rows, records.starts, line, rows)
     return rows
+
+
+def _boxes(codes: Codes, at: NDArray[np.uint32], cuts: NDArray[np.int64]) -> tuple[Codes, Codes]:
+    parts = in_threads(lambda part: boxes(codes, at, cuts[part[0] : part[1] + 1]), slices(len(cuts) - 1, BOXES))
+    return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
 
 
 def optimal_cuts(count: int, k: int, costs_of: BlockCosts, progress: Progress) -> NDArray[np.int64]:

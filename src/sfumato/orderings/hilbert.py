@@ -21,6 +21,7 @@ from sfumato.tables.domains import Codes, Domain
 
 WORD = 64
 BATCH = 1 << 16
+LANES = 256  # records that are worked on side by side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class Hilbert:
     def keys(self, codes: Codes, domains: Sequence[Domain]) -> Keys:
         """The key of every record. codes: uint[n, d], C-order, not modified."""
         top = (1 << self.bits) - 1
-        cells = [np.floor(domain.coordinates() * top).astype(np.int64) for domain in domains]
+        cells = [np.floor(domain.coordinates() * top).astype(np.int32) for domain in domains]
         starts = np.cumsum([0, *(len(cell) for cell in cells)])
         length = len(domains) * self.bits
         words = np.zeros((len(codes), -(-length // WORD)), np.uint64)
@@ -54,44 +55,60 @@ class Hilbert:
 def curve_positions(codes, cells, starts, bits, words):  # type: ignore[no-untyped-def]
     """Write each record's position on the curve into ``words``.
 
-    codes: uint[n, d], C-order, not modified. cells: int64[...], the grid cell of each code, attribute after attribute
-    from ``starts[q]``. words: uint64[n, w], C-order, zeros; the last word holds what is left in its low bits.
+    codes: uint[n, d], C-order, not modified. cells: int32[...], the grid cell of each code, attribute after attribute
+    from ``starts[q]``. words: uint64[n, w], C-order; the last word holds what is left in its low bits.
     """
     n, d = codes.shape
-    x = np.zeros(d, np.int64)
-    for row in range(n):
+    coordinates = np.empty((d, LANES), np.int32)
+    flips = np.empty(LANES, np.int32)
+    values = np.empty(LANES, np.uint64)
+    one = np.uint64(1)
+    for begin in range(0, n, LANES):
+        # Every step is taken for many records side by side, without branches, so that it becomes vector instructions.
+        count = min(LANES, n - begin)
         for q in range(d):
-            x[q] = cells[starts[q] + codes[row, q]]
-        # Undo the rotations and reflections of the curve from the coarsest level down ...
-        side = 1 << (bits - 1)
-        while side > 1:
-            mask = side - 1
-            for q in range(d):
-                if x[q] & side:
-                    x[0] ^= mask
-                else:
-                    swap = (x[0] ^ x[q]) & mask
-                    x[0] ^= swap
-                    x[q] ^= swap
-            side >>= 1
+            x = coordinates[q]
+            for t in range(count):
+                x[t] = cells[starts[q] + np.int64(codes[begin + t, q])]
+        # Undo the rotations and reflections of the curve from the coarsest level down: where the bit of a coordinate is
+        # set, the lower bits of the first are inverted, elsewhere they are exchanged with those of the coordinate ...
+        first = coordinates[0]
+        for level in range(bits - 1, 0, -1):
+            lower = np.int32((1 << level) - 1)
+            for t in range(count):
+                first[t] ^= lower & -((first[t] >> level) & np.int32(1))
+            for q in range(1, d):
+                x = coordinates[q]
+                for t in range(count):
+                    is_set = -((x[t] >> level) & np.int32(1))
+                    exchanged = (first[t] ^ x[t]) & lower & ~is_set
+                    first[t] ^= (lower & is_set) | exchanged
+                    x[t] ^= exchanged
         # ... then Gray-code across the dimensions.
         for q in range(1, d):
-            x[q] ^= x[q - 1]
-        flip = 0
-        side = 1 << (bits - 1)
-        while side > 1:
-            if x[d - 1] & side:
-                flip ^= side - 1
-            side >>= 1
-        word, filled, value = 0, 0, np.uint64(0)
-        for bit in range(bits - 1, -1, -1):
+            x, before = coordinates[q], coordinates[q - 1]
+            for t in range(count):
+                x[t] ^= before[t]
+        last = coordinates[d - 1]
+        for t in range(count):
+            flips[t] = 0
+            values[t] = 0
+        for level in range(bits - 1, 0, -1):
+            lower = np.int32((1 << level) - 1)
+            for t in range(count):
+                flips[t] ^= lower & -((last[t] >> level) & np.int32(1))
+        word, filled = 0, 0
+        for level in range(bits - 1, -1, -1):
             for q in range(d):
-                value = (value << np.uint64(1)) | np.uint64(((x[q] ^ flip) >> bit) & 1)
+                x = coordinates[q]
+                for t in range(count):
+                    values[t] = (values[t] << one) | np.uint64(((x[t] ^ flips[t]) >> level) & np.int32(1))
                 filled += 1
                 if filled == WORD:
-                    words[row, word] = value
-                    word += 1
-                    filled = 0
-                    value = np.uint64(0)
+                    for t in range(count):
+                        words[begin + t, word] = values[t]
+                        values[t] = 0
+                    word, filled = word + 1, 0
         if filled > 0:
-            words[row, word] = value
+            for t in range(count):
+                words[begin + t, word] = values[t]

@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.kernels import in_threads
 from sfumato.methods.method import ClassBatch
+from sfumato.tables.arrays import from_numpy, to_numpy
 from sfumato.tables.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.domains import Codes, Domain
 from sfumato.tables.sorting import Field, bits_for, sort_rows
@@ -64,7 +66,8 @@ class Recoder:
 
     def finish(self) -> Recoded:
         low, high = np.concatenate(self._low), np.concatenate(self._high)
-        columns = [_recoded(domain, low[:, q], high[:, q], self._bounds) for q, domain in enumerate(self._domains)]
+        attributes = list(zip(self._domains, low.T, high.T, strict=True))
+        columns = in_threads(lambda attribute: _recoded(*attribute, self._bounds), attributes)
         in_order = sort_rows([Field(column.entry, bits_for(len(column.labels))) for column in columns], self._classes)
         distinct = len(in_order.starts) - 1
         rank = np.empty(self._classes, np.uint32)
@@ -85,12 +88,12 @@ def _recoded(domain: Domain, low: Codes, high: Codes, bounds: bool) -> RecodedCo
     fields = [Field(code, bits_for(len(known) + 1))]
     if bounds:
         # A label tells its bounds, but for '*': the whole domain has them, null mixed with values has none.
-        fields.append(Field(shown.low.is_null().to_numpy(zero_copy_only=False).astype(np.uint8), 1))
+        fields.append(Field(to_numpy(shown.low.is_null()).view(np.uint8), 1))
     entries = sort_rows(fields, len(code))
     rank = np.empty(len(code), np.uint32)
     distinct = len(entries.starts) - 1
     rank[entries.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(entries.starts))
-    kept = pa.array(entries.rows[entries.starts[:-1]])
+    kept = from_numpy(entries.rows[entries.starts[:-1]])
     return RecodedColumn(
         domain, rank[shown.index], shown.labels.take(kept), shown.low.take(kept), shown.high.take(kept)
     )
@@ -107,6 +110,6 @@ def released_columns(column: RecodedColumn, spread: Spread, bounds: bool) -> lis
     name = column.domain.name
     released = [(name, dictionary_array(spread(by_class), known, occurring=by_class))]
     if bounds and column.domain.kind != "categorical":
-        at = pa.array(spread(column.entry))
+        at = from_numpy(spread(column.entry))
         released += [(f"{name}_min", column.low.take(at)), (f"{name}_max", column.high.take(at))]
     return released

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
+from sfumato.tables.arrays import from_numpy, to_numpy
 from sfumato.tables.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.domains import Codes
 from sfumato.tables.memory import nan_as_null
@@ -55,7 +55,7 @@ class CarriedColumn:
             array = nan_as_null(array.cast(pa.float64()))
         encoded = array.dictionary_encode()
         null = len(encoded.dictionary)
-        return pc.fill_null(encoded.indices, null).to_numpy(zero_copy_only=False).astype(np.uint32), null + 1
+        return to_numpy(encoded.indices, null).astype(np.uint32), null + 1
 
     def fields(self) -> list[Field]:
         """The column as a part of a sort key; NaN comes after all numbers, null comes last."""
@@ -63,19 +63,17 @@ class CarriedColumn:
             return [Field(self.codes, bits_for(len(self.array) + 1))]
         array, fields = self.array, []
         if array.null_count:
-            fields.append(Field(array.is_null().to_numpy(zero_copy_only=False).astype(np.uint8), 1))
-            array = pc.fill_null(array, pa.scalar(False) if pa.types.is_boolean(array.type) else _zero(array.type))
+            fields.append(Field(to_numpy(array.is_null()).view(np.uint8), 1))
         if pa.types.is_floating(array.type):
-            return [*fields, Field(_float_order(array.cast(pa.float64()).to_numpy(zero_copy_only=False)), 64)]
+            return [*fields, Field(_float_order(to_numpy(array.cast(pa.float64()), 0)), 64)]
         if pa.types.is_boolean(array.type):
-            return [*fields, Field(array.cast(pa.uint8()).to_numpy(zero_copy_only=False), 1)]
-        if pa.types.is_unsigned_integer(array.type):
-            numbers = array.to_numpy(zero_copy_only=False).astype(np.uint64)
+            return [*fields, Field(to_numpy(array, 0).view(np.uint8), 1)]
+        whole = to_numpy(array, 0)
+        if whole.dtype.kind == "u":
+            numbers = whole.astype(np.uint64)
         else:
-            width = pa.int32() if array.type.bit_width == 32 else pa.int64()
-            whole = array.cast(width) if pa.types.is_temporal(array.type) else array.cast(pa.int64())
             # Adding 2 ** 63 makes signed order unsigned order.
-            numbers = whole.cast(pa.int64()).to_numpy(zero_copy_only=False).view(np.uint64) ^ np.uint64(1 << 63)
+            numbers = whole.astype(np.int64).view(np.uint64) ^ np.uint64(1 << 63)
         numbers = numbers - numbers.min() if numbers.size else numbers
         return [*fields, Field(numbers, bits_for(int(numbers.max()) + 1) if numbers.size else 0)]
 
@@ -84,7 +82,7 @@ class CarriedColumn:
         if self.codes is None:
             # Taken also when the order stays: the buffers of the input hold values beneath nulls and around slices.
             places = np.arange(len(self.array), dtype=np.uint32) if rows is None else rows
-            return self.array.take(pa.array(places))
+            return self.array.take(from_numpy(places))
         return dictionary_array(self.codes if rows is None else self.codes[rows], self.array)
 
 
@@ -108,17 +106,11 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 def _with_one_nan(array: pa.Array) -> pa.Array:
     """The same numbers with every NaN the same: its spare bits are seen by nobody but would be released."""
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    numbers = array.to_numpy(zero_copy_only=False)
-    not_numbers = np.isnan(numbers) & ~missing
+    numbers = to_numpy(array, 0)
+    not_numbers = np.isnan(numbers)
     if not not_numbers.any():
         return array
-    return pa.array(np.where(not_numbers, numbers.dtype.type(np.nan), numbers), array.type, mask=missing)
-
-
-def _zero(kind: pa.DataType) -> pa.Scalar:
-    width = pa.int32() if pa.types.is_temporal(kind) and kind.bit_width == 32 else pa.int64()
-    return pa.scalar(0, width).cast(kind) if not pa.types.is_floating(kind) else pa.scalar(0.0, kind)
+    return from_numpy(np.where(not_numbers, numbers.dtype.type(np.nan), numbers), to_numpy(array.is_null()))
 
 
 def _float_order(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import InputError, UsageError
+from sfumato.kernels import in_threads, kernel
+from sfumato.tables.arrays import from_numpy, to_numpy
 
 BATCH_ROWS = 1 << 18
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -68,7 +72,7 @@ def _delivered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str)
         rows += whole.num_rows
         for start in range(0, whole.num_rows, BATCH_ROWS):
             part = whole.slice(start, BATCH_ROWS)
-            arrays = [_column(part.column(field.name), field.type) for field in schema]
+            arrays = in_threads(partial(_column, part), list(schema))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     if not rows:
         raise InputError(f"{where} has no records. Give a table with at least one.")
@@ -89,7 +93,8 @@ def _is_text(stored: pa.DataType) -> bool:
     return bool(types.is_string(stored) or types.is_large_string(stored) or types.is_string_view(stored))
 
 
-def _column(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    array, wanted = batch.column(field.name), field.type
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if wanted != TEXT:
@@ -111,8 +116,17 @@ def _values_in_use(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
     Categories that no row has are not part of the table: they must neither widen a domain nor be released.
     """
-    indices, dictionary = array.indices, array.dictionary
-    used = indices.unique().drop_null()
-    if len(used) < len(dictionary):
+    indices, dictionary = array.indices.cast(pa.int32()), array.dictionary
+    occurs = np.zeros(len(dictionary) + 1, np.bool_)
+    mark(to_numpy(indices, null=len(dictionary)), occurs)
+    if not occurs[:-1].all():
+        used = from_numpy(np.flatnonzero(occurs[:-1]).astype(np.int32))
         indices, dictionary = pc.index_in(indices, value_set=used), dictionary.take(used)
-    return pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), dictionary.cast(pa.string()))
+    return pa.DictionaryArray.from_arrays(indices, dictionary.cast(pa.string()))
+
+
+@kernel
+def mark(indices, occurs):  # type: ignore[no-untyped-def]
+    """Set ``occurs`` at every index. indices: int32[n], not modified; occurs: bool[...]."""
+    for row in range(len(indices)):
+        occurs[np.uintp(indices[row])] = True

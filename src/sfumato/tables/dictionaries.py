@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.tables.arrays import from_numpy, to_numpy
+
 
 def dictionary_array(
     codes: NDArray[Any], dictionary: pa.Array, occurring: NDArray[Any] | None = None
@@ -24,9 +26,9 @@ def dictionary_array(
         used = np.flatnonzero(counts[:size])
         place = np.full(size + 1, len(used), np.min_scalar_type(len(used)))
         place[used] = np.arange(len(used))
-        codes, dictionary = place[codes], dictionary.take(pa.array(used))
+        codes, dictionary = place[codes], dictionary.take(from_numpy(used))
     missing = codes == len(dictionary) if counts[size] else None
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), dictionary)
+    return pa.DictionaryArray.from_arrays(from_numpy(codes, missing), dictionary)
 
 
 def sorted_codes(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
@@ -36,20 +38,20 @@ def sorted_codes(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
         # Arrow allows null among the values of a dictionary; encoding anew leaves it among the records alone.
         encoded = encoded.cast(encoded.type.value_type).dictionary_encode()
     if not encoded.num_chunks:
-        return pa.array([], encoded.type.value_type), np.empty(0, np.uint8)
+        return pa.nulls(0, encoded.type.value_type), np.empty(0, np.uint8)
     encoded = encoded.unify_dictionaries()
     values = encoded.chunk(0).dictionary
     if pa.types.is_large_string(values.type):
         values = values.cast(pa.string())
     indices = [chunk.indices for chunk in encoded.chunks]
     known = len(values)
-    used = pa.chunked_array(indices).unique().drop_null().to_numpy()
-    order = pc.array_sort_indices(values).to_numpy()
+    used = to_numpy(pa.chunked_array(indices).unique().drop_null())
+    order = to_numpy(pc.array_sort_indices(values))
     order = order[np.isin(order, used)]  # not the categories that no record has
     code = np.full(known + 1, len(order), np.min_scalar_type(len(order)))
     code[order] = np.arange(len(order))
     parts = []
     for part in indices:
-        filled = pc.fill_null(part.cast(pa.int64()), known) if part.null_count else part
-        parts.append(code[filled.to_numpy(zero_copy_only=False)])
-    return values.take(pa.array(order)), np.concatenate(parts)
+        places = to_numpy(part.cast(pa.int64()), null=known) if part.null_count else to_numpy(part)
+        parts.append(code[places])
+    return values.take(from_numpy(order)), np.concatenate(parts)

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.tables.arrays import from_numpy, from_texts
+from sfumato.tables.sorting import distinct_numbers
 from sfumato.taxonomies.snapping import Snap
 from sfumato.taxonomies.tree import Taxonomy
 
@@ -92,7 +94,7 @@ class NumericDomain:
         return scaled
 
     def release(self, low: Codes, high: Codes) -> ReleasedValues:
-        pairs, index = np.unique(low.astype(np.int64) * self.size + high, return_inverse=True)
+        pairs, index = distinct_numbers(low.astype(np.int64) * self.size + high, self.size**2)
         first, last = pairs // self.size, pairs % self.size
         null = len(self.values)
         if not null:  # nothing but null
@@ -106,14 +108,15 @@ class NumericDomain:
         whole = whole | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
         bottom, top = np.where(whole, self.values[0], bottom), np.where(whole, self.values[-1], top)
         texts, upper = self.texts(bottom), self.texts(top)
-        ranges = pc.binary_join_element_wise("[", texts, "..", upper, "]", "")
-        labels = pc.if_else(pa.array(bottom == top), texts, ranges)
-        labels = pc.if_else(pa.array((whole & (bottom < top)) | mixed), WHOLE, labels)
-        labels = pc.if_else(pa.array(first == null), pa.scalar(None, pa.string()), labels)
+        left, dots, right, nothing = from_texts(["[", "..", "]", ""])
+        ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, nothing)
+        labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
+        labels = pc.if_else(from_numpy((whole & (bottom < top)) | mixed), from_texts([WHOLE])[0], labels)
+        labels = pc.if_else(from_numpy(first == null), pa.nulls(1, pa.string())[0], labels)
         return ReleasedValues(index, labels, self._typed(bottom, mixed), self._typed(top, mixed))
 
     def _typed(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> pa.Array:
-        plain = pa.array(values, mask=missing)
+        plain = from_numpy(values, missing)
         if self.kind == "date":
             return plain.cast(pa.int32()).cast(pa.date32())
         return plain.cast(pa.timestamp("us")) if self.kind == "moment" else plain
@@ -121,14 +124,14 @@ class NumericDomain:
     def texts(self, values: NDArray[Any]) -> pa.StringArray:
         """Values in the shortest form that reads back as the same value."""
         if self.kind == "date":
-            return pa.array(values).cast(pa.int32()).cast(pa.date32()).cast(pa.string())
+            return from_numpy(values).cast(pa.int32()).cast(pa.date32()).cast(pa.string())
         if self.kind == "moment":
             start = datetime.datetime(1970, 1, 1)
             moments = (start + datetime.timedelta(microseconds=value) for value in values.tolist())
-            return pa.array([moment.isoformat() for moment in moments], pa.string())
+            return from_texts([moment.isoformat() for moment in moments])
         if values.dtype.kind == "f":
-            return pa.array([number_text(value) for value in values.tolist()], pa.string())
-        return pa.array(values).cast(pa.string())
+            return from_texts([number_text(value) for value in values.tolist()])
+        return from_numpy(values).cast(pa.string())
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
         return np.array([self._penalty(label) for label in labels], np.float64)
@@ -189,9 +192,9 @@ class CategoricalDomain:
         inside = high < leaves
         nodes[inside] = self.taxonomy.lowest_common_ancestor(low[inside], high[inside])
         nodes[low == leaves] = null_node
-        shown, index = np.unique(nodes, return_inverse=True)
+        shown, index = distinct_numbers(nodes, null_node + 1)
         names = [None if node == null_node else self.taxonomy.labels[node] for node in shown.tolist()]
-        labels, nothing = pa.array(names, pa.string()), pa.nulls(len(names))
+        labels, nothing = from_texts(names), pa.nulls(len(names))
         return ReleasedValues(index, labels, nothing, nothing)
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:

@@ -9,15 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
+from sfumato.kernels import in_threads, slices
+from sfumato.tables.arrays import to_numpy
 from sfumato.tables.source import Source
 
 LARGEST = 1 << 62
+CHUNK = 1 << 16  # rows that are numbered at once: they stay within a core's cache
 
 
 @dataclass(frozen=True)
@@ -37,22 +42,13 @@ class ReleasedClasses:
 def find_classes(source: Source, key: Sequence[str], *, by_row: bool = False) -> ReleasedClasses:
     """Group the rows of ``source`` by the columns ``key``; ``by_row`` also says which class each row is in."""
     numbering = {name: _Numbering() for name in key}
-    parts: dict[str, list[NDArray[np.uint32]]] = {name: [] for name in key}
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in key}
     for batch in source.batches(list(key)):
         for name in key:
             parts[name].append(numbering[name].numbers(batch.column(name)))
     columns = {name: np.concatenate(arrays) if arrays else np.empty(0, np.uint32) for name, arrays in parts.items()}
     parts.clear()
-    group = np.zeros(len(columns[key[0]]), np.int64)
-    distinct = 1
-    for name in key:
-        size = max(len(numbering[name].values), 1)
-        if distinct * size > LARGEST:
-            found, group = np.unique(group, return_inverse=True)
-            distinct = len(found)
-        group *= size
-        group += columns[name]
-        distinct *= size
+    group = _groups(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])
     in_order = np.sort(group)
     begins = np.flatnonzero(np.append(True, in_order[1:] != in_order[:-1])) if in_order.size else np.empty(0, np.int64)
     ids = in_order[begins]
@@ -60,6 +56,36 @@ def find_classes(source: Source, key: Sequence[str], *, by_row: bool = False) ->
     class_of_row = np.searchsorted(ids, group) if by_row else None
     shown = _shown(group, ids, columns)
     return ReleasedClasses(sizes, {name: numbering[name].values for name in key}, shown, class_of_row)
+
+
+def _groups(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int64]:
+    """A number for every row, equal for rows that are equal in all columns and only for those.
+
+    Columns are the digits of the number; where it would grow too large, the numbers that occur are numbered anew.
+    """
+    group = np.zeros(len(columns[0]), np.int64)
+    distinct, begin = 1, 0
+    while begin < len(columns):
+        end = begin
+        while end < len(columns) and distinct * sizes[end] <= LARGEST:
+            distinct *= sizes[end]
+            end += 1
+        if end == begin:
+            found, group = np.unique(group, return_inverse=True)
+            distinct = len(found)
+            continue
+        in_threads(partial(_append_digits, group, columns[begin:end], sizes[begin:end]), slices(len(group), CHUNK))
+        begin = end
+    return group
+
+
+def _append_digits(
+    group: NDArray[np.int64], columns: list[NDArray[Any]], sizes: list[int], part: tuple[int, int]
+) -> None:
+    here = group[part[0] : part[1]]
+    for column, size in zip(columns, sizes, strict=True):
+        here *= size
+        here += column[part[0] : part[1]]
 
 
 def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray[np.int64]:
@@ -77,7 +103,7 @@ def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray
 
 
 def _shown(
-    group: NDArray[np.int64], ids: NDArray[np.int64], columns: dict[str, NDArray[np.uint32]]
+    group: NDArray[np.int64], ids: NDArray[np.int64], columns: dict[str, NDArray[Any]]
 ) -> dict[str, NDArray[np.int64]]:
     """What each class shows in each column, taken from one of its rows."""
     # Rows of a class mostly stand together, so only the first of each run is looked up.
@@ -97,17 +123,16 @@ class _Numbering:
     def values(self) -> list[object]:
         return list(self._number)
 
-    def numbers(self, column: pa.Array) -> NDArray[np.uint32]:
+    def numbers(self, column: pa.Array) -> NDArray[Any]:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         values = [_hashable(value) for value in encoded.dictionary.to_pylist()]
         indices = encoded.indices
-        table = np.zeros(len(values) + 1, np.uint32)
+        table = np.zeros(len(values) + 1, np.min_scalar_type(len(self._number) + len(values) + 1))
         for place, value in enumerate(values):
             table[place] = self._number.setdefault(value, len(self._number))
         if indices.null_count:
             table[-1] = self._number.setdefault(None, len(self._number))
-            indices = indices.fill_null(len(values))
-        numbers: NDArray[np.uint32] = table[indices.to_numpy(zero_copy_only=False)]
+        numbers: NDArray[Any] = table[to_numpy(indices, null=len(values))]
         return numbers
 
 

@@ -82,4 +82,4 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column of floating-point numbers with null for NaN."""
-    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    return pc.if_else(pc.is_nan(column), pa.nulls(1, column.type)[0], column)

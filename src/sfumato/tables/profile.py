@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TaxonomyError
 from sfumato.policy import Column, Grouping
+from sfumato.tables.arrays import to_numpy
 from sfumato.tables.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.source import InputOptions
 from sfumato.taxonomies.derived import flat, prefix
@@ -354,10 +354,7 @@ def _dictionary(column: pa.Array) -> tuple[list[str | None], NDArray[np.int64]]:
         column = column.cast(pa.string())
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    indices = column.indices
-    if indices.null_count:
-        indices = pc.fill_null(indices, len(column.dictionary))
-    return column.dictionary.to_pylist(), indices.to_numpy(zero_copy_only=False)
+    return column.dictionary.to_pylist(), to_numpy(column.indices, null=len(column.dictionary))
 
 
 def _numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_] | None]:
@@ -369,11 +366,8 @@ def _numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_] | 
         column = column.cast(pa.timestamp("us", column.type.tz), safe=column.type.unit != "ns").cast(pa.int64())
     exact = pa.types.is_integer(column.type)
     column = column.cast(pa.int64() if exact else pa.float64())
-    missing = None
-    if column.null_count:
-        missing = column.is_null().to_numpy(zero_copy_only=False)
-        column = pc.fill_null(column, 0)
-    numbers = column.to_numpy(zero_copy_only=False)
+    missing = to_numpy(column.is_null()) if column.null_count else None
+    numbers = to_numpy(column, null=0)
     if not exact:
         not_numbers = np.isnan(numbers)
         if not_numbers.any():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sfumato.kernels import in_threads, slices
 
 WORD = 64
+SMALL_TABLE = 1 << 20
 CHUNK = 1 << 16  # rows that are packed at once: they stay within a core's cache
 
 
@@ -38,6 +39,19 @@ class SortedRows:
 def bits_for(count: int) -> int:
     """How many bits the numbers 0 to ``count - 1`` need."""
     return max(count - 1, 0).bit_length()
+
+
+def distinct_numbers(numbers: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct numbers, ascending, and each number's place among them. All are from 0 to ``bound - 1``."""
+    if bound > SMALL_TABLE:
+        found, index = np.unique(numbers, return_inverse=True)
+        return found, index
+    occurs = np.zeros(bound, np.bool_)
+    occurs[numbers] = True
+    found = np.flatnonzero(occurs)
+    place = np.empty(bound, np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[numbers]
 
 
 def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:

@@ -1,0 +1,60 @@
+"""Between NumPy and Arrow.
+
+PyArrow's own conversions (``pa.array``, ``to_numpy``) load pandas where it is installed, which takes longer than most
+runs last. These share memory and load nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def to_numpy(array: pa.Array, null: float | None = None) -> NDArray[Any]:
+    """Numbers, moments or truth values, with ``null`` for nulls; a read-only view where there are none.
+
+    Dates and moments are the whole numbers that Arrow keeps for them.
+    """
+    if pa.types.is_boolean(array.type):
+        return to_numpy(array.cast(pa.uint8()), null).view(np.bool_)
+    if array.null_count and null is None:
+        raise ValueError("say what stands for null")
+    temporal = pa.types.is_temporal(array.type)
+    dtype = np.dtype(f"int{array.type.bit_width}" if temporal else array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, dtype)
+    values: NDArray[Any] = np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+    if array.null_count:
+        return np.where(to_numpy(array.is_null()), dtype.type(null), values)
+    return values
+
+
+def from_numpy(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers or truth values, null where ``missing``."""
+    kind = pa.from_numpy_dtype(values.dtype)
+    data = pa.py_buffer(_bits(values) if values.dtype == np.bool_ else np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [_validity(missing), data])
+
+
+def from_texts(texts: Sequence[str | None]) -> pa.StringArray:
+    """Texts, null for None."""
+    encoded = [b"" if text is None else text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    if ends[-1] >= 1 << 31:
+        raise ValueError("more text than one array holds")
+    missing = np.array([text is None for text in texts], np.bool_)
+    return pa.StringArray.from_buffers(
+        len(texts), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded)), _validity(missing)
+    )
+
+
+def _validity(missing: NDArray[np.bool_] | None) -> pa.Buffer | None:
+    return pa.py_buffer(_bits(~missing)) if missing is not None and missing.any() else None
+
+
+def _bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return np.packbits(flags, bitorder="little")

@@ -320,6 +320,7 @@ def test_a_directory_without_permission_is_refused(permissions: int) -> None:
         Path(place).chmod(0o755)
         closed = Path(place) / "closed"
         (closed / "inner").mkdir(parents=True)
+        (closed / "inner").chmod(0o555)
         closed.chmod(permissions)
         if permissions == 0o777:
             with as_nobody():
@@ -331,6 +332,7 @@ def test_a_directory_without_permission_is_refused(permissions: int) -> None:
                 check_target(target)
             with as_nobody(), pytest.raises(OutputError, match=r"no permission to write"), Stage() as stage:
                 stage.path(target)
+        closed.chmod(0o755)
         assert names(closed) == ["inner"]
 
 

@@ -75,9 +75,7 @@ def test_csv_is_measured_against_csv(tmp_path: Path) -> None:
     }
     release = sfumato.anonymize(original, **asked)
     release.write(tmp_path / "release.csv")
-    assert (
-        tmp_path / "release.csv"
-    ).read_text() == '"age";"city"\n"*";"b"\n"*";"b"\n"[1.5..2.5]";"a"\n"[1.5..2.5]";"a"\n'
+    assert (tmp_path / "release.csv").read_text() == "age;city\n*;b\n*;b\n[1.5..2.5];a\n[1.5..2.5];a\n"
     found = sfumato.measure(original, tmp_path / "release.csv")
     assert found.values == release.losses.values
     assert found.columns == pytest.approx({"age": (2 * 1 + 2 * 1 / 8) / 4, "city": 0})

@@ -25,8 +25,8 @@ from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.sorting import Field, bits_for, sort_rows
 from sfumato.taxonomies.derived import flat, prefix
 
-BOX = OptimalOneDimensional(name="box", ordering=Hilbert(), cost="box", summary="")
-EXTENT = OptimalOneDimensional(name="extent", ordering=Hilbert(), cost="extent", summary="")
+BOX = OptimalOneDimensional(ordering=Hilbert(), cost="box")
+EXTENT = OptimalOneDimensional(ordering=Hilbert(), cost="extent")
 
 Cost = Callable[[int, int], int]
 

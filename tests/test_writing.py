@@ -79,21 +79,26 @@ def test_any_text_survives_csv_with_any_separator(
     assert set(back[1].to_pylist()) == {"1.5"}
 
 
-def test_csv_is_utf_8_without_a_mark_and_quotes_text_alone(tmp_path: Path) -> None:
+def test_csv_is_utf_8_without_a_mark_and_quotes_text_only_where_some_needs_it(tmp_path: Path) -> None:
     table = text_table(città=["è", None]).append_column("n", pa.array([1, None]))
     write_table(table, tmp_path / "t.csv", separator=";")
-    assert (tmp_path / "t.csv").read_bytes() == '"città";"n"\n"è";1\n;\n'.encode()
+    assert (tmp_path / "t.csv").read_bytes() == "città;n\nè;1\n;\n".encode()
+    for needing in ("a;b", 'a"b', "a\nb", "a\rb", ""):
+        table = text_table(t=["x", needing, None])
+        write_table(table, tmp_path / "q.csv", separator=";")
+        assert (tmp_path / "q.csv").read_bytes().startswith(b't\n"x"\n')
+        assert read(tmp_path / "q.csv", separator=";")["t"].to_pylist() == ["x", needing, None]
 
 
 def test_text_that_looks_like_a_formula_is_not_changed_in_csv(tmp_path: Path) -> None:
     write_table(text_table(t=["=1+1", "+2", "-3", "@x"]), tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text() == '"t"\n"=1+1"\n"+2"\n"-3"\n"@x"\n'
+    assert (tmp_path / "t.csv").read_text() == "t\n=1+1\n+2\n-3\n@x\n"
 
 
 def test_tsv_is_separated_by_tabs_unless_another_separator_is_asked_for(tmp_path: Path) -> None:
     table = text_table(a=["x"], b=["y"])
     write_table(table, tmp_path / "t.tsv")
-    assert (tmp_path / "t.tsv").read_text() == '"a"\t"b"\n"x"\t"y"\n'
+    assert (tmp_path / "t.tsv").read_text() == "a\tb\nx\ty\n"
     write_table(table, tmp_path / "s.tsv", separator=";")
     assert read(tmp_path / "s.tsv", separator=";").to_pylist() == [{"a": "x", "b": "y"}]
 
@@ -101,7 +106,7 @@ def test_tsv_is_separated_by_tabs_unless_another_separator_is_asked_for(tmp_path
 def test_gzip_holds_no_file_name_and_no_time(tmp_path: Path) -> None:
     write_table(text_table(a=["x"]), tmp_path / "secretname.csv.gz")
     content = (tmp_path / "secretname.csv.gz").read_bytes()
-    assert gzip.decompress(content) == b'"a"\n"x"\n'
+    assert gzip.decompress(content) == b"a\nx\n"
     assert content[3] == 0  # no optional fields
     assert content[4:8] == b"\0\0\0\0"
     assert b"secretname" not in content
@@ -134,9 +139,9 @@ def test_typed_columns_keep_their_types(tmp_path: Path, suffix: str) -> None:
 def test_typed_columns_are_plain_text_in_csv(tmp_path: Path) -> None:
     write_table(NUMBERS, tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines()[1:] == [
-        '1,0.1,true,2020-02-29,2020-02-29 12:30:15.000000,1.50,"a"',
-        ',,,,,,"b"',
-        '-9007199254740992,1e+300,false,1900-01-01,1999-12-31 00:00:00.000000,-0.07,"c"',
+        "1,0.1,true,2020-02-29,2020-02-29 12:30:15.000000,1.50,a",
+        ",,,,,,b",
+        "-9007199254740992,1e+300,false,1900-01-01,1999-12-31 00:00:00.000000,-0.07,c",
     ]
 
 

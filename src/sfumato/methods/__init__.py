@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from sfumato.errors import UsageError
 from sfumato.methods.method import ClassBatch, Method, Records
 from sfumato.methods.optimal_1d import OptimalOneDimensional
-from sfumato.orderings.hilbert import Hilbert
+from sfumato.orderings import orderings
 
 AUTO = "hilbert"
 
@@ -22,20 +22,9 @@ __all__ = ["AUTO", "ClassBatch", "Method", "Records", "method_named", "methods"]
 @cache
 def methods() -> dict[str, Method]:
     """Every method there is, by name: ours first, then those of installed packages."""
-    own: list[Method] = [
-        OptimalOneDimensional(
-            name="hilbert",
-            ordering=Hilbert(),
-            cost="box",
-            summary="the best cut of the Hilbert order, by the loss of the true boxes; time O(k N d)",
-        ),
-        OptimalOneDimensional(
-            name="hilbert-fast",
-            ordering=Hilbert(),
-            cost="extent",
-            summary="the best cut of the Hilbert order, by the distance on the curve; time O(k N), more loss",
-        ),
-    ]
+    own: list[Method] = []
+    for ordering in orderings().values():
+        own += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
     found = {method.name: method for method in own}
     for entry in entry_points(group="sfumato.methods"):
         found.setdefault(entry.name, entry.load())

@@ -44,11 +44,22 @@ BOXES = 1 << 13  # boxes that one thread finds at once
 class OptimalOneDimensional:
     """Order the records, then cut the line in the best way."""
 
-    name: str
     ordering: Ordering
     cost: Literal["box", "extent"]
-    summary: str
-    paper: str = "Ghinita, Karras, Kalnis, Mamoulis: Fast data anonymization with low information loss, VLDB 2007"
+
+    @property
+    def name(self) -> str:
+        return self.ordering.name if self.cost == "box" else f"{self.ordering.name}-fast"
+
+    @property
+    def paper(self) -> str:
+        return self.ordering.paper
+
+    @property
+    def summary(self) -> str:
+        if self.cost == "box":
+            return f"the best cut along {self.ordering.title}, by the loss of the true boxes; time O(k N d)"
+        return f"the best cut along {self.ordering.title}, by the distance on it; time O(k N), more loss"
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         keys = self.ordering.keys(records.codes, records.domains)

@@ -30,6 +30,8 @@ class Hilbert:
 
     bits: int = 12
     name = "hilbert"
+    title = "the Hilbert curve"
+    paper = "Ghinita, Karras, Kalnis, Mamoulis: Fast data anonymization with low information loss, VLDB 2007"
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= 31:

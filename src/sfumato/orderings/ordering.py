@@ -41,9 +41,18 @@ class Keys:
 
 
 class Ordering(Protocol):
-    """One file an ordering; registered in ``methods`` or by the entry point ``sfumato.methods``."""
+    """One file an ordering; registered in ``orderings`` or by the entry point ``sfumato.orderings``."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str:
+        """What records are ordered by, for people: "the Hilbert curve"."""
+        ...
+
+    @property
+    def paper(self) -> str: ...
 
     def keys(self, codes: Codes, domains: Sequence[Domain]) -> Keys:
         """The keys of some records. Must depend on each record alone, so that batches can be ordered apart."""

@@ -7,6 +7,9 @@ refused. Text is written as it is, also where a spreadsheet would take it for a 
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,13 +102,26 @@ def _write_csv(table: pa.Table, path: Path, compression: str | None, separator: 
         separator = "\t"  # the rule by which such a file is read
     if separator in UNQUOTED:
         schema = pa.schema([field.with_type(pa.string()) for field in schema])
-    options = pa.csv.WriteOptions(delimiter=separator, quoting_style="needed")
-    with (
-        pa.output_stream(str(path), compression=compression) as sink,
-        pa.csv.CSVWriter(sink, schema, write_options=options) as writer,
-    ):
-        for batch in table.to_batches(max_chunksize=ROW_GROUP):
-            writer.write_batch(batch.cast(schema))
+    quoting = "needed" if separator in UNQUOTED or _needs_quotes(table, separator) else "none"
+    options = pa.csv.WriteOptions(delimiter=separator, quoting_style=quoting, include_header=False)
+    with pa.output_stream(str(path), compression=compression) as sink:
+        header = io.StringIO()
+        csv.writer(header, delimiter=separator, lineterminator="\n").writerow(table.column_names)
+        sink.write(header.getvalue().encode())
+        with pa.csv.CSVWriter(sink, schema, write_options=options) as writer:
+            for batch in table.to_batches(max_chunksize=ROW_GROUP):
+                writer.write_batch(batch.cast(schema))
+
+
+def _needs_quotes(table: pa.Table, separator: str) -> bool:
+    """Whether some text could be taken for more than one cell, or for null. Arrow quotes all text or none."""
+    special = f'["\\r\\n{re.escape(separator)}]|^$'
+    return any(
+        pc.any(pc.match_substring_regex(chunk.dictionary.cast(pa.string()), special)).as_py()
+        for column in table.columns
+        if types.is_dictionary(column.type)
+        for chunk in column.chunks
+    )
 
 
 def _write_excel(table: pa.Table, path: Path, _: str | None, __: str) -> None:

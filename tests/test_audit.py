@@ -317,3 +317,25 @@ def test_certificate_says_what_the_audit_found(tmp_path: Path) -> None:
     assert content["audit"] == [{"requirement": "k-anonymity, k = 2", "holds": True, "value": 2}]
     assert (content["records"], content["released"], content["classes"], content["suppressed"]) == (6, 6, 3, 0)
     assert content["policy"]["privacy"] == {"k": 2}
+
+
+def test_a_release_that_lost_records_is_withheld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = MemoryEngine.release
+    monkeypatch.setattr(MemoryEngine, "release", lambda self, *given, **named: whole(self, *given, **named).slice(2))
+    with pytest.raises(sfumato.AuditError, match="4 records and the table 6; it was withheld"):
+        sfumato.anonymize(PEOPLE, **ASKS)
+    with pytest.raises(sfumato.AuditError, match="withheld"):
+        anonymize_to_file(PEOPLE, merge_flags(None, **ASKS), tmp_path / "out.parquet", Progress())
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_original_is_never_overwritten(tmp_path: Path) -> None:
+    original = tmp_path / "people.parquet"
+    pq.write_table(PEOPLE, original)
+    before = original.read_bytes()
+    (tmp_path / "link.parquet").symlink_to(original)
+    release = sfumato.anonymize(original, **ASKS)
+    for target in (original, tmp_path / "link.parquet"):
+        with pytest.raises(sfumato.UsageError, match="the output is the input"):
+            release.write(target)
+    assert original.read_bytes() == before

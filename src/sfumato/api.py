@@ -19,7 +19,7 @@ from sfumato.kernels import on_compilation
 from sfumato.methods import method_named
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.release import Draft, Release, publish
+from sfumato.release import Draft, Release, publish, refuse_input_as_output
 from sfumato.releases.certificate import file_digest, read_certificate
 from sfumato.releases.run_record import earlier_releases, fingerprints
 from sfumato.requirements import Verdict
@@ -84,8 +84,7 @@ def check_output(data: object, policy: Policy, target: Path) -> None:
     method_named(policy.method.name)
     check_format(target)
     check_target(target)
-    if isinstance(data, str | Path) and target.exists() and Path(data).exists() and target.samefile(data):
-        raise UsageError("the output is the input. Name another file: the original is never overwritten.")
+    refuse_input_as_output(data, target)
 
 
 @dataclass(frozen=True)

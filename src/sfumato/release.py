@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from sfumato._version import __version__
 from sfumato.engines.engine import Engine
+from sfumato.errors import AuditError, UsageError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, require_pass
 from sfumato.evaluation.measure import Losses, measure_release
 from sfumato.policy import Policy
@@ -48,6 +49,11 @@ class Draft:
             classes = self.engine.group_count(source, class_key(self.policy, source.names))
             report = audit_classes(classes, source.names, self.policy, self.requirements)
             require_pass(report)
+            if report.records != self.records:
+                raise AuditError(
+                    f"the release has {report.records:,} records and the table {self.records:,}; it was withheld. "
+                    "This is a fault in Sfumato: please report it."
+                )
             weights = [self.policy.columns[domain.name].weight for domain in self.domains]
             assert self.policy.privacy.k is not None
             losses = measure_release(classes, self.domains, weights, records=self.records, k=self.policy.privacy.k)
@@ -107,6 +113,7 @@ class Release:
 def publish(draft: Draft, target: Path) -> Release:
     """Write a draft: stage, audit the finished file, certify, rename. The certificate comes last."""
     check_format(target)
+    refuse_input_as_output(draft.data, target)
     with Stage() as stage:
         staged = stage.path(target)
         draft.engine.write(draft.released, staged, separator=draft.options.separator)
@@ -129,6 +136,11 @@ def publish(draft: Draft, target: Path) -> Release:
                 "later release of this table under another policy will go unnoticed"
             )
     return release
+
+
+def refuse_input_as_output(data: object, target: Path) -> None:
+    if isinstance(data, str | Path) and target.exists() and Path(data).exists() and target.samefile(data):
+        raise UsageError("the output is the input. Name another file: the original is never overwritten.")
 
 
 def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, Any]:

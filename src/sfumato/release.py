@@ -46,8 +46,9 @@ class Draft:
     def examined(self, source: Source) -> tuple[AuditReport, Losses]:
         """Audit and measure the table as ``source`` gives it back; a release that fails goes no further."""
         with self.progress.phase("audit", self.records):
-            classes = self.engine.group_count(source, class_key(self.policy, source.names))
-            report = audit_classes(classes, source.names, self.policy, self.requirements)
+            key = class_key(self.policy, source.names)
+            classes = self.engine.group_count(source, key, by_row=bool(self.requirements.attributes))
+            report = audit_classes(source, classes, self.policy, self.requirements)
             require_pass(report)
             if report.records != self.records:
                 raise AuditError(
@@ -55,8 +56,7 @@ class Draft:
                     "This is a fault in Sfumato: please report it."
                 )
             weights = [self.policy.columns[domain.name].weight for domain in self.domains]
-            assert self.policy.privacy.k is not None
-            losses = measure_release(classes, self.domains, weights, records=self.records, k=self.policy.privacy.k)
+            losses = measure_release(classes, self.domains, weights, records=self.records, k=self.policy.k)
         return report, losses
 
 

@@ -7,7 +7,7 @@ records together for the same kernels, they never implement a method again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,7 +41,11 @@ class Engine(Protocol):
         """The quasi-identifiers in codes."""
         ...
 
-    def order(self, encoded: Any, weights: Sequence[float]) -> Any:
+    def sensitive(self, encoded: Any, names: Sequence[str], tokens: Collection[str]) -> Mapping[str, Any]:
+        """The sensitive attributes that requirements count, in codes."""
+        ...
+
+    def order(self, encoded: Any, weights: Sequence[float], sensitive: Mapping[str, Any]) -> Any:
         """The records as methods take them: equal records together."""
         ...
 
@@ -65,6 +69,6 @@ class Engine(Protocol):
         """The released rows as a table in memory."""
         ...
 
-    def group_count(self, source: Source, key: Sequence[str]) -> ReleasedClasses:
+    def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
         """The classes of a finished release, by its class key."""
         ...

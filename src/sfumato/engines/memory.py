@@ -5,7 +5,7 @@ Codes are the smallest unsigned integers that hold every domain, row by row; tex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,21 @@ from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads
 from sfumato.losses.costs import exact_costs
-from sfumato.methods.method import ClassBatch, Method, Records
+from sfumato.methods.method import ClassBatch, Method, Records, SensitiveValues
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.recode import Recoded, Recoder, released_columns
-from sfumato.requirements import COUNTERS, SIZE, Requirements
+from sfumato.requirements import (
+    KNOWN,
+    PER_ATTRIBUTE,
+    SIZE,
+    MeasuredRequirement,
+    Requirements,
+    all_hold,
+    count_values,
+    counter_of,
+)
+from sfumato.tables.ascending import ascending, is_missing
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.domains import Codes, Domain
 from sfumato.tables.grouping import ReleasedClasses, find_classes
@@ -116,22 +126,32 @@ class MemoryEngine:
             columns = in_threads(lambda name: CarriedColumn.of(name, scanned.table.column(name)), carried)
         return Encoded(codes, domains, columns)
 
-    def order(self, encoded: Encoded, weights: Sequence[float]) -> Records:
+    def sensitive(self, encoded: Encoded, names: Sequence[str], tokens: Collection[str]) -> dict[str, SensitiveValues]:
+        """The sensitive attributes that are counted, in codes. What ``tokens`` say is null is null."""
+        columns = {column.name: column for column in encoded.carried}
+        return {name: _sensitive_values(columns[name], tokens) for name in names}
+
+    def order(self, encoded: Encoded, weights: Sequence[float], sensitive: Mapping[str, SensitiveValues]) -> Records:
         """Equal records made one, in the order of their codes; what every method starts from."""
         with self._progress.phase("collapse"):
             fields = [Field(encoded.codes[:, q], bits_for(domain.size)) for q, domain in enumerate(encoded.domains)]
             line = sort_rows(fields, encoded.records)
             distinct = np.ascontiguousarray(encoded.codes[line.rows[line.starts[:-1]]])
             costs = exact_costs(encoded.domains, weights, encoded.records)
-        return Records(distinct, line.starts, line.rows, encoded.domains, costs)
+        return Records(distinct, line.starts, line.rows, encoded.domains, costs, sensitive)
 
     def assign(self, records: Records, method: Method, requirements: Requirements) -> Iterator[ClassBatch]:
         """The classes, each tested against the requirements as it comes."""
         with self._progress.phase("partition", records.count):
             for batch in method.classes(records, requirements, self._progress):
-                counters = np.zeros((len(batch.low), COUNTERS), np.int64)
+                attributes = requirements.attributes
+                counters = np.zeros((len(batch.low), 1 + PER_ATTRIBUTE * len(attributes)), np.int64)
                 counters[:, SIZE] = np.diff(batch.starts)
-                if requirements.unmet(counters).size:
+                for place, name in enumerate(attributes):
+                    values = records.sensitive[name]
+                    first = counter_of(place, KNOWN)
+                    count_values(values.codes[batch.rows], batch.starts, values.distinct, counters, first)
+                if requirements.unmet(counters).size or not _distributions_hold(batch, records, requirements):
                     raise AssertionError(f"{method.name} made a class that does not meet the requirements")
                 yield batch
 
@@ -172,8 +192,8 @@ class MemoryEngine:
     def table(self, released: pa.Table) -> pa.Table:
         return released
 
-    def group_count(self, source: Source, key: Sequence[str]) -> ReleasedClasses:
-        return find_classes(source, key)
+    def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
+        return find_classes(source, key, by_row=by_row)
 
 
 def kept_columns(policy: Policy, names: Sequence[str]) -> list[str]:
@@ -181,6 +201,25 @@ def kept_columns(policy: Policy, names: Sequence[str]) -> list[str]:
     dropped = set(policy.identifiers)
     undeclared = policy.other == "keep"
     return [name for name in names if name not in dropped and (name in policy.columns or undeclared)]
+
+
+def _distributions_hold(batch: ClassBatch, records: Records, requirements: Requirements) -> bool:
+    for part in requirements.parts:
+        if isinstance(part, MeasuredRequirement):
+            values, test = records.sensitive[part.attribute or ""], part.test()
+            codes = values.codes[batch.rows]
+            if not all_hold(codes, batch.starts, values.reference(), values.numbers, test.kind, test.bound, test.rank):
+                return False
+    return True
+
+
+def _sensitive_values(column: CarriedColumn, tokens: Collection[str]) -> SensitiveValues:
+    codes, values = column.numbered
+    known = [code for code, value in enumerate(values) if not is_missing(value, tokens)]
+    places, numbers = ascending([values[code] for code in known])
+    table = np.full(len(values) + 1, len(known), np.uint32)
+    table[np.array(known, np.int64)[places]] = np.arange(len(known))
+    return SensitiveValues(table[codes], len(known), numbers[places])
 
 
 def _canonical(recoded: Recoded, carried: Sequence[CarriedColumn]) -> NDArray[np.uint32]:

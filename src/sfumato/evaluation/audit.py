@@ -6,13 +6,43 @@ with the methods. A release that fails is never returned or written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import AuditError, UsageError
 from sfumato.policy import Policy
-from sfumato.requirements import KAnonymity, Requirements, Verdict
-from sfumato.tables.grouping import ReleasedClasses
+from sfumato.requirements import (
+    AlphaAnonymity,
+    ClassCounts,
+    Closeness,
+    Disclosure,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    Histogram,
+    KAnonymity,
+    Likeness,
+    RecursiveDiversity,
+    Requirement,
+    Requirements,
+    VarianceDiversity,
+    Verdict,
+)
+from sfumato.tables.grouping import ReleasedClasses, distribution
+from sfumato.tables.source import Source
+
+KINDS: dict[str, Callable[..., Requirement]] = {
+    "frequency": FrequencyDiversity,
+    "distinct": DistinctDiversity,
+    "entropy": EntropyDiversity,
+    "recursive": RecursiveDiversity,
+    "variance": VarianceDiversity,
+    "t-closeness": Closeness,
+    "alpha-k": AlphaAnonymity,
+    "beta-likeness": Likeness,
+    "delta-disclosure": Disclosure,
+}
 
 
 @dataclass(frozen=True)
@@ -30,14 +60,35 @@ class AuditReport:
         return all(verdict.holds for verdict in self.verdicts)
 
     def as_dict(self) -> list[dict[str, object]]:
-        return [{"requirement": one.requirement, "holds": one.holds, "value": one.value} for one in self.verdicts]
+        """As JSON holds it, which has no infinity: a value without bound is null."""
+        return [
+            {
+                "requirement": one.requirement,
+                "holds": one.holds,
+                "value": one.value if math.isfinite(one.value) else None,
+            }
+            for one in self.verdicts
+        ]
 
 
 def requirements_of(policy: Policy) -> Requirements:
     """What the policy asks of every class."""
     policy.check_complete()
-    assert policy.privacy.k is not None  # check_complete has refused its absence
-    return Requirements((KAnonymity(policy.privacy.k),))
+    parts: list[Requirement] = [KAnonymity(policy.k)]
+    for asked in policy.privacy.sensitive:
+        parts.append(KINDS[asked.kind](asked.attribute, **asked.parameters()))
+    return Requirements(tuple(parts))
+
+
+def class_counts(
+    source: Source, classes: ReleasedClasses, requirements: Requirements, tokens: Collection[str]
+) -> ClassCounts:
+    """The classes of a finished release as requirements see them. What ``tokens`` say is null is no sensitive value."""
+    histograms = {}
+    for name in requirements.attributes:
+        found = distribution(source, classes, name, tokens)
+        histograms[name] = Histogram(found.owner, found.count, found.value, found.reference, found.numbers)
+    return ClassCounts(classes.sizes, histograms)
 
 
 def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
@@ -52,11 +103,11 @@ def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
     return key
 
 
-def audit_classes(
-    classes: ReleasedClasses, names: Sequence[str], policy: Policy, requirements: Requirements
-) -> AuditReport:
+def audit_classes(source: Source, classes: ReleasedClasses, policy: Policy, requirements: Requirements) -> AuditReport:
     """Compare what a release shows with what its policy asks for."""
-    verdicts = [part.verdict(classes.sizes) for part in requirements.parts]
+    names = source.names
+    counts = class_counts(source, classes, requirements, policy.input.nulls)
+    verdicts = [part.verdict(counts) for part in requirements.parts]
     verdicts += [
         Verdict(f"the identifier {name!r} is not released", False, 1) for name in policy.identifiers if name in names
     ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,27 @@ from sfumato.losses.costs import Costs
 from sfumato.progress import Progress
 from sfumato.requirements.requirement import Requirements
 from sfumato.tables.domains import Codes, Domain
+
+
+@dataclass(frozen=True)
+class SensitiveValues:
+    """A sensitive attribute in codes, row by row: uint32[n], in the order of the values, ``distinct`` for null.
+
+    numbers: float64[distinct], what each value is as a number, NaN for what is none.
+    """
+
+    codes: NDArray[np.uint32]
+    distinct: int
+    numbers: NDArray[np.float64]
+
+    def reference(self) -> NDArray[np.float64]:
+        """The share of each value."""
+        counts = self.counts()
+        return counts / max(int(counts.sum()), 1)
+
+    def counts(self) -> NDArray[np.int64]:
+        """How often each value occurs."""
+        return np.bincount(self.codes, minlength=self.distinct + 1)[: self.distinct]
 
 
 @dataclass(frozen=True)
@@ -28,6 +49,7 @@ class Records:
     rows: NDArray[np.uint32]
     domains: Sequence[Domain]
     costs: Costs
+    sensitive: Mapping[str, SensitiveValues] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -55,6 +77,10 @@ class Method(Protocol):
 
     @property
     def summary(self) -> str: ...
+
+    def check(self, requirements: Requirements) -> None:
+        """Raise UsageError, before any work is done, for requirements that this method cannot meet."""
+        ...
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         """Every record in exactly one class, every class within the requirements, in batches."""

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel, slices, thread_count
 from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE
+from sfumato.methods.diverse_1d import check_diversity, diverse_cuts
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.orderings.ordering import Keys, Ordering
 from sfumato.progress import Progress
@@ -35,6 +36,7 @@ from sfumato.tables.domains import Codes
 from sfumato.tables.sorting import bits_for, sort_rows
 
 INFINITE = 1 << 62
+POSITION_BITS = 62
 BLOCK_COSTS = 1 << 17  # costs computed at once: a block then stays within a core's cache
 BATCH_CLASSES = 1 << 16
 BOXES = 1 << 13  # boxes that one thread finds at once
@@ -61,15 +63,23 @@ class OptimalOneDimensional:
             return f"the best cut along {self.ordering.title}, by the loss of the true boxes; time O(k N d)"
         return f"the best cut along {self.ordering.title}, by the distance on it; time O(k N), more loss"
 
+    def check(self, requirements: Requirements) -> None:
+        check_diversity(requirements)
+
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         keys = self.ordering.keys(records.codes, records.domains)
         line = sort_rows(keys.fields(), len(records.codes)).rows
         weights = np.diff(records.starts)
         at = np.repeat(line, weights[line])  # the distinct record at each place of the line
-        costs_of = self._box_costs(records, at) if self.cost == "box" else _extent_costs(keys, at)
-        cut = partial(optimal_cuts, len(at), requirements.least_class, costs_of, progress)
-        work: list[Callable[[], NDArray[Any]]] = [cut, partial(_rows_in_line, records, line)]
-        cuts, rows = in_threads(lambda part: part(), work)
+        if requirements.attributes:
+            rows = _rows_in_line(records, line)
+            cuts, rows, at = diverse_cuts(records, requirements, keys.leading(POSITION_BITS)[at], rows, at)
+            progress.advance(len(at))
+        else:
+            costs_of = self._box_costs(records, at) if self.cost == "box" else _extent_costs(keys, at)
+            cut = partial(optimal_cuts, len(at), requirements.least_class, costs_of, progress)
+            work: list[Callable[[], NDArray[Any]]] = [cut, partial(_rows_in_line, records, line)]
+            cuts, rows = in_threads(lambda part: part(), work)
         for first in range(0, len(cuts) - 1, BATCH_CLASSES):
             part = cuts[first : first + BATCH_CLASSES + 1]
             low, high = _boxes(records.codes, at, part)

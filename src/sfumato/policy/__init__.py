@@ -7,6 +7,17 @@ text of a TOML file, ``problems`` words what is wrong.
 from __future__ import annotations
 
 from sfumato.policy.flags import merge_flags
-from sfumato.policy.model import Column, Engine, Grouping, Input, Method, Policy, Privacy, Release
+from sfumato.policy.model import Column, Diversity, Engine, Grouping, Input, Method, Policy, Privacy, Release
 
-__all__ = ["Column", "Engine", "Grouping", "Input", "Method", "Policy", "Privacy", "Release", "merge_flags"]
+__all__ = [
+    "Column",
+    "Diversity",
+    "Engine",
+    "Grouping",
+    "Input",
+    "Method",
+    "Policy",
+    "Privacy",
+    "Release",
+    "merge_flags",
+]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,9 @@ from typing import Any
 from sfumato.errors import PolicyError
 from sfumato.policy.lines import KeyPath, Origin
 from sfumato.policy.model import FLAT, ColumnType, Grouping, Policy, Role, moved, path_text
+
+_REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,]+?)\s*,(?P<rest>.+)\)")
+_PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
 
 TaxonomyFlag = str | os.PathLike[str] | Grouping | Mapping[str, Any]
 
@@ -22,6 +27,8 @@ def merge_flags(
     identifiers: str | Sequence[str] = (),
     other: str | Sequence[str] | None = None,
     k: int | None = None,
+    l: int | None = None,  # noqa: E741
+    require: str | Sequence[str] = (),
     taxonomy: Mapping[str, TaxonomyFlag] | None = None,
     method: str | None = None,
     engine: str | None = None,
@@ -39,7 +46,8 @@ def merge_flags(
     A column named in a role changes its role and keeps nothing that does not fit the new one. ``other`` is "keep",
     "drop", or the names of the columns to keep, where every column left must then have a role. Columns of
     ``accept_linkable`` are added to those of the policy; anything else replaces what the policy says. Relative
-    taxonomy paths start from the working directory.
+    taxonomy paths start from the working directory. ``l`` asks for frequency l-diversity of the sensitive column,
+    ``require`` for any requirement, written as ``distinct(diagnosis, l=3)``.
     """
     start = policy or Policy()
     merged = _Merged(start)
@@ -69,6 +77,10 @@ def merge_flags(
     for (section, key), setting in settings.items():
         if setting is not None:
             merged.put(setting, section, key)
+    if l is not None:
+        merged.put_diversity(l)
+    for text in _names(require):
+        merged.put_requirement(_requirement(text))
     if accept_linkable:
         merged.put(list(dict.fromkeys([*start.accept_linkable, *_names(accept_linkable)])), "accept_linkable")
     return merged.policy()
@@ -117,6 +129,24 @@ class _Merged:
                 )
             self.put(value, "columns", name, key)
 
+    def put_diversity(self, l: int) -> None:  # noqa: E741
+        """Frequency l-diversity of the one sensitive column."""
+        sensitive = [name for name, column in self.columns.items() if column.get("role") == "sensitive"]
+        if len(sensitive) != 1:
+            count = "no column is" if not sensitive else f"{len(sensitive)} columns are"
+            raise PolicyError(
+                f"l is given, but {count} sensitive. Name one sensitive column, or say which is meant: "
+                "--require 'frequency(COLUMN, l=3)'."
+            )
+        self.put_requirement({"attribute": sensitive[0], "kind": "frequency", "l": l})
+
+    def put_requirement(self, asked: dict[str, Any]) -> None:
+        """One more requirement, in the place of what the policy says of the same kind and column."""
+        before = self._data.get("privacy", {}).get("sensitive", [])
+        same = (asked["attribute"], asked["kind"])
+        kept = [one for one in before if (one.get("attribute"), one.get("kind")) != same]
+        self.put([*kept, asked], "privacy", "sensitive")
+
     def policy(self) -> Policy:
         origin = Origin(self._start.origin.file, self._lines)
         return Policy.from_dict(self._data, self._start.base, origin=origin)
@@ -133,6 +163,31 @@ class _Merged:
 
 def _names(names: str | Sequence[str]) -> Sequence[str]:
     return (names,) if isinstance(names, str) else names
+
+
+def _requirement(text: str) -> dict[str, Any]:
+    """``kind(column, name=value, ...)`` as the policy holds it."""
+    match = _REQUIREMENT.fullmatch(text.strip())
+    parts = [_PARAMETER.fullmatch(part) for part in match["rest"].split(",")] if match else [None]
+    if match is None or not all(parts):
+        raise PolicyError(
+            f"the requirement {text!r} is not understood. Write it as kind(column, name=value), for example "
+            "frequency(diagnosis, l=3) or recursive(diagnosis, c=2, l=3)."
+        )
+    asked: dict[str, Any] = {"attribute": match["column"], "kind": match["kind"]}
+    for part in filter(None, parts):
+        if part["name"] in asked:
+            raise PolicyError(f"the requirement {text!r} says {part['name']!r} twice. Leave one of the two out.")
+        asked[part["name"]] = _plain_value(part["value"])
+    return asked
+
+
+def _plain_value(text: str) -> Any:
+    """What TOML would make of it; a word stays one."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # not TOML, or a number or nesting beyond what Python reads
+        return text
 
 
 def _seen_from(base: Path | None, taxonomy: TaxonomyFlag) -> TaxonomyFlag:

@@ -43,6 +43,18 @@ Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
 
+DiversityKind = Literal[
+    "frequency",
+    "distinct",
+    "entropy",
+    "recursive",
+    "variance",
+    "t-closeness",
+    "alpha-k",
+    "beta-likeness",
+    "delta-disclosure",
+]
+
 FLAT = "flat"
 LARGEST_SEED = 2**63 - 1  # the largest integer that every reader of TOML accepts
 _DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
@@ -81,10 +93,22 @@ def _weight(value: Any) -> float:
     return float(_positive_number(value))
 
 
+def _share(value: Any) -> float:
+    if not _is_positive(value) or value > 1:
+        raise wrong("must be a number above 0 and at most 1")
+    return float(value)
+
+
 def _text_list(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise wrong("must be a list of strings")
     return tuple(value)
+
+
+def _table_list(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, dict | BaseModel) for item in value):
+        raise wrong("must be a list of tables, each under [[privacy.sensitive]]")
+    return value
 
 
 def _is_ascending(items: Sequence[Any]) -> bool:
@@ -198,7 +222,8 @@ class _Part(BaseModel):
                 raise unknown_key(key, cls._keys())
         for name, field in cls.model_fields.items():
             if field.is_required() and name not in data:
-                raise wrong(f"is missing. Choose one of {listed(get_args(field.annotation))}", name)
+                choices = get_args(field.annotation)
+                raise wrong(f"is missing. Choose one of {listed(choices)}" if choices else "is missing", name)
         return data
 
     @classmethod
@@ -286,15 +311,61 @@ class Column(_Part):
         return self
 
 
+# The parameters of each kind, and whether it cannot do without them.
+_PARAMETERS: Mapping[str, Mapping[str, bool]] = {
+    "frequency": {"l": True},
+    "distinct": {"l": True},
+    "entropy": {"l": True},
+    "recursive": {"c": True, "l": True},
+    "variance": {"v": True},
+    "t-closeness": {"t": True, "distance": False},
+    "alpha-k": {"alpha": True},
+    "beta-likeness": {"beta": True, "enhanced": False},
+    "delta-disclosure": {"delta": True},
+}
+
+
+class Diversity(_Part):
+    """What every class must meet in one sensitive column."""
+
+    attribute: Annotated[str, BeforeValidator(_name)]
+    kind: DiversityKind
+    l: Annotated[int, BeforeValidator(_whole_number(1))] | None = None  # noqa: E741 - the name that the field knows
+    c: Annotated[float, BeforeValidator(_weight)] | None = None
+    v: Annotated[float, BeforeValidator(_weight)] | None = None
+    t: Annotated[float, BeforeValidator(_share)] | None = None
+    distance: Literal["equal", "ordered"] | None = None
+    alpha: Annotated[float, BeforeValidator(_share)] | None = None
+    beta: Annotated[float, BeforeValidator(_weight)] | None = None
+    enhanced: StrictBool | None = None
+    delta: Annotated[float, BeforeValidator(_weight)] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """The numbers of this kind that were given."""
+        return {key: getattr(self, key) for key in _PARAMETERS[self.kind] if getattr(self, key) is not None}
+
+    @model_validator(mode="after")
+    def _check_parameters(self) -> Self:
+        known = _PARAMETERS[self.kind]
+        for key in type(self).model_fields:
+            given = getattr(self, key) is not None and key not in {"attribute", "kind"}
+            if given and key not in known:
+                raise wrong(f"does not belong to the kind {self.kind!r}, which has {listed(known)}. Remove it", key)
+        for key, needed in known.items():
+            if needed and getattr(self, key) is None:
+                raise wrong(f"is missing: the kind {self.kind!r} needs it", key)
+        return self
+
+
 class Privacy(_Part):
     """What every class of the release must meet."""
 
     not_yet = {
         "person": "is not supported yet: counting persons comes in the next version. Remove it; k counts records",
-        "sensitive": "is not supported yet: requirements on sensitive columns come in the next version. Remove it",
     }
 
     k: Annotated[int, BeforeValidator(_whole_number(1))] | None = None
+    sensitive: Annotated[tuple[Diversity, ...], BeforeValidator(_table_list)] = ()
 
 
 class Method(_Part):
@@ -390,6 +461,11 @@ class Policy(_Part):
         return self._origin
 
     @property
+    def k(self) -> int:
+        """The records that every class must have at least; 1 where only other requirements are named."""
+        return self.privacy.k or 1
+
+    @property
     def quasi_identifiers(self) -> tuple[str, ...]:
         return self._with_role("quasi-identifier")
 
@@ -430,7 +506,16 @@ class Policy(_Part):
                     "no column is a quasi-identifier. Name the columns by which somebody could be recognised."
                 )
             )
-        if self.privacy.k is None:
+        for place, asked in enumerate(self.privacy.sensitive):
+            if asked.attribute not in self.sensitive:
+                raise PolicyError(
+                    self._origin.say(
+                        f"a requirement is named for the column {asked.attribute!r}, which is not sensitive. Give it "
+                        "the role sensitive, or remove the requirement.",
+                        ("privacy", "sensitive", place, "attribute"),
+                    )
+                )
+        if self.privacy.k is None and not self.privacy.sensitive:
             raise PolicyError(
                 self._origin.say("k is absent, so nothing is asked for. Set k; in a policy file, under [privacy].")
             )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError, UsageError
-from sfumato.requirements.requirement import AT_LEAST, SIZE, Verdict
+from sfumato.requirements.requirement import AT_LEAST, SIZE, ClassCounts, Verdict
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class KAnonymity:
 
     k: int
     kind = "k-anonymity"
+    attribute = None
     closed_under_union = True
     closed_under_addition = True
 
@@ -24,16 +25,17 @@ class KAnonymity:
         if self.k < 1:
             raise UsageError(f"k must be a whole number of at least 1, not {self.k}.")
 
-    def thresholds(self) -> NDArray[np.int64]:
-        return np.array([[AT_LEAST, SIZE, self.k]], np.int64)
+    def thresholds(self, _: int) -> NDArray[np.int64]:
+        return np.array([[AT_LEAST, SIZE, self.k, 0]], np.int64)
 
-    def check_feasible(self, records: int) -> None:
+    def check_feasible(self, table: ClassCounts) -> None:
+        records = int(table.sizes.sum())
         if records < self.k:
             raise InfeasibleError(
                 f"k = {self.k:,} needs at least {self.k:,} records, but the table has {records:,}. "
                 f"Choose a k of at most {records:,}, or add records."
             )
 
-    def verdict(self, sizes: NDArray[np.int64]) -> Verdict:
-        smallest = int(sizes.min()) if sizes.size else 0
+    def verdict(self, classes: ClassCounts) -> Verdict:
+        smallest = int(classes.sizes.min()) if classes.sizes.size else 0
         return Verdict(f"k-anonymity, k = {self.k}", smallest >= self.k, smallest)

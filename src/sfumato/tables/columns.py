@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
@@ -46,16 +47,28 @@ class CarriedColumn:
         return cls(name, dictionary, codes)
 
     @property
+    def numbered(self) -> tuple[Codes, list[object]]:
+        """A code for every record, and the value of each code; one past the last is null, and NaN is null."""
+        if self.codes is not None:
+            return self.codes, self.array.to_pylist()
+        encoded = self._encoded()
+        return to_numpy(encoded.indices, len(encoded.dictionary)).astype(np.uint32), encoded.dictionary.to_pylist()
+
+    @property
     def distinct(self) -> tuple[Codes, int]:
         """A code for every record and how many there are; the last is null, and NaN is null."""
         if self.codes is not None:
             return self.codes, len(self.array) + 1
-        array = self.array
-        if pa.types.is_floating(array.type):
-            array = nan_as_null(array.cast(pa.float64()))
-        encoded = array.dictionary_encode()
+        encoded = self._encoded()
         null = len(encoded.dictionary)
         return to_numpy(encoded.indices, null).astype(np.uint32), null + 1
+
+    def _encoded(self) -> pa.DictionaryArray:
+        array = self.array
+        if pa.types.is_floating(array.type):
+            # -0.0 and 0.0 are one value to whoever compares numbers; adding 0.0 makes them one.
+            array = pc.add(nan_as_null(array.cast(pa.float64())), from_numpy(np.zeros(1))[0])
+        return array.dictionary_encode()
 
     def fields(self) -> list[Field]:
         """The column as a part of a sort key; NaN comes after all numbers, null comes last."""

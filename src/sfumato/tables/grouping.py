@@ -7,7 +7,7 @@ of rows with equal values in all columns of the class key; null equals null and 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sfumato.errors import UsageError
 from sfumato.kernels import in_threads, slices
 from sfumato.tables.arrays import to_numpy
+from sfumato.tables.ascending import ascending, is_missing
 from sfumato.tables.source import Source
 
 LARGEST = 1 << 62
@@ -88,18 +89,52 @@ def _append_digits(
         here += column[part[0] : part[1]]
 
 
-def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray[np.int64]:
-    """How many records of each class have its most frequent value in ``column``."""
+@dataclass(frozen=True)
+class Distribution:
+    """How often each value of a column occurs in each class: class, value and count of every pair that occurs.
+
+    Values are numbered in ascending order. reference: the share of each value in all classes together; numbers: each
+    value as a number, NaN where they are not numbers.
+    """
+
+    owner: NDArray[np.int64]
+    value: NDArray[np.int64]
+    count: NDArray[np.int64]
+    reference: NDArray[np.float64]
+    numbers: NDArray[np.float64]
+
+
+def distribution(
+    source: Source,
+    classes: ReleasedClasses,
+    column: str,
+    tokens: Collection[str] | None = None,
+    where: str = "the policy",
+) -> Distribution:
+    """The values of ``column`` by class. With ``tokens``, null and text that means it are left out."""
     if column not in source.names:
-        raise UsageError.unknown_column(column, "the target", source.names)
+        raise UsageError.unknown_column(column, where, source.names)
     assert classes.class_of_row is not None
     numbering = _Numbering()
     values = np.concatenate([numbering.numbers(batch.column(0)) for batch in source.batches([column])])
-    pairs = np.sort(classes.class_of_row * max(len(numbering.values), 1) + values)
-    begins = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
-    owner = pairs[begins] // max(len(numbering.values), 1)
-    firsts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
-    return np.maximum.reduceat(np.diff(np.append(begins, len(pairs))), firsts)
+    known = [place for place, value in enumerate(numbering.values) if tokens is None or not is_missing(value, tokens)]
+    places, numbers = ascending([numbering.values[place] for place in known])
+    rank = np.full(len(numbering.values), len(known), np.int64)
+    rank[np.array(known, np.int64)[places]] = np.arange(len(known))
+    ranks, width = rank[values], max(len(known), 1)
+    keep = ranks < len(known)
+    pairs = np.sort(classes.class_of_row[keep] * width + ranks[keep])
+    begins = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1])) if pairs.size else np.empty(0, np.int64)
+    count = np.diff(np.append(begins, len(pairs)))
+    value = pairs[begins] % width
+    total = np.bincount(value, weights=count, minlength=len(known))
+    return Distribution(pairs[begins] // width, value, count, total / max(total.sum(), 1), numbers[places])
+
+
+def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray[np.int64]:
+    """How many records of each class have its most frequent value in ``column``."""
+    found = distribution(source, classes, column, where="the target")
+    return np.maximum.reduceat(found.count, np.flatnonzero(np.append(True, found.owner[1:] != found.owner[:-1])))
 
 
 def _shown(

@@ -97,6 +97,7 @@ def _write_ipc(table: pa.Table, path: Path, _: str | None, __: str) -> None:
 def _write_csv(table: pa.Table, path: Path, compression: str | None, separator: str) -> None:
     _refuse_durations(table, "CSV")
     _refuse_what_is_no_text(table)
+    table = _without_nan(table)
     schema = pa.schema([_plain(field) for field in table.schema])
     if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
         separator = "\t"  # the rule by which such a file is read
@@ -111,6 +112,16 @@ def _write_csv(table: pa.Table, path: Path, compression: str | None, separator: 
         with pa.csv.CSVWriter(sink, schema, write_options=options) as writer:
             for batch in table.to_batches(max_chunksize=ROW_GROUP):
                 writer.write_batch(batch.cast(schema))
+
+
+def _without_nan(table: pa.Table) -> pa.Table:
+    """NaN is null; as text it would come back as a value."""
+    for place, column in enumerate(table.columns):
+        if types.is_floating(column.type):
+            nothing = pc.is_nan(column.cast(pa.float64()))
+            cleared = pc.if_else(nothing, pa.scalar(None, column.type), column)
+            table = table.set_column(place, table.column_names[place], cleared)
+    return table
 
 
 def _needs_quotes(table: pa.Table, separator: str) -> bool:

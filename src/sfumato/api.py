@@ -8,21 +8,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.engines.memory import Encoded, MemoryEngine, kept_columns
 from sfumato.errors import PolicyError, UsageError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_of
 from sfumato.evaluation.linkage import linkable_columns
-from sfumato.evaluation.measure import Losses, measure_release
+from sfumato.evaluation.measure import measure_release
+from sfumato.evaluation.queries import Measured, QueryAccuracy, Workload, measure_queries, queried_columns
 from sfumato.kernels import on_compilation
 from sfumato.methods import method_named
+from sfumato.methods.method import SensitiveValues
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.release import Draft, Release, publish, refuse_input_as_output
 from sfumato.releases.certificate import file_digest, read_certificate
 from sfumato.releases.run_record import earlier_releases, fingerprints
-from sfumato.requirements import Verdict
+from sfumato.requirements import ClassCounts, Histogram, Verdict
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.grouping import ReleasedClasses, find_classes, majorities
 from sfumato.tables.source import InputOptions, Source, open_source
@@ -45,6 +48,7 @@ def anonymize(
     identifiers: str | Sequence[str] = (),
     other: str | Sequence[str] | None = None,
     k: int | None = None,
+    l: int | None = None,  # noqa: E741 - the name that the field knows it by
     taxonomy: Mapping[str, Any] | None = None,
     method: str | None = None,
     **settings: Any,
@@ -62,6 +66,7 @@ def anonymize(
         identifiers=identifiers,
         other=other,
         k=k,
+        l=l,
         taxonomy=taxonomy,
         method=method,
         **settings,
@@ -92,6 +97,7 @@ class Prepared:
     """A table that was read and understood, before any class is formed."""
 
     encoded: Encoded
+    sensitive: Mapping[str, SensitiveValues]
     source: Source
     options: InputOptions
     warnings: list[str]
@@ -100,7 +106,7 @@ class Prepared:
 def prepare(data: object, policy: Policy, progress: Progress) -> Prepared:
     """Everything that can be wrong with flags, policy, files, schema, data and feasibility, in that order."""
     requirements = requirements_of(policy)
-    method_named(policy.method.name)
+    method_named(policy.method.name).check(requirements)
     options = InputOptions(**policy.input.model_dump())
     source = open_source(data, options)
     taxonomies = load_taxonomies(policy)
@@ -109,11 +115,12 @@ def prepare(data: object, policy: Policy, progress: Progress) -> Prepared:
     engine = MemoryEngine(progress)
     scanned = engine.scan(source, kept_columns(policy, source.names))
     encoders = engine.profile(scanned, policy, options, taxonomies)
-    requirements.check_feasible(scanned.records)
     encoded = engine.encode(scanned, encoders)
     with progress.phase("check"):
         _check_linkable(encoded, policy)
-    return Prepared(encoded, source, options, _warnings(policy))
+        sensitive = engine.sensitive(encoded, requirements.attributes, policy.input.nulls)
+        requirements.check_feasible(_as_one_class(encoded.records, sensitive))
+    return Prepared(encoded, sensitive, source, options, _warnings(policy))
 
 
 def draft_release(data: object, policy: Policy, progress: Progress) -> Draft:
@@ -128,7 +135,7 @@ def draft_release(data: object, policy: Policy, progress: Progress) -> Draft:
         warnings = prepared.warnings
         prints = _fingerprints(encoded, policy, warnings, progress)
         weights = [policy.columns[domain.name].weight for domain in encoded.domains]
-        records = engine.order(encoded, weights)
+        records = engine.order(encoded, weights, prepared.sensitive)
         recoded = engine.recode(encoded, engine.assign(records, method, requirements), bounds=bounds)
         released = engine.release(
             encoded,
@@ -173,8 +180,8 @@ def audit(
     """
     asked, source, certified = _released(release, policy, flags)
     requirements = requirements_of(asked)
-    classes = find_classes(source, class_key(asked, source.names))
-    report = audit_classes(classes, source.names, asked, requirements)
+    classes = find_classes(source, class_key(asked, source.names), by_row=bool(requirements.attributes))
+    report = audit_classes(source, classes, asked, requirements)
     verdicts, remarks = list(report.verdicts), list(report.remarks)
     if isinstance(release, str | Path):
         if certified is None:
@@ -187,9 +194,26 @@ def audit(
 
 
 def measure(
-    original: object, release: object, policy: Policy | None = None, *, target: str | None = None, **flags: Any
-) -> Losses:
-    """Every loss of a release, measured from the two tables alone. ``target`` names the class column for CM."""
+    original: object,
+    release: object,
+    policy: Policy | None = None,
+    *,
+    target: str | None = None,
+    queries: int | None = None,
+    bins: Mapping[str, Sequence[object]] | None = None,
+    range_queries: int | None = None,
+    range_attributes: int | None = None,
+    selectivity: float = 0.05,
+    seed: int = 0,
+    **flags: Any,
+) -> Measured:
+    """Every loss of a release, measured from the two tables alone. ``target`` names the class column for CM.
+
+    ``queries`` is the level of the datacube to compare, ``bins`` the edges of its cells for columns of many numbers.
+    ``range_queries`` is how many random range-count queries to ask, each on ``range_attributes`` quasi-identifiers
+    (all when absent) with about the share ``selectivity`` of the records in its answer. Both count the values of every
+    sensitive column, or of the target where there is one.
+    """
     asked, source, _ = _released(release, policy, flags)
     requirements = requirements_of(asked)
     options = InputOptions(**asked.input.model_dump())
@@ -198,11 +222,23 @@ def measure(
     for name in asked.quasi_identifiers:
         if name not in original_source.names:
             raise UsageError.unknown_column(name, "the policy", original_source.names)
+    workload = Workload(
+        level=queries,
+        ranges=range_queries,
+        selectivity=selectivity,
+        range_attributes=range_attributes,
+        seed=seed,
+        bins=bins or {},
+    )
+    queried = () if workload.empty else queried_columns(asked, target, original_source, source)
+    workload.check(asked.quasi_identifiers, queried)
     engine = MemoryEngine(Progress())
-    scanned = engine.scan(original_source, asked.quasi_identifiers)
-    domains = [encoder.domain for encoder in engine.profile(scanned, asked, options, taxonomies)]
-    classes = find_classes(source, class_key(asked, source.names), by_row=target is not None)
-    return measure_release(
+    scanned = engine.scan(original_source, [*asked.quasi_identifiers, *queried])
+    encoders = engine.profile(scanned, asked, options, taxonomies)
+    domains = [encoder.domain for encoder in encoders]
+    by_row = target is not None or not workload.empty
+    classes = find_classes(source, class_key(asked, source.names), by_row=by_row)
+    losses = measure_release(
         classes,
         domains,
         [asked.columns[domain.name].weight for domain in domains],
@@ -210,6 +246,13 @@ def measure(
         k=requirements.least_class,
         majority=None if target is None else majorities(source, classes, target),
     )
+    answered: tuple[QueryAccuracy, ...] = ()
+    if not workload.empty:
+        quasi = replace(scanned, table=scanned.table.select(asked.quasi_identifiers))
+        codes = engine.encode(quasi, encoders).codes
+        sensitive = {name: scanned.table.column(name) for name in queried}
+        answered = measure_queries(workload, codes, domains, sensitive, source, classes, decimal=options.decimal)
+    return Measured(losses.values, losses.columns, losses.suppressed, answered)
 
 
 def _released(
@@ -267,6 +310,17 @@ def _counts_by_text(classes: ReleasedClasses, name: str, kind: pa.DataType) -> d
     return counts
 
 
+def _as_one_class(records: int, sensitive: Mapping[str, SensitiveValues]) -> ClassCounts:
+    """The whole table as a class: what it does not meet, no partition of it can."""
+    histograms = {}
+    for name, values in sensitive.items():
+        counts = values.counts()
+        occurring = np.flatnonzero(counts)
+        owner = np.zeros(len(occurring), np.int64)
+        histograms[name] = Histogram(owner, counts[occurring], occurring, values.reference(), values.numbers)
+    return ClassCounts(np.array([records]), histograms)
+
+
 def _check_bound_names(policy: Policy, names: Sequence[str]) -> None:
     if policy.release.form != "bounds":
         return
@@ -292,8 +346,10 @@ def _check_linkable(encoded: Encoded, policy: Policy) -> None:
 
 def _warnings(policy: Policy) -> list[str]:
     found = []
-    if policy.sensitive:
-        names = ", ".join(repr(name) for name in policy.sensitive)
+    required = {asked.attribute for asked in policy.privacy.sensitive}
+    unprotected = [name for name in policy.sensitive if name not in required]
+    if unprotected:
+        names = ", ".join(repr(name) for name in unprotected)
         found.append(
             f"the sensitive column {names} is released as it is: k-anonymity hides who a record is, not what it says; "
             "a class whose records all share one value reveals it"

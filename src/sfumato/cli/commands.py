@@ -20,10 +20,12 @@ from sfumato.cli.flags import (
     Identifiers,
     Json,
     K,
+    L,
     Nulls,
     Other,
     PolicyFile,
     QuasiIdentifiers,
+    Requires,
     Rounds,
     Sensitive,
     Separator,
@@ -31,15 +33,27 @@ from sfumato.cli.flags import (
     Taxonomies,
     Types,
     Weights,
+    by_column,
     policy_flags,
     reading_flags,
 )
 from sfumato.cli.output import People, print_json
-from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses, show_plan, show_release
+from sfumato.cli.summaries import (
+    show_audit,
+    show_counts,
+    show_files,
+    show_loss,
+    show_losses,
+    show_plan,
+    show_queries,
+    show_release,
+)
 from sfumato.errors import TaxonomyError, UsageError
 
 if TYPE_CHECKING:
     from sfumato.policy import Policy
+
+QUERIES = "How well queries are answered"
 
 # Paths are declared with readable=False throughout: Typer would call a file that may not be read a wrong flag (2), but
 # it is an input that cannot be read (4), and an output need not be readable at all.
@@ -95,6 +109,8 @@ def anonymize(
     round_to: Rounds = None,
     accept_linkable: AcceptLinkable = None,
     k: K = None,
+    l: L = None,  # noqa: E741
+    require: Requires = None,
     method: Annotated[
         str | None,
         typer.Option("--method", metavar="NAME", rich_help_panel=RELEASE, help="See: sfumato methods."),
@@ -134,6 +150,8 @@ def anonymize(
         other=other,
         accept_linkable=accept_linkable,
         k=k,
+        l=l,
+        require=require,
         taxonomy=taxonomy,
         column_type=column_type,
         weight=weight,
@@ -192,6 +210,8 @@ def audit(
     quasi_identifiers: QuasiIdentifiers = None,
     identifiers: Identifiers = None,
     k: K = None,
+    l: L = None,  # noqa: E741
+    require: Requires = None,
     form: Form = None,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -208,6 +228,8 @@ def audit(
         quasi_identifiers=quasi_identifiers,
         identifiers=identifiers,
         k=k,
+        l=l,
+        require=require,
         form=form,
         reading=reading_flags(separator=separator, encoding=encoding, sheet=sheet),
     )
@@ -251,8 +273,52 @@ def measure(
     ],
     target: Annotated[
         str | None,
-        typer.Option("--target", metavar="COLUMN", help="A class column of the release, for the metric CM."),
+        typer.Option(
+            "--target", metavar="COLUMN", help="A class column of the release, for the metric CM and for queries."
+        ),
     ] = None,
+    queries: Annotated[
+        int | None,
+        typer.Option(
+            "--queries",
+            metavar="LEVEL",
+            rich_help_panel=QUERIES,
+            help="Compare all group-bys of so many quasi-identifiers, with each sensitive column or the target.",
+        ),
+    ] = None,
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bins",
+            metavar="COL=A,B",
+            rich_help_panel=QUERIES,
+            help="Edges of the cells of a column with many numbers. May be repeated.",
+        ),
+    ] = None,
+    range_queries: Annotated[
+        int | None,
+        typer.Option(
+            "--range-queries", metavar="N", rich_help_panel=QUERIES, help="Ask so many random range-count queries."
+        ),
+    ] = None,
+    range_attributes: Annotated[
+        int | None,
+        typer.Option(
+            "--range-attributes",
+            metavar="D",
+            rich_help_panel=QUERIES,
+            help="How many quasi-identifiers a range query has; all when absent.",
+        ),
+    ] = None,
+    selectivity: Annotated[
+        float,
+        typer.Option(
+            "--selectivity", metavar="S", rich_help_panel=QUERIES, help="The share of records a range query asks for."
+        ),
+    ] = 0.05,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", rich_help_panel=QUERIES, help="Same seed, same range queries.")
+    ] = 0,
     policy: PolicyFile = None,
     quasi_identifiers: QuasiIdentifiers = None,
     taxonomy: Taxonomies = None,
@@ -260,6 +326,8 @@ def measure(
     weight: Weights = None,
     round_to: Rounds = None,
     k: K = None,
+    l: L = None,  # noqa: E741
+    require: Requires = None,
     form: Form = None,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -278,6 +346,8 @@ def measure(
     flags = policy_flags(
         quasi_identifiers=quasi_identifiers,
         k=k,
+        l=l,
+        require=require,
         taxonomy=taxonomy,
         column_type=column_type,
         weight=weight,
@@ -300,7 +370,19 @@ def measure(
         asked = _loaded(policy)
         with progress.phase("measure"):
             try:
-                losses = measure_losses(original, release, asked, target=target, **flags)
+                losses = measure_losses(
+                    original,
+                    release,
+                    asked,
+                    target=target,
+                    queries=queries,
+                    bins=by_column("--bins", "A,B", bins, lambda text: text.split(",")),
+                    range_queries=range_queries,
+                    range_attributes=range_attributes,
+                    selectivity=selectivity,
+                    seed=seed,
+                    **flags,
+                )
             except TaxonomyError as error:
                 if asked is not None:
                     raise
@@ -319,6 +401,7 @@ def measure(
         "suppressed": losses.suppressed,
         **losses.values,
         "columns": losses.columns,
+        **({"queries": [one.as_dict() for one in losses.queries]} if losses.queries else {}),
         "audit": report.as_dict(),
         **{key: certified.get(key) for key in ("method", "chosen", "engine", "seed")},
         "version": __version__,
@@ -332,6 +415,7 @@ def measure(
         show_audit(console, summary["audit"])
         show_loss(console, losses.values["gcp"], losses.columns)
         show_losses(console, losses.values)
+        show_queries(console, losses.queries)
 
 
 @app.command()

@@ -100,6 +100,25 @@ K = Annotated[
     str | None,
     typer.Option("-k", "--k", metavar="K", rich_help_panel=PRIVACY, help="Records that every class has at least."),
 ]
+L = Annotated[
+    int | None,
+    typer.Option(
+        "-l",
+        "--l",
+        metavar="L",
+        rich_help_panel=PRIVACY,
+        help="No value of the sensitive column has more than 1/L of a class.",
+    ),
+]
+Requires = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="KIND(COL, NAME=N)",
+        rich_help_panel=PRIVACY,
+        help="Such as distinct(COL, l=3), entropy(COL, l=2) or t-closeness(COL, t=0.2). May be repeated.",
+    ),
+]
 Form = Annotated[
     str | None,
     typer.Option(

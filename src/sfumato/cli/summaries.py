@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE
 from rich.table import Table
@@ -12,7 +12,11 @@ from rich.text import Text
 
 from sfumato.cli.output import People
 
+if TYPE_CHECKING:
+    from sfumato.evaluation.queries import QueryAccuracy
+
 BAR = 24
+WORST = 10
 LOSSES = {
     "c_dm": "discernibility C_DM",
     "c_avg": "average class size over k C_AVG",
@@ -73,6 +77,30 @@ def show_losses(console: People, values: Mapping[str, float | int]) -> None:
         if name != "gcp":
             number = f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
             console.print(f"{LOSSES.get(name, name)}: {number}")
+
+
+def show_queries(console: People, queries: Iterable[QueryAccuracy]) -> None:
+    """How well queries are answered, with the group-bys that are answered worst."""
+    for one in queries:
+        console.print(f"\nqueries that count {one.sensitive!r}")
+        if one.kl is not None:
+            console.print(
+                f"  datacube level {one.level}: KL divergence {one.kl:.4f}, the mean of {len(one.group_bys):,} "
+                "group-bys; 0 is the original"
+            )
+            table = Table.grid(padding=(0, 2))
+            worst = sorted(one.group_bys, key=lambda group_by: -group_by.kl)[:WORST]
+            for group_by in worst:
+                table.add_row(Text(f"    {', '.join(group_by.columns)}"), Text(f"{group_by.kl:.4f}", justify="right"))
+            console.print(table)
+            if len(worst) < len(one.group_bys):
+                console.print(f"    these are the worst {WORST}; --json has all")
+        if one.ranges is not None:
+            console.print(
+                f"  {one.ranges.count:,} range queries on {one.ranges.attributes} quasi-identifiers, selectivity "
+                f"{one.ranges.selectivity:g}, seed {one.ranges.seed}: relative error {one.ranges.mean:.1%} in the "
+                f"mean, {one.ranges.median:.1%} in the median"
+            )
 
 
 def show_warnings(console: People, texts: Iterable[str]) -> None:

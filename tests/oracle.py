@@ -261,6 +261,32 @@ def smallest_class(rows: Sequence[Row], key: Sequence[str]) -> int:
     return min(len(members) for members in classes(rows, key).values())
 
 
+def has_value(row: Row, sensitive: str, nulls: Sequence[str] = ("",)) -> bool:
+    """Null and text that stands for it are no values."""
+    value = plain(row[sensitive])
+    return value is not None and value not in nulls
+
+
+def reached_frequency(
+    rows: Sequence[Row], key: Sequence[str], sensitive: str, nulls: Sequence[str] = ("",)
+) -> Fraction | None:
+    """The largest l for which no value has more than 1/l of the values of a class; None where there are no values."""
+    found = []
+    for members in classes(rows, key).values():
+        counts = Counter(row[sensitive] for row in members if has_value(row, sensitive, nulls))
+        if counts:
+            found.append(Fraction(sum(counts.values()), max(counts.values())))
+    return min(found, default=None)
+
+
+def fewest_values(rows: Sequence[Row], key: Sequence[str], sensitive: str, nulls: Sequence[str] = ("",)) -> int:
+    """The smallest number of different values in a class."""
+    return min(
+        len({row[sensitive] for row in members if has_value(row, sensitive, nulls)})
+        for members in classes(rows, key).values()
+    )
+
+
 def losses(
     records: int,
     released: Sequence[Row],

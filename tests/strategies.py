@@ -149,6 +149,52 @@ def cases(draw: st.DrawFn, rows: int = 24, columns: int = 4, others: bool = True
     return Case(pa.table(arrays), quasi, kept, draw(st.integers(1, size)), weights)
 
 
+@dataclass(frozen=True)
+class Diverse:
+    """A table with sensitive columns and requirements on them that it can meet."""
+
+    case: Case
+    requirements: list[dict[str, Any]]
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """What a policy file says beside the settings of the case."""
+        columns = {name: {"role": "sensitive"} for name in self.case.others}
+        return {"columns": columns, "privacy": {"sensitive": self.requirements}}
+
+
+SENSITIVE = (
+    (st.integers(0, 4), pa.int16()),
+    (st.integers(0, 60), pa.int64()),
+    (st.sampled_from([0.0, 0.1, 1.5, -2.5]), pa.float64()),
+    (st.sampled_from(["", "a", "b", "c", "nan"]), pa.string()),
+    (st.booleans(), pa.bool_()),
+    (st.dates(datetime.date(2020, 1, 30), datetime.date(2020, 2, 3)), pa.date32()),
+)
+
+
+@st.composite
+def diverse_cases(draw: st.DrawFn, rows: int = 24) -> Diverse:
+    """Frequency l-diversity of one column, distinct l-diversity of one or two, or all of it, with a k."""
+    case = draw(cases(rows, 3, others=False))
+    table, names = case.table, ("s", "t")[: draw(st.integers(1, 2))]
+    for name in names:
+        values, kind = draw(st.sampled_from(SENSITIVE))
+        column = draw(_column(values, table.num_rows))
+        table = table.append_column(name, pa.array(column, kind, from_pandas=False))
+    requirements: list[dict[str, Any]] = []
+    for kind in draw(st.sampled_from([["frequency"], ["distinct"], ["frequency", "distinct"]])):
+        name = draw(st.sampled_from(names))
+        if kind == "frequency":
+            reached = oracle.reached_frequency(table.to_pylist(), (), name)
+            most = 5 if reached is None else int(reached)
+        else:
+            most = oracle.fewest_values(table.to_pylist(), (), name)
+        if most > 0:
+            requirements.append({"attribute": name, "kind": kind, "l": draw(st.integers(1, most))})
+    return Diverse(Case(table, case.quasi, names, case.k, case.weights), requirements)
+
+
 @st.composite
 def _column(draw: st.DrawFn, values: st.SearchStrategy[Any], size: int) -> list[Any]:
     """Values, in one column out of three mixed with nulls."""

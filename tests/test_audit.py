@@ -124,6 +124,64 @@ def test_releases_made_elsewhere_are_audited_whatever_their_labels(tmp_path: Pat
     assert sfumato.audit(path, quasi_identifiers=["plz"], other="keep", k=2, input={"separator": ";"}).holds
 
 
+def diversity_verdicts(data: object, kinds: dict[str, int], **settings: Any) -> list[tuple[bool, Any]]:
+    asked = [{"attribute": "s", "kind": kind, "l": least} for kind, least in kinds.items()]
+    columns = {"a": {"role": "quasi-identifier"}, "s": {"role": "sensitive"}}
+    policy = sfumato.Policy.from_dict({"columns": columns, "privacy": {"sensitive": asked}})
+    report = sfumato.audit(data, policy, **settings)
+    return [(one.holds, one.value) for one in report.verdicts if "diversity of 's'" in one.requirement]
+
+
+def test_planted_violations_of_diversity_are_found() -> None:
+    both = {"frequency": 2, "distinct": 2}
+    ages = ["x"] * 4 + ["y"] * 3
+    assert diversity_verdicts(pa.table({"a": ages, "s": list("ppqqpqr")}), both) == [(True, 2.0), (True, 2)]
+    assert diversity_verdicts(pa.table({"a": ages, "s": list("pppqpqr")}), both) == [(False, 4 / 3), (True, 2)]
+    assert diversity_verdicts(pa.table({"a": ages, "s": list("ppqqppp")}), both) == [(False, 1.0), (False, 1)]
+    assert diversity_verdicts(pa.table({"a": ages, "s": list("ppqqpqr")}), {"frequency": 3}) == [(False, 2.0)]
+    assert diversity_verdicts(pa.table({"a": ages, "s": list("ppqqpqr")}), {"distinct": 3}) == [(False, 2)]
+
+
+def test_null_sensitive_values_protect_nobody_in_an_audit() -> None:
+    both = {"frequency": 2, "distinct": 2}
+    for nothing in (None, "", "NA"):
+        table = pa.table({"a": ["x"] * 4, "s": ["p", "q", "p", nothing]})
+        assert diversity_verdicts(table, both, input={"nulls": ["", "NA"]}) == [(False, 1.5), (True, 2)]
+        table = pa.table({"a": ["x"] * 3, "s": pa.array([nothing] * 3, pa.string())})
+        assert diversity_verdicts(table, both, input={"nulls": ["", "NA"]}) == [(True, 2.0), (False, 0)]
+    table = pa.table({"a": ["x"] * 4, "s": [0.0, -0.0, 1.0, float("nan")]})
+    assert diversity_verdicts(table, both) == [(False, 1.5), (True, 2)]
+
+
+@pytest.mark.parametrize("l", [2**31, 2**62, 2**64, 10**30])
+def test_no_l_is_too_large_for_the_audit(l: int) -> None:  # noqa: E741
+    table = pa.table({"a": ["x"] * 4, "s": list("pppp")})
+    assert diversity_verdicts(table, {"frequency": l, "distinct": l}) == [(False, 1.0), (False, 1)]
+
+
+@given(data=st.data())
+def test_diversity_is_that_of_a_plain_group_by(data: st.DataObject) -> None:
+    rows = data.draw(st.integers(1, 25))
+    cells = data.draw(st.sampled_from([CELLS["text"], CELLS["whole"], CELLS["float"], CELLS["flag"]]))
+    columns = {
+        "a": pa.array(data.draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows))),
+        "s": pa.array(data.draw(st.lists(cells, min_size=rows, max_size=rows))),
+    }
+    table = pa.table(columns)
+    least = data.draw(st.integers(1, 4))
+    plain = table.to_pylist()
+    reached, fewest = oracle.reached_frequency(plain, ["a"], "s"), oracle.fewest_values(plain, ["a"], "s")
+    assert diversity_verdicts(table, {"frequency": least, "distinct": least}) == [
+        (reached is None or reached >= least, float(least if reached is None else reached)),
+        (fewest >= least, fewest),
+    ]
+
+
+def test_sensitive_column_that_is_not_released_cannot_be_audited() -> None:
+    with pytest.raises(sfumato.UsageError, match="names the column 's', which the table does not have"):
+        diversity_verdicts(pa.table({"a": ["x", "x"], "t": ["p", "q"]}), {"frequency": 2}, other="keep")
+
+
 def test_typed_release_of_another_tool_is_audited(tmp_path: Path) -> None:
     path = tmp_path / "elsewhere.parquet"
     pq.write_table(pa.table({"age": [25, 25, 35], "name": ["x", "y", "z"]}), path)
@@ -241,6 +299,9 @@ class Faulty:
     name = "hilbert"
     paper = ""
     summary = ""
+
+    def check(self, requirements: Requirements) -> None:
+        return
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         count = requirements.least_class - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import oracle
 import pyarrow as pa
 import pytest
 from conftest import FrameKind
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import Case, cases, released_rows
+from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
 from sfumato.api import prepare
@@ -55,9 +56,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def records_of(table: pa.Table, **settings: Any) -> tuple[Records, Any]:
     """What a method is given, and the codes of the table."""
     policy = merge_flags(None, **settings)
-    encoded = prepare(table, policy, Progress()).encoded
+    prepared = prepare(table, policy, Progress())
+    encoded = prepared.encoded
     weights = [policy.columns[domain.name].weight for domain in encoded.domains]
-    return MemoryEngine(Progress()).order(encoded, weights), encoded.codes
+    return MemoryEngine(Progress()).order(encoded, weights, prepared.sensitive), encoded.codes
 
 
 def as_multiset(rows: Any) -> Counter[tuple[Any, ...]]:
@@ -92,6 +94,32 @@ def test_canonical_order_holds_the_same_rows_sorted_by_what_they_show(method: st
     released = sfumato.anonymize(case.table, method=method, **settings).data.to_pylist()
     assert as_multiset(released) == as_multiset(kept)
     assert released == oracle.canonical_order(kept, list(case.quasi), case.others)
+
+
+@settings(max_examples=40)
+@given(asked=diverse_cases())
+def test_release_is_diverse_covers_every_value_and_is_in_canonical_order(
+    method: str, folder: Path, asked: Diverse
+) -> None:
+    case = asked.case
+    policy = sfumato.Policy.from_dict(asked.policy)
+    release = sfumato.anonymize(case.table, policy, method=method, keep_order=True, **case.settings(folder))
+    before, after = case.table.to_pylist(), released_rows(release.data)
+    assert len(after) == len(before)
+    for original, released in zip(before, after, strict=True):
+        assert all(column.covers(released[name], original[name]) for name, column in case.columns.items())
+        assert all(released[name] == original[name] for name in case.others)
+    key = list(case.quasi)
+    assert oracle.smallest_class(after, key) == release.audit.smallest_class >= case.k
+    for requirement, verdict in zip(asked.requirements, release.audit.verdicts[1:], strict=True):
+        if requirement["kind"] == "frequency":
+            reached = oracle.reached_frequency(after, key, requirement["attribute"])
+            assert reached is None or reached >= requirement["l"]
+            assert verdict.value == float(requirement["l"] if reached is None else reached)
+        else:
+            assert oracle.fewest_values(after, key, requirement["attribute"]) == verdict.value >= requirement["l"]
+    released = sfumato.anonymize(case.table, policy, method=method, **case.settings(folder)).data.to_pylist()
+    assert released == oracle.canonical_order(after, key, case.others)
 
 
 @given(case=cases(others=False), seed=st.integers(0, 100))
@@ -136,6 +164,29 @@ def test_classes_hold_every_record_once_in_the_smallest_box(method: str, folder:
     if isinstance(method_named(method), OptimalOneDimensional):
         # Before classes that show the same are counted as one.
         assert max(sizes) <= 2 * case.k - 1
+
+
+@settings(max_examples=40)
+@given(asked=diverse_cases(), seed=st.integers(0, 100))
+def test_order_of_distinct_records_leaves_no_trace_in_a_diverse_release(
+    method: str, folder: Path, asked: Diverse, seed: int
+) -> None:
+    case = asked.case
+    first: dict[tuple[Any, ...], int] = {}
+    for row, record in enumerate(case.table.to_pylist()):
+        first.setdefault(tuple(oracle.plain(record[name]) for name in case.quasi), row)
+    order = list(first.values())
+    table = case.table.take(order)
+    random.Random(seed).shuffle(order)
+    asks = {**case.settings(folder), "k": min(case.k, len(order)), "method": method}
+    policy = sfumato.Policy.from_dict(asked.policy)
+    try:
+        released = sfumato.anonymize(table, policy, **asks).data
+    except sfumato.InfeasibleError as error:
+        with pytest.raises(sfumato.InfeasibleError, match=f"^{re.escape(str(error))}$"):
+            sfumato.anonymize(case.table.take(order), policy, **asks)
+        return
+    assert sfumato.anonymize(case.table.take(order), policy, **asks).data.equals(released)
 
 
 def test_release_is_the_same_kind_of_frame_with_the_same_content(method: str, frame_kind: FrameKind) -> None:

@@ -241,6 +241,10 @@ def test_reading_a_policy_loads_no_heavy_library() -> None:
 AGE = '[columns.age]\nrole = "quasi-identifier"\n'
 WIDTHS = "must be a list of finite numbers above 0, each larger than the one before"
 UNITS = "must be a list of units out of 'week', 'month', 'quarter', 'year', 'decade', from fine to coarse"
+KINDS = (
+    "'frequency', 'distinct', 'entropy', 'recursive', 'variance', 't-closeness', 'alpha-k', 'beta-likeness', "
+    "'delta-disclosure'"
+)
 ROLES = "'identifier', 'quasi-identifier', 'sensitive', 'other', 'decide'"
 TOP = "'other', 'accept_linkable', 'input', 'columns', 'privacy', 'method', 'engine', 'release'"
 SECOND = "must be a list of whole numbers, each larger than the one before"
@@ -260,15 +264,32 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("[release]\n\nmax_suppressed_fraction = 0.0",
          "line 3: unknown key 'max_suppressed_fraction' in [release]. Available: 'seed', 'keep_order', 'form'."),
         ('[input]\nseperator = ";"', "line 2: unknown key 'seperator' in [input]. Did you mean 'separator'?"),
-        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k'."),
+        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'sensitive'."),
         ('[method]\nsplit = "median"', "line 2: unknown key 'split' in [method]. Available: 'name'."),
         (AGE + "taxonomy = { interval = [5] }",
          "line 3: unknown key 'interval' in [columns.age.taxonomy]. Did you mean 'intervals'?"),
         # not yet
         ('[privacy]\nk = 2\nperson = "id"', "line 3: person is not supported yet: counting persons comes in the next "
          "version. Remove it; k counts records."),
-        ('[privacy]\nk = 2\n\n[[privacy.sensitive]]\nattribute = "x"', "line 4: sensitive is not supported yet: "
-         "requirements on sensitive columns come in the next version. Remove it."),
+        ('[privacy]\nk = 2\n\n[[privacy.sensitive]]\nattribute = "x"',
+         f"line 4: privacy.sensitive.0.kind is missing. Choose one of {KINDS}."),
+        ('[[privacy.sensitive]]\nkind = "distinct"\nl = 2', "line 1: privacy.sensitive.0.attribute is missing."),
+        ('[[privacy.sensitive]]\nattribute = "x"\nkind = "distict"\nl = 2',
+         f"line 3: privacy.sensitive.0.kind must be one of {KINDS}, not 'distict'. Did you mean 'distinct'?"),
+        ('[[privacy.sensitive]]\nattribute = "x"\nkind = "distinct"\nl = 0',
+         "line 4: privacy.sensitive.0.l must be a whole number of at least 1, not 0."),
+        ('[[privacy.sensitive]]\nattribute = "x"\nkind = "frequency"\nl = 2.0',
+         "line 4: privacy.sensitive.0.l must be a whole number of at least 1, not 2.0."),
+        ('[[privacy.sensitive]]\nattribute = "x"\nkind = "frequency"\nl = 2\nm = 3',
+         "line 5: unknown key 'm' in [privacy.sensitive.0]. Available: 'attribute', 'kind', 'l', 'c', 'v', 't', "
+         "'distance', 'alpha', 'beta', 'enhanced', 'delta'."),
+        ('[[privacy.sensitive]]\nattribute = "x"\nkind = "frequency"\nl = 2\n'
+         '[[privacy.sensitive]]\nattribute = ""\nkind = "distinct"\nl = 2',
+         "line 6: privacy.sensitive.1.attribute must be a name, not ''."),
+        ('[privacy]\nsensitive = "x"',
+         "line 2: sensitive must be a list of tables, each under [[privacy.sensitive]], not 'x'."),
+        ('[privacy.sensitive]\nattribute = "x"',
+         "line 1: sensitive must be a list of tables, each under [[privacy.sensitive]], not a table."),
         # k and the seed
         ("[privacy]\nk = 0", "line 2: k must be a whole number of at least 1, not 0."),
         ("[privacy]\nk = true", "line 2: k must be a whole number of at least 1, not true."),
@@ -732,13 +753,18 @@ inputs = st.fixed_dictionaries(
         "sheet": names,
     },
 )
+requirements = st.fixed_dictionaries(
+    {"attribute": names, "kind": st.sampled_from(["frequency", "distinct"]), "l": st.integers(1, 10**25)}
+)
 contents = st.fixed_dictionaries(
     {"columns": st.dictionaries(texts, plain_columns | described_columns, max_size=5)},
     optional={
         "other": st.sampled_from(["keep", "drop"]),
         "accept_linkable": st.lists(texts, max_size=3),
         "input": inputs,
-        "privacy": st.fixed_dictionaries({}, optional={"k": st.integers(1, 10**25)}),
+        "privacy": st.fixed_dictionaries(
+            {}, optional={"k": st.integers(1, 10**25), "sensitive": st.lists(requirements, max_size=3)}
+        ),
         "method": st.fixed_dictionaries({}, optional={"name": names}),
         "engine": st.fixed_dictionaries({}, optional={"name": st.sampled_from(["auto", "memory"])}),
         "release": st.fixed_dictionaries(
@@ -816,6 +842,35 @@ def test_without_flags_the_policy_stays_as_it_is(load: Load) -> None:
     assert merged == policy
     assert merged.base == policy.base
     assert merge_flags() == Policy()
+
+
+def test_l_is_frequency_diversity_of_the_one_sensitive_column(load: Load) -> None:
+    asked = {"attribute": "diagnosis", "kind": "frequency", "l": 4}
+    policy = merge_flags(quasi_identifiers=["age"], sensitive="diagnosis", l=4)
+    assert policy.to_dict()["privacy"] == {"sensitive": [asked]}
+    assert policy.k == 1
+    policy.check_complete()
+    assert merge_flags(load(WHOLE_EXAMPLE), l=4).to_dict()["privacy"] == {"k": 10, "sensitive": [asked]}
+    other = {"attribute": "diagnosis", "kind": "distinct", "l": 2}
+    before = merge_flags(Policy(privacy={"sensitive": [{**asked, "l": 9}, other]}), sensitive="diagnosis")  # type: ignore[arg-type]
+    assert merge_flags(before, l=4).to_dict()["privacy"] == {"sensitive": [other, asked]}
+    assert message_of(lambda: merge_flags(quasi_identifiers=["age"], sensitive="s", l=0)).endswith(
+        "l must be a whole number of at least 1, not 0."
+    )
+
+
+@pytest.mark.parametrize("sensitive, count", [([], "no column is"), (["a", "b"], "2 columns are")])
+def test_l_needs_exactly_one_sensitive_column(sensitive: list[str], count: str) -> None:
+    message = message_of(lambda: merge_flags(quasi_identifiers=["q"], sensitive=sensitive, l=2))
+    assert message.startswith(f"l is given, but {count} sensitive. Name one sensitive column, or ")
+
+
+def test_requirement_for_a_column_that_is_not_sensitive_is_refused(load: Load) -> None:
+    text = '[columns.a]\nrole = "quasi-identifier"\n[[privacy.sensitive]]\nkind = "distinct"\nl = 2\nattribute = "a"'
+    assert message_of(lambda: load(text).check_complete()) == (
+        "POLICY.toml, line 6: a requirement is named for the column 'a', which is not sensitive. Give it the role "
+        "sensitive, or remove the requirement."
+    )
 
 
 def test_flags_override_the_file(load: Load) -> None:

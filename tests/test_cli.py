@@ -553,3 +553,16 @@ def test_nothing_is_drawn_after_the_end() -> None:
     progress.close()
     time.sleep(0.1)
     assert screen.getvalue() == ""
+
+
+def test_what_is_reached_is_shown_shortly_and_also_where_it_has_no_bound(tmp_path: Path, shell: Shell) -> None:
+    release = tmp_path / "release.csv"
+    release.write_text("age,ward\n1,x\n1,x\n1,y\n2,y\n2,y\n2,y\n")
+    asked = [str(release), "--quasi-identifiers", "age", "--sensitive", "ward", "-k", "3"]
+    text = shell("audit", *asked, "--require", "delta-disclosure(ward, delta=2)", code=1)
+    assert "FAILS   delta-disclosure of 'ward', delta = 2 (reached: no bound)" in text
+    text = shell("audit", *asked, "--require", "alpha-k(ward, alpha=0.7)", code=1)
+    assert "FAILS   (alpha, k)-anonymity of 'ward', alpha = 0.7 (reached: 1)" in text
+    assert "holds   k-anonymity, k = 3 (reached: 3)" in text
+    text = shell("audit", *asked, "--require", "t-closeness(ward, t=0.5)")
+    assert "(reached: 0.3333)" in text

@@ -208,6 +208,7 @@ def audit(
     ] = None,
     policy: PolicyFile = None,
     quasi_identifiers: QuasiIdentifiers = None,
+    sensitive: Sensitive = None,
     identifiers: Identifiers = None,
     k: K = None,
     l: L = None,  # noqa: E741
@@ -226,6 +227,7 @@ def audit(
     """
     flags = policy_flags(
         quasi_identifiers=quasi_identifiers,
+        sensitive=sensitive,
         identifiers=identifiers,
         k=k,
         l=l,
@@ -321,6 +323,7 @@ def measure(
     ] = 0,
     policy: PolicyFile = None,
     quasi_identifiers: QuasiIdentifiers = None,
+    sensitive: Sensitive = None,
     taxonomy: Taxonomies = None,
     column_type: Types = None,
     weight: Weights = None,
@@ -345,6 +348,7 @@ def measure(
     """
     flags = policy_flags(
         quasi_identifiers=quasi_identifiers,
+        sensitive=sensitive,
         k=k,
         l=l,
         require=require,

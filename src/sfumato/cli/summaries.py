@@ -53,8 +53,15 @@ def show_audit(console: People, verdicts: Iterable[Mapping[str, Any]]) -> None:
         line = Text(mark, style=style)
         line.append(f" {verdict['requirement']}", style="default not bold")
         if "=" in verdict["requirement"]:  # a bound, beside which the value means something
-            line.append(f" (reached: {verdict['value']:,})", style="dim")
+            line.append(f" (reached: {_amount(verdict['value'])})", style="dim")
         console.print(line)
+
+
+def _amount(value: float | None) -> str:
+    """A value that a requirement reaches; none is one without bound."""
+    if value is None:
+        return "no bound"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 def show_loss(console: People, gcp: float, columns: Mapping[str, float]) -> None:

@@ -6,6 +6,7 @@ audit, so that rounding never makes a method promise what the audit then denies.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +32,7 @@ class MeasuredTest:
     rank: int = 0
 
 
-class MeasuredRequirement:
+class MeasuredRequirement(ABC):
     """What these requirements have in common; each adds its test for the kernel and its verdict for the audit."""
 
     closed_under_union = True
@@ -42,8 +43,9 @@ class MeasuredRequirement:
     def thresholds(self, _: int) -> NDArray[np.int64]:
         return np.empty((0, 4), np.int64)
 
+    @abstractmethod
     def test(self) -> MeasuredTest:
-        raise NotImplementedError
+        """What the kernel is told."""
 
 
 def by_class(classes: ClassCounts, histogram: Histogram, amounts: NDArray[np.number]) -> NDArray[np.float64]:

@@ -1,0 +1,1 @@
+"""Pictures: Vega-Lite specifications drawn as SVG, in one theme."""

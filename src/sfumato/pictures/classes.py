@@ -1,0 +1,262 @@
+"""The classes of a release on two of its quasi-identifiers, as in Wang 2011, Fig. 4 to 7.
+
+Every class is the rectangle that its two released values leave open, and the colour tells how many records it has.
+Classes that differ in other quasi-identifiers only have the same rectangle: they are drawn as one, with the sum of
+their records. Small rectangles lie over large ones, whose outlines are seen through them. All is read from the release
+alone; a taxonomy only gives the order of its categories.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import UsageError
+from sfumato.evaluation.audit import class_key
+from sfumato.methods import method_named
+from sfumato.pictures.axes import Axis, axis_of
+from sfumato.pictures.directions import Direction
+from sfumato.pictures.picture import Picture, draw
+from sfumato.pictures.theme import Theme, theme_named
+from sfumato.policy import Policy
+from sfumato.tables.grouping import find_classes
+from sfumato.tables.source import Source
+from sfumato.taxonomies.tree import Taxonomy
+
+WIDTH, HEIGHT = 600.0, 460.0
+FACTOR = 12  # amounts that differ by more than this are told apart by their order of magnitude
+COVER = 0.95  # so much of the ground is hidden where as many rectangles as usual lie over each other
+FAINTEST = 0.8  # a rectangle must show its own colour above all
+OUTLINE = 0.5  # the opacity of an outline where rectangles lie side by side
+FAINTEST_OUTLINE = 0.06
+GRID = 128  # fields a side, to count how many rectangles lie over each other
+
+
+@dataclass(frozen=True)
+class Rectangles:
+    """Different rectangles (low and high on x, low and high on y), each with its records."""
+
+    corners: NDArray[np.float64]
+    records: NDArray[np.int64]
+
+
+def plot_classes(
+    source: Source,
+    policy: Policy,
+    taxonomies: Mapping[str, Taxonomy],
+    x: str | None,
+    y: str | None,
+    *,
+    title: str | None = None,
+    theme: str = "light",
+) -> Picture:
+    """The classes of a finished release. Axes that are not named are those with the most different released values."""
+    look = theme_named(theme)
+    if method_named(policy.method.name).separates:
+        raise UsageError(
+            f"a release by {policy.method.name} shows its quasi-identifiers as they are, so its groups are no "
+            "rectangles. Draw a release by another method."
+        )
+    for name in (x, y):
+        if name is not None:
+            _check_column(name, source.names, policy.quasi_identifiers)
+    if x is not None and x == y:
+        raise UsageError(f"both axes are the column {x!r}. Name two different quasi-identifiers.")
+    if len(policy.quasi_identifiers) < 2:
+        raise UsageError("classes are drawn on two quasi-identifiers, and the release has one. Draw another release.")
+    classes = find_classes(source, class_key(policy, source.names))
+    distinct = {name: len(np.unique(classes.shown[name])) for name in policy.quasi_identifiers}
+    across, upward = chosen_axes(distinct, x, y)
+    axes = [
+        axis_of(
+            name,
+            classes.values[name],
+            length,
+            column=policy.columns[name],
+            taxonomy=taxonomies.get(name),
+            nulls=policy.input.nulls,
+        )
+        for name, length in ((across, WIDTH), (upward, HEIGHT))
+    ]
+    remarks = [
+        f"{name} in the order of its names: its taxonomy is not at hand"
+        for name in (across, upward)
+        if policy.columns[name].taxonomy_file is not None and name not in taxonomies
+    ]
+    shown = classes.shown[across], classes.shown[upward]
+    return draw_classes(classes.sizes, axes[0], shown[0], axes[1], shown[1], look, title=title, remarks=remarks)
+
+
+def chosen_axes(distinct: Mapping[str, int], x: str | None, y: str | None) -> tuple[str, str]:
+    """The columns of both axes. Of two that nobody named, the one that comes first goes across."""
+    by_values = sorted(distinct, key=lambda name: -distinct[name])
+    free = [name for name in by_values if name not in (x, y)]
+    if x is None and y is None:
+        names = [name for name in distinct if name in free[:2]]
+        return names[0], names[1]
+    return x or free[0], y or free[0]
+
+
+def draw_classes(
+    sizes: NDArray[np.int64],
+    x: Axis,
+    x_shown: NDArray[np.int64],
+    y: Axis,
+    y_shown: NDArray[np.int64],
+    theme: Theme,
+    *,
+    title: str | None = None,
+    remarks: Sequence[str] = (),
+) -> Picture:
+    """Draw classes of these sizes. ``x_shown`` and ``y_shown`` say which value of its axis each class shows."""
+    rectangles = merged(sizes, x.drawn()[x_shown], y.drawn()[y_shown])
+    across, upward = Direction(x, "x", theme), Direction(y, "y", theme)
+    specification = {
+        "width": x.length,
+        "height": y.length,
+        "layer": [*across.ground(), *upward.ground(), _layer(rectangles, across, upward, theme)],
+    }
+    subtitle = _subtitle(sizes, rectangles)
+    description = (
+        f"{subtitle}. Each rectangle reaches over the values of {x.name} (across) and {y.name} (along the side) that a "
+        "class leaves open; the more records it has, the stronger its colour."
+    )
+    return draw(
+        specification,
+        theme,
+        title=f"Classes by {x.name} and {y.name}" if title is None else title,
+        subtitle=[subtitle],
+        description=description,
+        remarks=remarks,
+        facts={
+            "x": x.name,
+            "y": y.name,
+            "records": int(sizes.sum()),
+            "classes": len(sizes),
+            "rectangles": len(rectangles.records),
+        },
+    )
+
+
+def merged(sizes: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]) -> Rectangles:
+    """The different rectangles of the classes, the largest first."""
+    corners, index = np.unique(np.hstack([x, y]), axis=0, return_inverse=True)
+    records = np.zeros(len(corners), np.int64)
+    np.add.at(records, index.reshape(-1), sizes)
+    area = (corners[:, 1] - corners[:, 0]) * (corners[:, 3] - corners[:, 2])
+    order = np.argsort(-area, kind="stable")
+    return Rectangles(corners[order], records[order])
+
+
+def usual_depth(corners: NDArray[np.float64]) -> float:
+    """How many rectangles lie over each other on average, where there are any."""
+    low, high = corners[:, ::2].min(0), corners[:, 1::2].max(0)
+    fields = (corners.reshape(-1, 2, 2) - low[:, None]) / (high - low)[:, None] * GRID
+    first = np.minimum(np.floor(fields[:, :, 0]), GRID - 1).astype(np.int64)
+    after = np.maximum(np.round(fields[:, :, 1]).astype(np.int64), first + 1)
+    changes = np.zeros((GRID + 1, GRID + 1), np.int64)
+    for x, y, sign in ((first, first, 1), (after, first, -1), (first, after, -1), (after, after, 1)):
+        np.add.at(changes, (x[:, 0], y[:, 1]), sign)
+    depth = changes.cumsum(0).cumsum(1)
+    return float(depth[depth > 0].mean())
+
+
+def amount_bounds(low: int, high: int, most: int) -> list[int]:
+    """Where at most ``most`` steps from ``low`` to ``high`` begin: at ``low``, then at round numbers."""
+    if high > FACTOR * low:
+        steps = [leading * 10**power for power in range(len(str(high))) for leading in (1, 2, 5)]
+        inner = [step for step in steps if low < step <= high]
+        while len(inner) >= most:
+            inner = inner[::-2][::-1]
+        return [low, *inner]
+    sizes = (leading * 10**power for power in range(len(str(high)) + 1) for leading in (1, 2, 5))
+    size = next(size for size in sizes if high // size - low // size < most)
+    return [low, *range((low // size + 1) * size, high + 1, size)]
+
+
+def _check_column(name: str, available: Sequence[str], quasi_identifiers: Sequence[str]) -> None:
+    if name not in available:
+        raise UsageError.unknown_column(name, "the picture", available)
+    if name not in quasi_identifiers:
+        listed = ", ".join(repr(one) for one in quasi_identifiers)
+        raise UsageError(
+            f"the column {name!r} is not a quasi-identifier, and classes are told apart by those alone. Choose two of "
+            f"{listed}."
+        )
+
+
+def _layer(rectangles: Rectangles, across: Direction, upward: Direction, theme: Theme) -> dict[str, Any]:
+    low, high = int(rectangles.records.min()), int(rectangles.records.max())
+    bounds = amount_bounds(low, high, len(theme.amounts))
+    steps = (np.searchsorted(bounds, rectangles.records, side="right") - 1).tolist()
+    rows = [
+        {"left": left, "right": right, "bottom": bottom, "top": top, "step": step}
+        for (left, right, bottom, top), step in zip(rectangles.corners.tolist(), steps, strict=True)
+    ]
+    depth = usual_depth(rectangles.corners)
+    opacity = max(FAINTEST, 1.0 - (1.0 - COVER) ** (1.0 / depth))
+    places = {**across.encoding("left", "right"), **upward.encoding("bottom", "top")}
+    colour = {
+        "field": "step",
+        "type": "ordinal",
+        "scale": {"domain": list(range(len(bounds))), "range": _shades(theme.amounts, len(bounds))},
+        "legend": {
+            "title": "records",
+            "symbolType": "square",
+            "symbolSize": 200,
+            "symbolOpacity": COVER,
+            "symbolStrokeWidth": 0,
+            "labelExpr": f"{json.dumps(_between(bounds, high))}[datum.value]",
+        },
+    }
+    return {
+        "data": {"values": rows},
+        "layer": [
+            {
+                "mark": {"type": "rect", "aria": False, "fillOpacity": round(opacity, 2)},
+                "encoding": {**places, "color": colour},
+            },
+            {
+                "mark": {
+                    "type": "rect",
+                    "aria": False,
+                    "filled": False,
+                    "stroke": theme.amounts[-1],
+                    "strokeWidth": 0.8 if len(rows) <= 100 else 0.5,
+                    "strokeOpacity": round(max(OUTLINE / depth, FAINTEST_OUTLINE), 2),
+                },
+                "encoding": places,
+            },
+        ],
+    }
+
+
+def _shades(amounts: Sequence[str], count: int) -> list[str]:
+    """So many of the theme's shades, spread over all of them; one alone is of the middle."""
+    if count == 1:
+        return [amounts[len(amounts) // 2]]
+    return [amounts[round(place * (len(amounts) - 1) / (count - 1))] for place in range(count)]
+
+
+def _between(bounds: Sequence[int], high: int) -> list[str]:
+    """The texts of the steps: 10 to 19."""
+    lasts = [*(bound - 1 for bound in bounds[1:]), high]
+    return [
+        f"{low:,}" if low == last else f"{low:,} \N{EN DASH} {last:,}" for low, last in zip(bounds, lasts, strict=True)
+    ]
+
+
+def _subtitle(sizes: NDArray[np.int64], rectangles: Rectangles) -> str:
+    least, most, different = int(sizes.min()), int(sizes.max()), len(rectangles.records)
+    each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    text = f"{_count(len(sizes), 'class', 'classes')} of {each} records, {int(sizes.sum()):,} in all"
+    return text if different == len(sizes) else f"{text}, on {_count(different, 'rectangle', 'rectangles')}"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

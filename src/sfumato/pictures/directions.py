@@ -1,0 +1,116 @@
+"""How an axis of released values is drawn: ticks and names, the borders of categories, the strip of null."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from textwrap import wrap
+from typing import Any
+
+from sfumato.pictures.axes import Axis
+from sfumato.pictures.picture import readable
+from sfumato.pictures.theme import TEXT_SIZE, Theme
+
+LETTER = 0.55 * TEXT_SIZE  # the usual width of one
+LONGEST_NAME = 180
+MOST_LINES = 3
+SLANT = -40
+TICK = 70  # from one number to the next
+MOST_BORDERS = 60  # more lines between categories would only be grey
+
+
+@dataclass(frozen=True)
+class Direction:
+    """An axis as it is drawn, across or upward."""
+
+    axis: Axis
+    channel: str  # x | y
+    theme: Theme
+
+    def encoding(self, low: str, high: str | None = None) -> dict[str, Any]:
+        """Where marks stand that have these fields."""
+        axis = self.axis
+        scale: dict[str, Any] = {"domain": [axis.low, axis.end], "nice": False, "zero": False}
+        if axis.kind == "date":
+            scale["type"] = "utc"
+        if axis.kind == "categorical" and self.channel == "y":
+            scale["reverse"] = True  # names are read from the top
+        place = {
+            "field": low,
+            "type": "temporal" if axis.kind == "date" else "quantitative",
+            "scale": scale,
+            "axis": self._style(),
+        }
+        return {self.channel: place} | ({} if high is None else {f"{self.channel}2": {"field": high}})
+
+    def ground(self) -> list[dict[str, Any]]:
+        """What lies under the classes: the borders of categories, and the strip of null."""
+        layers = []
+        borders = self.axis.labels.borders if self.axis.labels is not None else []
+        if 0 < len(borders) <= MOST_BORDERS:
+            layers.append(
+                {
+                    "data": {"values": [{"low": border} for border in borders]},
+                    "mark": {"type": "rule", "aria": False, "color": self.theme.grid},
+                    "encoding": self.encoding("low"),
+                }
+            )
+        if self.axis.null is not None:
+            low, high = self.axis.null
+            beside: dict[str, Any] = {"y": {"value": "height"}} if self.channel == "x" else {"x": {"value": 0}}
+            away = 5 if self.axis.labels is not None else 9  # the names of categories have no ticks
+            placed: dict[str, Any] = (
+                {"dy": away, "baseline": "top"} if self.channel == "x" else {"dx": -away, "align": "right"}
+            )
+            strip = {"values": [{"low": low, "high": high, "middle": (low + high) / 2}]}
+            layers += [
+                {
+                    "data": strip,
+                    "mark": {"type": "rect", "aria": False, "color": self.theme.band},
+                    "encoding": self.encoding("low", "high"),
+                },
+                {
+                    "data": strip,
+                    "mark": {"type": "text", "text": "null", "fontStyle": "italic", "color": self.theme.soft} | placed,
+                    "encoding": self.encoding("middle") | beside,
+                },
+            ]
+        return layers
+
+    def _style(self) -> dict[str, Any]:
+        axis = self.axis
+        style: dict[str, Any] = {"title": readable(axis.name), "labelLimit": LONGEST_NAME}
+        if axis.labels is not None:
+            names = [readable(text) for text in axis.labels.texts]
+            lines = self._wrapped(names) if self.channel == "x" else [[name] for name in names]
+            style |= {
+                "values": axis.labels.middles,
+                "labelExpr": f"{json.dumps(lines or names)}[indexof({json.dumps(axis.labels.middles)}, datum.value)]",
+                "grid": False,
+                "ticks": False,
+                "labelOverlap": False,
+            }
+            if lines is None:
+                style |= {"labelAngle": SLANT, "labelAlign": "right", "labelBaseline": "top"}
+            return style
+        style |= {"tickCount": int(axis.length // TICK), "labelFlush": False}
+        if axis.kind == "numeric" and axis.whole:
+            style["tickMinStep"] = 1
+            if max(abs(axis.low), abs(axis.high)) < 10_000:
+                style["format"] = "d"  # years above all
+        if axis.null is not None:  # ticks end where the values end
+            for part in ("labelOpacity", "tickOpacity", "gridOpacity"):
+                style[part] = {"condition": {"test": f"+datum.value > {axis.high}", "value": 0}, "value": 1}
+        return style
+
+    def _wrapped(self, names: Sequence[str]) -> list[list[str]] | None:
+        """The names in lines that fit side by side; none where some name is too long for that."""
+        assert self.axis.labels is not None
+        unit = self.axis.length / (self.axis.end - self.axis.low)
+        room = min((after - before for before, after in pairwise(self.axis.labels.middles)), default=self.axis.high)
+        letters = max(int(room * unit / LETTER) - 1, 1)
+        lines = [wrap(name, letters, break_long_words=False, break_on_hyphens=False) or [""] for name in names]
+        fits = all(len(one) <= MOST_LINES and max(map(len, one)) <= letters for one in lines)
+        return lines if fits else None

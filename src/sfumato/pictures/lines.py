@@ -1,0 +1,242 @@
+"""Curves: a measured amount against a parameter, one line a series, each named where it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sfumato.errors import UsageError
+from sfumato.pictures.picture import Picture, draw, readable
+from sfumato.pictures.theme import TEXT_SIZE, Theme, theme_named
+
+Scale = Literal["linear", "log"]
+
+WIDTH, HEIGHT = 460.0, 320.0
+LINE = TEXT_SIZE + 4.0  # from one name to the next
+NEAR, FAR = 8.0, 26.0  # from the plot: where the lines to the names begin, and where the names begin
+HEADROOM = 1.06
+MOST_TICKS = 10
+PLAIN = ",.12~r"  # numbers as they are
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
+DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One direction of the plot: a field of the rows, and where its numbers stand."""
+
+    field: str
+    title: str
+    scale: Scale
+    low: float
+    high: float
+    length: float
+
+    def place(self, number: float) -> float:
+        """Units of the picture from the lower end."""
+        low, high, at = (
+            (math.log(self.low), math.log(self.high), math.log(number))
+            if self.scale == "log"
+            else (self.low, self.high, number)
+        )
+        return (at - low) / (high - low) * self.length
+
+    def ticks(self) -> dict[str, Any]:
+        """Which numbers are written beside the axis."""
+        if self.scale == "log":
+            return {"values": log_ticks(self.low, self.high)}
+        return {"tickCount": int(self.length // 55)}
+
+    def encoding(self, **axis: Any) -> dict[str, Any]:
+        return {
+            "field": self.field,
+            "type": "quantitative",
+            "scale": {"type": self.scale, "domain": [self.low, self.high], "nice": False, "zero": False},
+            "axis": {"title": readable(self.title), **axis},
+        }
+
+
+def curves(
+    rows: Iterable[Mapping[str, object]],
+    *,
+    x: str = "k",
+    y: str = "gcp",
+    series: str = "method",
+    title: str,
+    subtitle: str = "",
+    x_title: str | None = None,
+    y_title: str | None = None,
+    x_scale: Scale = "linear",
+    y_scale: Scale = "linear",
+    y_format: str | None = None,
+    theme: str = "light",
+) -> Picture:
+    """A line for every value of ``series``, in the order in which they come, with a symbol at each row.
+
+    Rows whose ``x`` or ``y`` is no number are left out: a run that failed has none. ``y_format`` is a format of d3,
+    such as ``.0%``.
+    """
+    look = theme_named(theme)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        across, upward = _number(row.get(x)), _number(row.get(y))
+        if across is not None and upward is not None:
+            lines.setdefault(str(row.get(series)), []).append((across, upward))
+    if not lines:
+        raise UsageError(f"there is nothing to draw: no row has numbers for both {x!r} and {y!r}. Measure something.")
+    for points in lines.values():
+        points.sort()
+    points = [point for line in lines.values() for point in line]
+    height = max(HEIGHT, LINE * len(lines))
+    horizontal = _measure("x", x_title or x, x_scale, [point[0] for point in points], WIDTH, from_zero=False)
+    vertical = _measure("y", y_title or y, y_scale, [point[1] for point in points], height, from_zero=True)
+    measured = sorted({point[0] for point in points})
+    ticks = {"values": measured} if len(measured) <= MOST_TICKS else horizontal.ticks()
+    places = {
+        "x": horizontal.encoding(grid=False, labelOverlap="greedy", format=PLAIN, **ticks),
+        "y": vertical.encoding(format=y_format or PLAIN, domain=False, ticks=False, **vertical.ticks()),
+    }
+    specification = {
+        "width": WIDTH,
+        "height": height,
+        "layer": [*_line_layers(lines, places, look), *_name_layers(lines, horizontal, vertical, look)],
+    }
+    description = f"{y_title or y} against {x_title or x}, one line for each of: {', '.join(lines)}."
+    facts = {"x": x, "y": y, "series": list(lines)}
+    return draw(
+        specification,
+        look,
+        title=title,
+        subtitle=[subtitle] if subtitle else [],
+        description=description,
+        facts=facts,
+    )
+
+
+def spread(wanted: Sequence[float], gap: float, end: float) -> list[float]:
+    """Places from 0 to ``end``, at least ``gap`` apart and as near as can be to the ascending ``wanted``.
+
+    The squares of the distances are least (pool adjacent violators). There must be room for all.
+    """
+    pools: list[tuple[float, int]] = []  # the mean of neighbours that are pushed together, and how many they are
+    for number, place in enumerate(wanted):
+        mean, count = place - number * gap, 1
+        while pools and pools[-1][0] > mean:
+            before, others = pools.pop()
+            mean, count = (before * others + mean * count) / (others + count), others + count
+        pools.append((mean, count))
+    last = end - gap * (len(wanted) - 1)
+    starts = [min(max(mean, 0.0), last) for mean, count in pools for _ in range(count)]
+    return [start + number * gap for number, start in enumerate(starts)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from ``low`` to ``high``: powers of ten, with 2 and 5 between where those are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = [(10.0**power, leading) for power in powers for leading in (1, 2, 5)]
+    tens = [ten for ten, leading in steps if leading == 1 and low <= ten <= high]
+    return tens if len(tens) > 3 else [ten * leading for ten, leading in steps if low <= ten * leading <= high]
+
+
+def _measure(
+    field: str, title: str, scale: Scale, numbers: Sequence[float], length: float, *, from_zero: bool
+) -> Measure:
+    low, high = min(numbers), max(numbers)
+    if scale == "log":
+        if low <= 0:
+            raise UsageError(f"a logarithmic axis has no place for {title!r} of 0 or less. Use a linear one.")
+        room = (high / low) ** 0.04 if high > low else 2.0
+        return Measure(field, title, scale, low / room, high * room, length)
+    if from_zero:
+        low, high = min(low, 0.0), max(high, 0.0) * HEADROOM
+    else:
+        low, high = low - (high - low) * 0.03, high + (high - low) * 0.03
+    return Measure(field, title, scale, low, high, length) if high > low else _around(field, title, low, length)
+
+
+def _around(field: str, title: str, number: float, length: float) -> Measure:
+    """A place for a single number."""
+    return Measure(field, title, "linear", number - max(abs(number), 1.0), number + max(abs(number), 1.0), length)
+
+
+def _line_layers(
+    lines: Mapping[str, Sequence[tuple[float, float]]], places: dict[str, Any], theme: Theme
+) -> list[dict[str, Any]]:
+    layers: list[dict[str, Any]] = []
+    for number, line in enumerate(lines.values()):
+        colour = theme.series[number % len(theme.series)]
+        dash = DASHES[number // len(theme.series) % len(DASHES)]
+        layers.append(
+            {
+                "data": {"values": [{"x": across, "y": upward} for across, upward in line]},
+                "mark": {
+                    "type": "line",
+                    "aria": False,
+                    "color": colour,
+                    "strokeWidth": 2,
+                    "strokeDash": list(dash),
+                    "strokeJoin": "round",
+                    "point": {
+                        "aria": False,
+                        "shape": SHAPES[number % len(SHAPES)],
+                        "size": 55,
+                        "fill": colour,
+                        "fillOpacity": 1,
+                        "stroke": theme.background,
+                        "strokeWidth": 1,
+                    },
+                },
+                "encoding": places,
+            }
+        )
+    return layers
+
+
+def _name_layers(
+    lines: Mapping[str, Sequence[tuple[float, float]]], horizontal: Measure, vertical: Measure, theme: Theme
+) -> list[dict[str, Any]]:
+    """The name of each line beside the plot, at the height where the line ends or as near as there is room."""
+    ends = [
+        (vertical.length - vertical.place(line[-1][1]), horizontal.place(line[-1][0]), number, name)
+        for number, (name, line) in enumerate(lines.items())
+    ]
+    ends.sort()
+    heights = spread([end[0] for end in ends], LINE, vertical.length)
+    layers: list[dict[str, Any]] = []
+    for (down, across, number, name), height in zip(ends, heights, strict=True):
+        colour = theme.series[number % len(theme.series)]
+        # A line that ends early must not seem to go on.
+        style = {"strokeDash": [1, 3]} if across < WIDTH * 0.9 else {}
+        layers += [
+            {
+                "data": {"values": [{"x": across + NEAR, "x2": WIDTH + FAR - 4, "y": down, "y2": height}]},
+                "mark": {"type": "rule", "aria": False, "color": colour, "opacity": 0.6, "strokeWidth": 1} | style,
+                "encoding": {
+                    channel: {"field": channel, "type": "quantitative", "scale": None} for channel in ("x", "y")
+                }
+                | {channel: {"field": channel} for channel in ("x2", "y2")},
+            },
+            {
+                "data": {"values": [{"x": WIDTH + FAR, "y": height}]},
+                "mark": {
+                    "type": "text",
+                    "aria": False,
+                    "text": readable(name),
+                    "align": "left",
+                    "baseline": "middle",
+                    "color": theme.ink,
+                },
+                "encoding": {
+                    channel: {"field": channel, "type": "quantitative", "scale": None} for channel in ("x", "y")
+                },
+            },
+        ]
+    return layers
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)

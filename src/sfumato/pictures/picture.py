@@ -1,0 +1,130 @@
+"""A finished picture, and the way from a specification to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import UsageError
+from sfumato.pictures.theme import Theme
+from sfumato.tables.staging import Stage, cannot_write, check_target
+
+FORMATS = (".svg", ".png", ".pdf")
+SHARPNESS = 2.0  # pixels of a PNG for each unit of the picture
+VEGA_LITE = "v5.21"
+PATH = re.compile(r' d="[^"]*"')
+SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
+LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
+# Characters that XML cannot hold, not even escaped.
+UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as SVG. Notebooks show it; ``write`` puts it into a file."""
+
+    title: str
+    description: str
+    svg: str = field(repr=False)
+    facts: Mapping[str, object] = field(default_factory=dict)
+    """What is drawn, for programs."""
+    remarks: tuple[str, ...] = ()
+    """What else a person should know; it stands in the picture as well."""
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def write(self, path: str | Path) -> Path:
+        """Write the picture whole or not at all, as its suffix says: .svg, .png or .pdf."""
+        target = Path(path)
+        check_picture(target)
+        content = self._content(target.suffix.lower())
+        with Stage() as stage:
+            staged = stage.path(target)
+            try:
+                staged.write_bytes(content)
+            except OSError as error:
+                raise cannot_write(target, error) from None
+            stage.publish()
+        return target
+
+    def _content(self, suffix: str) -> bytes:
+        if suffix == ".png":
+            return bytes(_converter().svg_to_png(self.svg, scale=SHARPNESS))
+        if suffix == ".pdf":
+            return bytes(_converter().svg_to_pdf(self.svg))
+        return self.svg.encode()
+
+
+def check_picture(path: Path) -> None:
+    """Refuse what can be seen to be no place for a picture before it is drawn."""
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(
+            f"the output {path.name!r} has no suffix that names a kind of picture. Use one of {', '.join(FORMATS)}."
+        )
+    check_target(path)
+
+
+def draw(
+    specification: Mapping[str, Any],
+    theme: Theme,
+    *,
+    title: str,
+    subtitle: Sequence[str],
+    description: str,
+    facts: Mapping[str, object] | None = None,
+    remarks: Sequence[str] = (),
+) -> Picture:
+    """Draw a Vega-Lite specification under a title. The description tells what is seen to those who do not see it."""
+    heading: dict[str, Any] = {"text": readable(title)}
+    if subtitle or remarks:
+        heading["subtitle"] = [readable(line) for line in (*subtitle, *remarks)]
+    whole = {**specification, "title": heading, "config": theme.config(), "autosize": {"type": "pad"}}
+    # No address may be asked for anything: what is drawn stands in the specification.
+    drawn = _converter().vegalite_to_svg(whole, vl_version=VEGA_LITE, allowed_base_urls=[])
+    return Picture(title, description, _accessible(_shorter(drawn), title, description), facts or {}, tuple(remarks))
+
+
+def beside(pictures: Sequence[Picture], *, title: str, description: str) -> Picture:
+    """Several pictures of one theme as one, from left to right."""
+    sizes = [tuple(map(float, SIZE.search(picture.svg).groups())) for picture in pictures]  # type: ignore[union-attr]
+    width, height = sum(size[0] for size in sizes), max(size[1] for size in sizes)
+    parts, left = [], 0.0
+    for picture, (wide, _) in zip(pictures, sizes, strict=True):
+        parts.append(picture.svg.replace("<svg ", f'<svg x="{left:g}" ', 1))
+        left += wide
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}"'
+    whole = f'{opening} viewBox="0 0 {width:g} {height:g}">{"".join(parts)}</svg>'
+    return Picture(title, description, _accessible(whole, title, description))
+
+
+def readable(text: str) -> str:
+    """Text as a picture can hold it."""
+    return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _shorter(svg: str) -> str:
+    """The same picture with the corners of its shapes to a hundredth of a unit, which nobody sees."""
+    return PATH.sub(lambda path: LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", path[0]), svg)
+
+
+def _accessible(svg: str, title: str, description: str) -> str:
+    """The picture as one image that has a name and a description."""
+    opening, rest = svg.split(">", 1)
+    texts = (escape(readable(text), quote=False) for text in (title, description))
+    return f'{opening} role="img">' + "<title>{}</title><desc>{}</desc>".format(*texts) + rest
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise UsageError(
+            "pictures need the package vl-convert-python, which is not installed here. "
+            "Install it with: pip install vl-convert-python"
+        ) from None
+    return vl_convert

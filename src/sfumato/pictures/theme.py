@@ -1,0 +1,114 @@
+"""The one look of all pictures: fonts, sizes and colours, light and dark.
+
+Series are told apart by people with any kind of colour vision, and by line and symbol as well; amounts are told by
+lightness. Every colour of a series stands out against its background by at least 3 : 1, text by at least 4.5 : 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.errors import UsageError
+
+# Widths are the same in all of these, so a picture that was laid out with one of them fits in any other.
+FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+TEXT_SIZE = 12
+TITLE_SIZE = 17
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theme:
+    """The colours of a picture."""
+
+    name: str
+    background: str
+    ink: str
+    """Titles and whatever must be read."""
+    soft: str
+    """Text of lesser weight: subtitles and the labels of axes."""
+    line: str
+    """The frame and the ticks."""
+    grid: str
+    band: str
+    """The ground of a strip that is no part of the axis beside it."""
+    series: tuple[str, ...]
+    amounts: tuple[str, ...]
+    """From little to much."""
+
+    def config(self) -> dict[str, Any]:
+        """What all specifications share."""
+        return {
+            "background": self.background,
+            "font": FONT,
+            "padding": {"left": 18, "top": 18, "right": 22, "bottom": 16},
+            "view": {"stroke": None},
+            "title": {
+                "anchor": "start",
+                "frame": "group",
+                "color": self.ink,
+                "fontSize": TITLE_SIZE,
+                "fontWeight": 600,
+                "subtitleColor": self.soft,
+                "subtitleFontSize": TEXT_SIZE + 1,
+                "subtitleLineHeight": 18,
+                "subtitlePadding": 6,
+                "lineHeight": 22,
+                "offset": 16,
+            },
+            "axis": {
+                "domainColor": self.line,
+                "tickColor": self.line,
+                "tickSize": 4,
+                "gridColor": self.grid,
+                "labelColor": self.soft,
+                "labelFontSize": TEXT_SIZE,
+                "labelPadding": 5,
+                "titleColor": self.ink,
+                "titleFontSize": TEXT_SIZE + 1,
+                "titleFontWeight": 600,
+                "titlePadding": 10,
+            },
+            "legend": {
+                "labelColor": self.soft,
+                "labelFontSize": TEXT_SIZE,
+                "titleColor": self.ink,
+                "titleFontSize": TEXT_SIZE,
+                "titleFontWeight": 600,
+                "rowPadding": 4,
+                "offset": 20,
+            },
+            "text": {"color": self.ink, "fontSize": TEXT_SIZE},
+        }
+
+
+LIGHT = Theme(
+    name="light",
+    background="#ffffff",
+    ink="#22313f",
+    soft="#56636f",
+    line="#8a97a5",
+    grid="#e8ecf0",
+    band="#f3f5f7",
+    series=("#c9601e", "#1f4e8c", "#398b72", "#a059b1", "#5c94f0", "#834243", "#284002", "#5f055b"),
+    amounts=("#f3c9a5", "#e5a06c", "#d27a3d", "#ad5a22", "#7c3b12", "#4a2008"),
+)
+DARK = Theme(
+    name="dark",
+    background="#151a21",
+    ink="#e9edf1",
+    soft="#a9b4bf",
+    line="#667482",
+    grid="#262e37",
+    band="#1e252d",
+    series=("#f0935a", "#6ea8f0", "#26d9ac", "#e8bbf3", "#d5f077", "#c35141", "#2e8c7c", "#955dbc"),
+    amounts=("#5a3117", "#854a22", "#b4682f", "#dd8d4f", "#f2b88a", "#fde6d2"),
+)
+THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
+
+
+def theme_named(name: str) -> Theme:
+    """The theme of that name."""
+    if name not in THEMES:
+        raise UsageError.unknown_choice("theme", name, THEMES)
+    return THEMES[name]

@@ -11,15 +11,16 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from sfumato.orderings.hilbert import Hilbert
-from sfumato.orderings.ordering import Keys, Ordering
+from sfumato.orderings.idistance import IDistance
+from sfumato.orderings.ordering import Keys, KeysOf, Ordering
 
-__all__ = ["Hilbert", "Keys", "Ordering", "orderings"]
+__all__ = ["Hilbert", "IDistance", "Keys", "KeysOf", "Ordering", "orderings"]
 
 
 @cache
 def orderings() -> dict[str, Ordering]:
     """Every ordering there is, by name: ours first, then those of installed packages."""
-    own: list[Ordering] = [Hilbert()]
+    own: list[Ordering] = [Hilbert(), IDistance()]
     found = {ordering.name: ordering for ordering in own}
     for entry in entry_points(group="sfumato.orderings"):
         found.setdefault(entry.name, entry.load())

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel, slices
-from sfumato.orderings.ordering import Keys
+from sfumato.orderings.ordering import Keys, KeysOf
 from sfumato.tables.domains import Codes, Domain
 
 WORD = 64
@@ -37,20 +39,35 @@ class Hilbert:
         if not 1 <= self.bits <= 31:
             raise ValueError("bits must be between 1 and 31")
 
+    def fitted(self, codes: Codes, weights: NDArray[np.int64], domains: Sequence[Domain], seed: int) -> KeysOf:
+        """The curve needs no more than the domains."""
+        return partial(self.keys, domains=domains)
+
     def keys(self, codes: Codes, domains: Sequence[Domain]) -> Keys:
         """The key of every record. codes: uint[n, d], C-order, not modified."""
         top = (1 << self.bits) - 1
-        cells = [np.floor(domain.coordinates() * top).astype(np.int32) for domain in domains]
-        starts = np.cumsum([0, *(len(cell) for cell in cells)])
-        length = len(domains) * self.bits
-        words = np.zeros((len(codes), -(-length // WORD)), np.uint64)
-        flat, begin = np.concatenate(cells), starts[:-1].astype(np.int64)
+        return _positions(
+            codes, [np.floor(domain.coordinates() * top).astype(np.int32) for domain in domains], self.bits
+        )
 
-        def fill(part: tuple[int, int]) -> None:
-            curve_positions(codes[part[0] : part[1]], flat, begin, self.bits, words[part[0] : part[1]])
 
-        in_threads(fill, slices(len(codes), BATCH))
-        return Keys(words, length)
+def positions_of_cells(cells: NDArray[np.unsignedinteger], bits: int) -> Keys:
+    """The positions on the curve of cells of the grid: uint[n, d], C-order, below ``2 ** bits``."""
+    return _positions(cells, [np.arange(1 << bits, dtype=np.int32)] * cells.shape[1], bits)
+
+
+def _positions(codes: Codes, cells: Sequence[NDArray[np.int32]], bits: int) -> Keys:
+    """The positions on the curve of records of which ``cells`` says in which cell each code lies."""
+    starts = np.cumsum([0, *(len(cell) for cell in cells)])
+    length = len(cells) * bits
+    words = np.zeros((len(codes), -(-length // WORD)), np.uint64)
+    flat, begin = np.concatenate(cells), starts[:-1].astype(np.int64)
+
+    def fill(part: tuple[int, int]) -> None:
+        curve_positions(codes[part[0] : part[1]], flat, begin, bits, words[part[0] : part[1]])
+
+    in_threads(fill, slices(len(codes), BATCH))
+    return Keys(words, length)
 
 
 @kernel

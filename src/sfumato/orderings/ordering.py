@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +40,10 @@ class Keys:
         raise ValueError("at most one word of a key can be taken as a number")
 
 
+# The keys of some records, uint[n, d] in C-order. Depends on each record alone, so that batches can be ordered apart.
+KeysOf = Callable[[Codes], Keys]
+
+
 class Ordering(Protocol):
     """One file an ordering; registered in ``orderings`` or by the entry point ``sfumato.orderings``."""
 
@@ -54,6 +58,10 @@ class Ordering(Protocol):
     @property
     def paper(self) -> str: ...
 
-    def keys(self, codes: Codes, domains: Sequence[Domain]) -> Keys:
-        """The keys of some records. Must depend on each record alone, so that batches can be ordered apart."""
+    def fitted(self, codes: Codes, weights: NDArray[np.int64], domains: Sequence[Domain], seed: int) -> KeysOf:
+        """Learn what the keys need from the whole table; what needs nothing of it returns its keys at once.
+
+        codes: uint[m, d], C-order, the distinct records in ascending order; weights: int64[m], how often each occurs.
+        What is drawn at random depends on these and on the seed alone, never on the order of the input.
+        """
         ...

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import curves, first_use, floor, loss, memory, peers
+from benchmarks import curves, diversity, first_use, floor, loss, memory, peers
 from benchmarks.setting import Setting, surroundings
 
 SECTIONS: dict[str, Callable[[Setting], Any]] = {
@@ -21,6 +21,7 @@ SECTIONS: dict[str, Callable[[Setting], Any]] = {
     "curves": curves.run,
     "memory": memory.run,
     "loss": loss.run,
+    "diversity": diversity.run,
     "peers": peers.run,
     "first-use": first_use.run,
 }

@@ -40,6 +40,13 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
             ),
         ),
     }
+    curves["quasi-identifiers of equal files"] = _curve(
+        "quasi-identifiers",
+        (
+            (count, _time(setting, table, k=K, quasi_identifiers=count, ride_along=True))
+            for count in range(FEWEST_QUASI_IDENTIFIERS, attributes + 1)
+        ),
+    )
     show("Time against records", curves["records"], [f"{whole} {attributes} quasi-identifiers, k = {K}."])
     show("Time against k", curves["k"], [f"{whole} {base:,} records, {attributes} quasi-identifiers."])
     show(
@@ -47,11 +54,18 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
         curves["quasi-identifiers"],
         [f"{whole} {base:,} records, k = {K}; the other quasi-identifiers are neither read nor written."],
     )
+    show(
+        "Time against quasi-identifiers, the same file",
+        curves["quasi-identifiers of equal files"],
+        [f"{whole} {base:,} records, k = {K}; the other quasi-identifiers ride along as they are."],
+    )
     return curves
 
 
-def _time(setting: Setting, table: GeneratedTable, *, k: int, quasi_identifiers: int | None = None) -> Timed:
-    policy = table.policy(k=k, quasi_identifiers=quasi_identifiers)
+def _time(
+    setting: Setting, table: GeneratedTable, *, k: int, quasi_identifiers: int | None = None, ride_along: bool = False
+) -> Timed:
+    policy = table.policy(k=k, quasi_identifiers=quasi_identifiers, ride_along=ride_along)
     return best_alternating(anonymization(table.path, policy, setting.work / "curve.parquet"))[0]
 
 

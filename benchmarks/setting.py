@@ -81,13 +81,24 @@ class GeneratedTable:
     policy_path: Path
     records: int
 
-    def policy(self, *, k: int, quasi_identifiers: int | None = None, method: str = "auto") -> Policy:
-        """The table's policy with another k or method, and with the first few quasi-identifiers alone."""
+    def policy(
+        self, *, k: int, quasi_identifiers: int | None = None, ride_along: bool = False, method: str = "auto"
+    ) -> Policy:
+        """The table's policy with another k or method, and with the first few quasi-identifiers alone.
+
+        The others are dropped, or ride along, so that the file has the same columns whatever their number.
+        """
         whole = Policy.load(self.policy_path)
         contents = whole.to_dict()
-        dropped = [] if quasi_identifiers is None else whole.quasi_identifiers[quasi_identifiers:]
-        contents["columns"] = {name: column for name, column in contents["columns"].items() if name not in dropped}
-        return merge_flags(Policy.from_dict(contents, whole.base), k=k, method=method)
+        rest = () if quasi_identifiers is None else whole.quasi_identifiers[quasi_identifiers:]
+        kept = {name: {"role": "other"} for name in rest} if ride_along else {}
+        contents["columns"] = {
+            name: kept.get(name, column)
+            for name, column in contents["columns"].items()
+            if name in kept or name not in rest
+        }
+        policy = Policy.from_dict(contents, whole.base)
+        return merge_flags(policy, k=k, method=method, accept_linkable=list(kept))
 
 
 @dataclass(frozen=True, kw_only=True)

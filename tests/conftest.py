@@ -50,7 +50,7 @@ COMPILE_KERNELS = """
 import pyarrow as pa, sfumato
 for distinct in (4, 300):  # codes of one byte and of two
     table = pa.table({"number": range(distinct), "name": [str(row % 2) for row in range(distinct)]})
-    for method in ("hilbert", "hilbert-fast"):
+    for method in ("hilbert", "hilbert-fast", "idistance"):
         sfumato.anonymize(table, quasi_identifiers=["number", "name"], k=2, method=method)
     sfumato.anonymize(table, quasi_identifiers=["number"], sensitive="name", l=2)
 """

@@ -287,6 +287,178 @@ def fewest_values(rows: Sequence[Row], key: Sequence[str], sensitive: str, nulls
     )
 
 
+# ---- what sensitive values must meet ----
+
+
+def height_below(rows: Sequence[Sequence[str]], node: tuple[str, ...]) -> int:
+    """The longest way down from a node to a leaf. A node is its names from the root on; rows end in the root."""
+    paths = [tuple(reversed(row)) for row in rows]
+    return max(len(path) - len(node) for path in paths if path[: len(node)] == node)
+
+
+def hierarchical_distance(
+    shares: Mapping[Any, Fraction], others: Mapping[Any, Fraction], rows: Sequence[Sequence[str]]
+) -> Fraction:
+    """The earth mover's distance over a taxonomy (Li et al. 2007, section 5.2); null is a leaf beside all others.
+
+    What is too much under one child of a node goes to the children that have too little, at the height of the node.
+    """
+    paths = [tuple(reversed(row)) for row in rows]
+    root = paths[0][:1]
+    tallest = max(height_below(rows, root), 1)
+
+    def excess(node: tuple[str, ...]) -> Fraction:
+        leaves = [path[-1] for path in paths if path[: len(node)] == node]
+        return sum((shares.get(leaf, Fraction(0)) - others.get(leaf, Fraction(0)) for leaf in leaves), Fraction(0))
+
+    total = Fraction(0)
+    for node in {path[:depth] for path in paths for depth in range(1, len(path))}:
+        children = {path[: len(node) + 1] for path in paths if path[: len(node)] == node}
+        extra = [excess(child) for child in children]
+        if node == root:
+            extra.append(shares.get(None, Fraction(0)) - others.get(None, Fraction(0)))
+        more, less = sum(one for one in extra if one > 0), -sum(one for one in extra if one < 0)
+        total += Fraction(height_below(rows, node), tallest) * min(more, less)
+    return total
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The sensitive values of some records: how many have each, and how many have any."""
+
+    of: dict[Any, int]
+    known: int
+
+    @property
+    def largest(self) -> int:
+        return max(self.of.values(), default=0)
+
+    @property
+    def shares(self) -> dict[Any, Fraction]:
+        total = sum(self.of.values())
+        return {value: Fraction(count, total) for value, count in self.of.items()}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How sensitive values are counted: records or persons, in classes or jointly, null as a value or as none."""
+
+    person: str | None = None
+    joint: Sequence[str] = ()
+    null_is_value: bool = False
+    nulls: Sequence[str] = ("",)
+
+    def value(self, row: Row, column: str) -> Any:
+        value = plain(row[column])
+        return None if value is not None and str(value) in self.nulls else value
+
+    def members(self, rows: Sequence[Row]) -> int:
+        return len(rows) if self.person is None else len({row[self.person] for row in rows})
+
+    def counts(self, rows: Sequence[Row], column: str) -> Counts:
+        having: dict[Any, list[Row]] = {}
+        for row in rows:
+            value = self.value(row, column)
+            if value is not None or self.null_is_value:
+                having.setdefault(value, []).append(row)
+        everybody = [row for some in having.values() for row in some]
+        return Counts({value: self.members(some) for value, some in having.items()}, self.members(everybody))
+
+    def parts(self, rows: Sequence[Row], key: Sequence[str], column: str) -> list[list[Row]]:
+        """What a requirement on a column must hold in: the classes, or their parts that are equal in the others."""
+        others = [name for name in self.joint if name != column]
+        found: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            shown = tuple(plain(row[name]) for name in key)
+            found.setdefault((*shown, *(self.value(row, name) for name in others)), []).append(row)
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A requirement on a sensitive column, as a policy says it but with exact numbers; rows are those of a taxonomy."""
+
+    kind: str
+    attribute: str
+    parameters: Mapping[str, Any]
+    rows: Sequence[Sequence[str]] = ()
+
+    def holds(self, some: Counts, everything: Counts) -> bool:
+        """Whether one class, or part of one, meets it; ``everything`` is the whole release."""
+        test = getattr(self, "_" + self.kind.replace("-", "_"))
+        return bool(test(some, everything, **self.parameters))
+
+    def _frequency(self, some: Counts, _: Counts, l: int) -> bool:  # noqa: E741
+        return some.largest * l <= some.known
+
+    def _distinct(self, some: Counts, _: Counts, l: int) -> bool:  # noqa: E741
+        return len(some.of) >= l
+
+    def _entropy(self, some: Counts, _: Counts, l: int) -> bool:  # noqa: E741
+        """-sum p ln p >= ln l, with both sides raised: whole numbers throughout."""
+        total = sum(some.of.values())
+        return (
+            bool(total**total >= l**total * math.prod(count**count for count in some.of.values())) if total else l == 1
+        )
+
+    def _recursive(self, some: Counts, _: Counts, c: Fraction, l: int) -> bool:  # noqa: E741
+        descending = sorted(some.of.values(), reverse=True)
+        return l == 1 or some.largest < c * sum(descending[l - 1 :])
+
+    def _variance(self, some: Counts, _: Counts, v: Fraction) -> bool:
+        return self.variance(some) >= v
+
+    @staticmethod
+    def variance(some: Counts) -> Fraction:
+        mean = sum((share * _number(value) for value, share in some.shares.items()), Fraction(0))
+        return sum((share * (_number(value) - mean) ** 2 for value, share in some.shares.items()), Fraction(0))
+
+    def _t_closeness(self, some: Counts, everything: Counts, t: Fraction, distance: str = "equal") -> bool:
+        return self.distance(some, everything, distance) <= t
+
+    def distance(self, some: Counts, everything: Counts, distance: str) -> Fraction:
+        if not some.of:
+            return Fraction(0)
+        if distance == "hierarchical":
+            here, there = (
+                {None if v is None else str(v): p for v, p in one.shares.items()} for one in (some, everything)
+            )
+            return hierarchical_distance(here, there, self.rows)
+        values = sorted(everything.of, key=_NullLast)
+        more = [some.shares.get(value, Fraction(0)) - everything.shares[value] for value in values]
+        if distance == "equal":
+            return sum(map(abs, more), Fraction(0)) / 2
+        moved = [abs(sum(more[: place + 1], Fraction(0))) for place in range(len(more))]
+        return sum(moved, Fraction(0)) / max(len(more) - 1, 1)
+
+    def _alpha_k(self, some: Counts, _: Counts, alpha: Fraction) -> bool:
+        return some.largest <= alpha * some.known
+
+    def _beta_likeness(self, some: Counts, everything: Counts, beta: Fraction, enhanced: bool = False) -> bool:
+        for value, p in some.shares.items():
+            q = everything.shares[value]
+            if p > q and (p - q) / q > (min(beta, Fraction(-math.log(q))) if enhanced else beta):
+                return False
+        return True
+
+    def _delta_disclosure(self, some: Counts, everything: Counts, delta: Fraction) -> bool:
+        if set(some.of) != set(everything.of):
+            return False
+        return all(abs(math.log(p / everything.shares[value])) < delta for value, p in some.shares.items())
+
+
+def smallest_membership(rows: Sequence[Row], key: Sequence[str], counting: Counting) -> int:
+    """The records, or persons, of the smallest class."""
+    return min(counting.members(members) for members in classes(rows, key).values())
+
+
+def is_met(asked: Asked, rows: Sequence[Row], key: Sequence[str], counting: Counting) -> bool:
+    """Whether every class of a release meets a requirement; without a key the whole table is one class."""
+    everything = counting.counts(rows, asked.attribute)
+    parts = counting.parts(rows, key, asked.attribute)
+    return all(asked.holds(counting.counts(part, asked.attribute), everything) for part in parts)
+
+
 def losses(
     records: int,
     released: Sequence[Row],

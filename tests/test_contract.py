@@ -20,14 +20,13 @@ from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
 from sfumato.api import prepare
-from sfumato.engines.memory import MemoryEngine
 from sfumato.evaluation.audit import requirements_of
 from sfumato.methods import Records, method_named, methods
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 
-METHODS = sorted(methods())
+METHODS = sorted(name for name, method in methods().items() if not method.separates)
 pytestmark = [
     pytest.mark.parametrize("method", METHODS),
     pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning"),
@@ -55,11 +54,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def records_of(table: pa.Table, **settings: Any) -> tuple[Records, Any]:
     """What a method is given, and the codes of the table."""
-    policy = merge_flags(None, **settings)
-    prepared = prepare(table, policy, Progress())
-    encoded = prepared.encoded
-    weights = [policy.columns[domain.name].weight for domain in encoded.domains]
-    return MemoryEngine(Progress()).order(encoded, weights, prepared.sensitive), encoded.codes
+    prepared = prepare(table, merge_flags(None, **settings), Progress())
+    return prepared.records, prepared.encoded.codes
 
 
 def as_multiset(rows: Any) -> Counter[tuple[Any, ...]]:

@@ -48,10 +48,12 @@ ASK_REQUIREMENT = """
 import numpy as np
 from sfumato.kernels import cache_directory, on_compilation
 from sfumato.requirements import KAnonymity, Requirements
+from sfumato.requirements.conjunction import class_holds, conjunction
 compiled = []
 with on_compilation(lambda: compiled.append(1)):
-    unmet = Requirements((KAnonymity(3),)).unmet(np.array([[3], [2]]))
-print(unmet.tolist(), bool(compiled), cache_directory() is None)
+    tests, none = conjunction(Requirements((KAnonymity(3),)), [], []), np.empty(0, np.int64)
+    held = [size for size in (3, 2) if class_holds(tests, size, none.reshape(0, 0), none, none, none)]
+print(held, bool(compiled), cache_directory() is None)
 """
 # Root may write everywhere, so it becomes somebody else. What only root may read is loaded before.
 BECOME_NOBODY = """
@@ -117,12 +119,12 @@ def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path
 
 def test_edited_requirement_is_enforced_by_the_next_process(package_copy: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    assert run(ASK_REQUIREMENT, cache, package_copy) == "[1] True False"
-    source = package_copy / "sfumato" / "requirements" / "requirement.py"
-    edited = source.read_text().replace("met = value >= bound", "met = value > bound")
+    assert run(ASK_REQUIREMENT, cache, package_copy) == "[3] True False"
+    source = package_copy / "sfumato" / "requirements" / "conjunction.py"
+    edited = source.read_text().replace("if size < whole:", "if size <= whole:")
     assert edited != source.read_text()
     source.write_text(edited)
-    assert run(ASK_REQUIREMENT, cache, package_copy) == "[0, 1] True False"
+    assert run(ASK_REQUIREMENT, cache, package_copy) == "[] True False"
 
 
 def test_second_process_compiles_nothing(tmp_path: Path) -> None:
@@ -133,16 +135,16 @@ def test_second_process_compiles_nothing(tmp_path: Path) -> None:
 
 def test_place_where_no_cache_can_be_made_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    assert run(ASK_REQUIREMENT, tmp_path / "file") == "[1] True True"
+    assert run(ASK_REQUIREMENT, tmp_path / "file") == "[3] True True"
 
 
 def test_cache_of_another_user_is_left_alone(open_folder: Path) -> None:
-    assert run(ASK_REQUIREMENT, open_folder) == "[1] True False"
+    assert run(ASK_REQUIREMENT, open_folder) == "[3] True False"
     files = {path: path.stat().st_mtime_ns for path in open_folder.rglob("*")}
     for path in files:
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
-        assert run(BECOME_NOBODY + ASK_REQUIREMENT, open_folder) == "[1] True True"
+        assert run(BECOME_NOBODY + ASK_REQUIREMENT, open_folder) == "[3] True True"
     finally:
         for path in files:
             if path.is_dir():

@@ -144,7 +144,7 @@ def test_an_empty_policy_has_the_defaults(load: Load) -> None:
     assert policy.privacy.k is None
     assert policy.method.name == "auto"
     assert policy.engine.name == "auto"
-    assert (policy.release.seed, policy.release.keep_order, policy.release.form) == (0, False, "labels")
+    assert (policy.release.seed, policy.release.keep_order, policy.release.form) == (None, False, "labels")
     assert policy.input == Input(
         separator=",", encoding="utf-8", decimal=".", nulls=("",), date_format=None, sheet=None
     )
@@ -261,16 +261,18 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("[colums.age]", "line 1: unknown key 'colums'. Did you mean 'columns'?"),
         ("# k\nk = 5", f"line 2: unknown key 'k'. Available: {TOP}."),
         ("base = '/tmp'", f"line 1: unknown key 'base'. Available: {TOP}."),
-        ("[release]\n\nmax_suppressed_fraction = 0.0",
-         "line 3: unknown key 'max_suppressed_fraction' in [release]. Available: 'seed', 'keep_order', 'form'."),
+        ("[release]\n\nshuffle = true", "line 3: unknown key 'shuffle' in [release]. Available: 'seed', 'keep_order', "
+         "'max_suppressed_fraction', 'form'."),
+        ("[release]\nmax_suppressed_fraction = 1",
+         "line 2: max_suppressed_fraction must be a number of at least 0 and below 1, not 1."),
         ('[input]\nseperator = ";"', "line 2: unknown key 'seperator' in [input]. Did you mean 'separator'?"),
-        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'sensitive'."),
+        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'sensitive', 'joint', "
+         "'null_sensitive'."),
         ('[method]\nsplit = "median"', "line 2: unknown key 'split' in [method]. Available: 'name'."),
         (AGE + "taxonomy = { interval = [5] }",
          "line 3: unknown key 'interval' in [columns.age.taxonomy]. Did you mean 'intervals'?"),
-        # not yet
-        ('[privacy]\nk = 2\nperson = "id"', "line 3: person is not supported yet: counting persons comes in the next "
-         "version. Remove it; k counts records."),
+        ('[privacy]\nk = 2\nperson = 3', "line 3: person must be a name, not 3."),
+        ('[privacy]\nnull_sensitive = "no"', "line 2: null_sensitive must be one of 'missing', 'value', not 'no'."),
         ('[privacy]\nk = 2\n\n[[privacy.sensitive]]\nattribute = "x"',
          f"line 4: privacy.sensitive.0.kind is missing. Choose one of {KINDS}."),
         ('[[privacy.sensitive]]\nkind = "distinct"\nl = 2', "line 1: privacy.sensitive.0.attribute is missing."),
@@ -281,8 +283,7 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ('[[privacy.sensitive]]\nattribute = "x"\nkind = "frequency"\nl = 2.0',
          "line 4: privacy.sensitive.0.l must be a whole number of at least 1, not 2.0."),
         ('[[privacy.sensitive]]\nattribute = "x"\nkind = "frequency"\nl = 2\nm = 3',
-         "line 5: unknown key 'm' in [privacy.sensitive.0]. Available: 'attribute', 'kind', 'l', 'c', 'v', 't', "
-         "'distance', 'alpha', 'beta', 'enhanced', 'delta'."),
+         "line 5: unknown key 'm' in [privacy.sensitive.0]. Available: 'attribute', 'kind', 'l'."),
         ('[[privacy.sensitive]]\nattribute = "x"\nkind = "frequency"\nl = 2\n'
          '[[privacy.sensitive]]\nattribute = ""\nkind = "distinct"\nl = 2',
          "line 6: privacy.sensitive.1.attribute must be a name, not ''."),
@@ -882,7 +883,7 @@ def test_flags_override_the_file(load: Load) -> None:
     assert merged.privacy.k == 3
     assert merged.method.name == "hilbert-fast"
     assert merged.engine.name == "auto"
-    assert merged.release == Release()
+    assert merged.release == Release(seed=0)
     assert merged.columns == policy.columns
     assert merged.input == policy.input
     assert policy.privacy.k == 10
@@ -934,9 +935,10 @@ def test_other_as_a_word_that_is_no_choice_is_refused() -> None:
 
 @pytest.mark.parametrize("key", ["taxonomy", "round", "weight", "type"])
 def test_a_description_of_a_column_that_is_no_quasi_identifier_is_refused(key: str) -> None:
-    flags: dict[str, Any] = {"sensitive": "a", key: {"a": "numeric"}}
+    flags: dict[str, Any] = {"identifiers": "a", key: {"a": "numeric"}}
+    also = " or sensitive" if key == "taxonomy" else ""
     assert message_of(lambda: merge_flags(**flags)) == (
-        f"{key} is given for the column 'a', which is not a quasi-identifier. "
+        f"{key} is given for the column 'a', which is not a quasi-identifier{also}. "
         f"Name it among the quasi-identifiers, or leave out its {key}."
     )
 

@@ -11,8 +11,8 @@ from sfumato import errors
 
 EXPECTED = {
     "AuditError", "DataError", "InfeasibleError", "InputError", "OutputError", "Policy", "PolicyError", "Release",
-    "SfumatoError", "SfumatoWarning", "TaxonomyError", "UsageError", "__version__", "anonymize", "audit", "generate",
-    "measure",
+    "SfumatoError", "SfumatoWarning", "TaxonomyError", "UsageError", "__version__", "anonymize", "audit", "compare",
+    "generate", "measure", "plot",
 }  # fmt: skip
 
 

@@ -23,8 +23,13 @@ from strategies import Case, cases
 
 import sfumato
 from sfumato.cli import main
-from sfumato.evaluation import queries
-from sfumato.evaluation.queries import Boxes, range_count
+from sfumato.evaluation.queries import RangeAccuracy, Workload, datacube, spreading
+from sfumato.evaluation.queries.boxes import Boxes
+from sfumato.evaluation.queries.ranges import random_query
+from sfumato.evaluation.queries.released import RangeQuery
+from sfumato.tables.domains import CategoricalDomain, NumericDomain
+from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.files import read_taxonomy
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -138,7 +143,7 @@ def _way(request: pytest.FixtureRequest) -> Iterator[None]:
 @contextmanager
 def taking(way: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queries, "_sums_pay", lambda *sizes: way == "sums")
+        patch.setattr(spreading, "_sums_pay", lambda *sizes: way == "sums")
         yield
 
 
@@ -286,8 +291,9 @@ def test_wide_cubes_are_summed_one_after_another_to_the_same_end(monkeypatch: py
     asked: dict[str, Any] = {"quasi_identifiers": ["p", "q"], "sensitive": "s", "k": 20}
     released = sfumato.anonymize(table, **asked).data
     before = sfumato.measure(table, released, queries=1, **asked).queries
-    monkeypatch.setattr(queries, "LARGEST_CUBE", 5)
-    monkeypatch.setattr(queries, "thread_count", lambda: 2)
+    for module in (datacube, spreading):
+        monkeypatch.setattr(module, "LARGEST_CUBE", 5)
+    monkeypatch.setattr(datacube, "thread_count", lambda: 2)
     assert sfumato.measure(table, released, queries=1, **asked).queries == before
 
 
@@ -403,7 +409,7 @@ def test_range_count_is_that_of_plain_enumeration(data: st.DataObject) -> None:
     secrets = [data.draw(st.integers(0, values - 1)) for _ in range(boxes)]
     weights = [float(data.draw(st.integers(1, 5))) for _ in range(boxes)]
     columns = sorted(data.draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1)))
-    asked = [data.draw(_run(sizes[q])) for q in columns]
+    asked = [data.draw(st.lists(st.booleans(), min_size=sizes[q], max_size=sizes[q])) for q in columns]
     wanted = data.draw(st.lists(st.booleans(), min_size=values, max_size=values))
     total = Fraction(0)
     for labels, secret, weight in zip(shown, secrets, weights, strict=True):
@@ -411,22 +417,17 @@ def test_range_count_is_that_of_plain_enumeration(data: st.DataObject) -> None:
         inside = [
             code
             for code in codes
-            if wanted[secret] and all(code[q] in range(*run) for q, run in zip(columns, asked, strict=True))
+            if wanted[secret] and all(flags[code[q]] for q, flags in zip(columns, asked, strict=True))
         ]
         total += Fraction(weight) * len(inside) / len(codes)
-    found = range_count(
-        Boxes(
-            np.array(shown, np.int64).reshape(boxes, len(sizes)),
-            [np.array(run, np.int64) for run in runs],
-            np.array(secrets, np.int64),
-            np.array(weights),
-        ),
-        np.array(columns),
-        np.array([low for low, _ in asked]),
-        np.array([high for _, high in asked]),
-        np.array(wanted),
+    part = Boxes(
+        np.array(shown, np.int64).reshape(boxes, len(sizes)),
+        [np.array(run, np.int64) for run in runs],
+        np.array(secrets, np.int64),
+        np.array(weights),
     )
-    assert found == pytest.approx(float(total), abs=1e-12)
+    query = RangeQuery(tuple(columns), tuple(np.array(flags) for flags in asked), np.array(wanted))
+    assert part.count(query) == pytest.approx(float(total), abs=1e-12)
 
 
 @st.composite
@@ -435,11 +436,42 @@ def _run(draw: st.DrawFn, size: int) -> tuple[int, int]:
     return low, draw(st.integers(low + 1, size))
 
 
+def test_queries_ask_for_runs_of_numbers_and_any_categories() -> None:
+    numbers = NumericDomain("n", np.arange(20), True)
+    names = CategoricalDomain("c", flat([f"v{place:02}" for place in range(20)], "c"), True)
+    workload = Workload(ranges=300, selectivity=0.125)
+    drawn = [random_query(workload, [numbers, names], 10, number) for number in range(300)]
+    for query in drawn:
+        assert query.columns == (0, 1)
+        first = int(np.argmax(query.codes[0]))
+        assert query.codes[0].tolist() == [first <= code < first + 10 for code in range(21)]
+        assert [int(asked.sum()) for asked in (*query.codes, query.values)] == [10, 10, 5]
+        assert not query.codes[1][20]  # null
+    times = np.sum([query.codes[1][:20] for query in drawn], axis=0)
+    # Each leaf is in half of the queries, the first and the last too; three hundred draws stray by 45 hardly ever.
+    assert 105 < times.min() <= times.max() < 195
+    assert any(np.diff(np.flatnonzero(query.codes[1])).max() > 1 for query in drawn)
+
+
+def test_a_query_is_the_same_whatever_else_is_asked() -> None:
+    domains = [NumericDomain(name, np.arange(9), False) for name in "pqr"]
+    few, many = (Workload(ranges=count, range_attributes=2, seed=5) for count in (2, 50))
+    one, same, other = (
+        random_query(workload, domains, 4, number) for workload, number in ((few, 1), (many, 1), (many, 2))
+    )
+
+    def asked(query: RangeQuery) -> Any:
+        return query.columns, [codes.tolist() for codes in query.codes], query.values.tolist()
+
+    assert asked(one) == asked(same) != asked(other)
+    assert len(one.columns) == 2
+
+
 def test_range_queries_reach_the_selectivity_where_nothing_depends() -> None:
     grid = pa.table(dict(zip("pqs", np.indices((10, 10, 10)).reshape(3, -1), strict=True)))
     asked: dict[str, Any] = {"quasi_identifiers": ["p", "q"], "sensitive": "s", "k": 1}
     (found,) = sfumato.measure(grid, grid, range_queries=50, selectivity=0.125, **asked).queries
-    assert found.ranges == queries.RangeAccuracy(50, 0.125, 2, 0, 1.0, 0.125, 0.0, 0.0)
+    assert found.ranges == RangeAccuracy(50, 0.125, 2, 0, 1.0, 0.125, 0.0, 0.0)
     (found,) = sfumato.measure(grid, grid, range_queries=50, selectivity=0.25, range_attributes=1, **asked).queries
     assert found.ranges is not None
     assert (found.ranges.attributes, found.ranges.reached) == (1, 0.25)
@@ -476,6 +508,29 @@ def test_same_seed_asks_the_same_range_queries() -> None:
     assert first.ranges != other.ranges
     assert first.ranges is not None
     assert first.ranges.mean > 0
+
+
+# ---- what labels leave open ----
+
+
+def test_spans_of_labels() -> None:
+    ages = NumericDomain("age", np.array([20, 25, 30, 40]), True)
+    labels = ["25", "25.0", "[25]", "[21..39]", "[0..99]", "*", None, "[26..29]", "[30..20]", "old", "[20..]", ""]
+    spans = [[1, 2], [1, 2], [1, 2], [1, 3], [0, 4], [0, 5], [4, 5], [2, 2], [0, 0], [0, 0], [0, 0], [0, 0]]
+    assert ages.spans(labels).tolist() == spans
+    assert NumericDomain("age", np.array([20]), False).spans([None, "*"]).tolist() == [[1, 1], [0, 1]]
+    wide = NumericDomain("n", np.array([-(2**63), 2**53, 2**53 + 1, 2**63 - 1]), False)
+    assert wide.spans([f"[{2**53 + 1}..{2**63 - 1}]", f"{-(2**63)}", "9" * 5000]).tolist() == [[2, 4], [0, 1], [4, 4]]
+    days = NumericDomain("day", np.array([0, 1, 31]), False, "date")
+    moments = ["[1970-01-01..1970-01-31]", "1970-01-02", "1970-01-02T12:00:00", "0001-01-01T00:00:00+05:00"]
+    assert days.spans(moments).tolist() == [[0, 2], [1, 2], [0, 0], [0, 0]]
+
+
+def test_spans_of_groups(tmp_path: Path) -> None:
+    (tmp_path / "town.csv").write_text("Pisa,Toscana,*\nLucca,Toscana,*\nRoma,Lazio,*\nRieti,Lazio,*\n")
+    towns = CategoricalDomain("town", read_taxonomy(tmp_path / "town.csv", "town"), True)
+    labels = ["Pisa", "Toscana", "Lazio", "*", None, "Umbria"]
+    assert towns.spans(labels).tolist() == [[0, 1], [0, 2], [2, 4], [0, 5], [4, 5], [0, 0]]
 
 
 # ---- the command line ----

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import sfumato
 from sfumato.errors import InfeasibleError, PolicyError, UsageError
@@ -28,15 +29,15 @@ from sfumato.requirements import (
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
+    Hierarchy,
     Histogram,
     Likeness,
-    MeasuredRequirement,
     RecursiveDiversity,
     Requirement,
+    Requirements,
     VarianceDiversity,
-    all_hold,
 )
-from sfumato.requirements.measured import distribution_holds
+from sfumato.requirements.conjunction import class_holds, conjunction
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -228,18 +229,27 @@ def one_class(counts: Counts, reference: Reference, numbers: Sequence[int]) -> A
     return class_counts([counts], [max(sum(counts), 1)], reference, numbers)
 
 
-def kernel_holds(asked: Asked, counts: Counts, reference: Reference, numbers: Sequence[int]) -> bool:
-    assert isinstance(asked.requirement, MeasuredRequirement)
-    test = asked.requirement.test()
+@dataclass(frozen=True)
+class Values:
+    """What the kernel is told of the column "s"."""
+
+    distinct: int
+    numbers: NDArray[np.float64]
+    hierarchy: Hierarchy | None = None
+
+
+def kernel_holds(asked: Asked, counts: Counts, reference: Reference, numbers: Sequence[int], nulls: int = 0) -> bool:
+    values = Values(len(numbers), np.array(numbers, np.float64))
+    tests = conjunction(Requirements((asked.requirement,)), [values], [np.array([float(q) for q in reference])])
+    known, largest, different = sum(counts), max(counts, default=0), sum(count > 0 for count in counts)
     return bool(
-        distribution_holds(
-            test.kind,
-            test.bound,
-            test.rank,
-            np.array(counts, np.int64),
-            sum(counts),
-            np.array([float(q) for q in reference]),
-            np.array(numbers, np.float64),
+        class_holds(
+            tests,
+            known + nulls,
+            np.array([counts], np.int64),
+            np.array([known]),
+            np.array([largest]),
+            np.array([different]),
         )
     )
 
@@ -255,29 +265,21 @@ def test_a_verdict_is_the_definition_in_every_class(kind: str, table: Classes, d
     assert verdict_holds(asked, table) == expected
 
 
-@every_kind
+@pytest.mark.parametrize("kind", [*KINDS, *WHOLE_KINDS])
 @given(table=class_tables(), data=st.data())
 def test_the_kernel_agrees_with_the_definition(kind: str, table: Classes, data: st.DataObject) -> None:
-    asked = data.draw(KINDS[kind])
-    for counts in table.counts:
-        expected = asked.holds(counts, table.reference, table.numbers)
-        assert kernel_holds(asked, counts, table.reference, table.numbers) == expected
-
-
-@every_kind
-@given(table=class_tables(), data=st.data())
-def test_the_kernel_over_all_classes_agrees_with_the_verdict(kind: str, table: Classes, data: st.DataObject) -> None:
-    asked = data.draw(KINDS[kind])
-    assert isinstance(asked.requirement, MeasuredRequirement)
-    test, null = asked.requirement.test(), len(table.numbers)
-    codes: list[int] = []
+    asked = data.draw({**KINDS, **WHOLE_KINDS}[kind])
     for counts, nulls in zip(table.counts, table.nulls, strict=True):
-        records = [value for value, count in enumerate(counts) for _ in range(count)] + [null] * nulls
-        codes += data.draw(st.permutations(records))
-    starts = np.append(0, np.cumsum(table.sizes))
-    reference, numbers = np.array([float(q) for q in table.reference]), np.array(table.numbers, np.float64)
-    found = all_hold(np.array(codes, np.uint32), starts, reference, numbers, test.kind, test.bound, test.rank)
-    assert found == verdict_holds(asked, table)
+        expected = asked.holds(counts, table.reference, table.numbers)
+        assert kernel_holds(asked, counts, table.reference, table.numbers, nulls) == expected
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *WHOLE_KINDS])
+@given(table=class_tables(), data=st.data())
+def test_each_class_is_told_by_itself(kind: str, table: Classes, data: st.DataObject) -> None:
+    asked = data.draw({**KINDS, **WHOLE_KINDS}[kind])
+    found = asked.requirement.holds(class_counts(table.counts, table.sizes, table.reference, table.numbers))
+    assert found.tolist() == [asked.holds(counts, table.reference, table.numbers) for counts in table.counts]
 
 
 @every_kind
@@ -502,7 +504,7 @@ def test_flags_may_have_spaces_and_columns_may_have_them_too() -> None:
 def test_flags_add_requirements_and_replace_those_of_the_same_kind_and_column() -> None:
     start = merge_flags(require=["entropy(s, l=2)", "entropy(t, l=2)"])
     merged = merge_flags(start, require=["entropy(s, l=4)", "variance(s, v=1)"])
-    assert [(one.attribute, one.kind, one.l) for one in merged.privacy.sensitive] == [
+    assert [(one.attribute, one.kind, one.parameters().get("l")) for one in merged.privacy.sensitive] == [
         ("t", "entropy", 2),
         ("s", "entropy", 4),
         ("s", "variance", None),

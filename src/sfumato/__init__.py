@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato._version import __version__
 
 if TYPE_CHECKING:
-    from sfumato.api import SfumatoWarning, anonymize, audit, measure
+    from sfumato.api import SfumatoWarning, anonymize, audit, compare, measure, plot
     from sfumato.errors import (
         AuditError,
         DataError,
@@ -45,8 +45,10 @@ __all__ = [
     "__version__",
     "anonymize",
     "audit",
+    "compare",
     "generate",
     "measure",
+    "plot",
 ]
 
 # Loaded when first used: importing the package must not load any of the large libraries.
@@ -56,8 +58,10 @@ _HOME = {
     "SfumatoWarning": "sfumato.api",
     "anonymize": "sfumato.api",
     "audit": "sfumato.api",
+    "compare": "sfumato.api",
     "generate": "sfumato.tables.generators",
     "measure": "sfumato.api",
+    "plot": "sfumato.api",
 }
 
 

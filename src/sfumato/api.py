@@ -1,31 +1,45 @@
-"""What Python users call: anonymize, audit, measure. The command line is a thin layer over the same functions."""
+"""What Python users call: anonymize, audit, measure, compare, plot. The command line is a thin layer over the same."""
 
 from __future__ import annotations
 
+import time
 import warnings as python_warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.engines.memory import Encoded, MemoryEngine, kept_columns
 from sfumato.errors import PolicyError, UsageError
-from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_of
+from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_in, requirements_of
+from sfumato.evaluation.comparison import ALL, Attempt, Point, Row, points_of
+from sfumato.evaluation.groups import audit_groups, values_of_original
 from sfumato.evaluation.linkage import linkable_columns
 from sfumato.evaluation.measure import measure_release
-from sfumato.evaluation.queries import Measured, QueryAccuracy, Workload, measure_queries, queried_columns
+from sfumato.evaluation.queries import (
+    Measured,
+    QueryAccuracy,
+    Workload,
+    grouped_records,
+    measure_queries,
+    queried_columns,
+)
 from sfumato.kernels import on_compilation
 from sfumato.methods import method_named
-from sfumato.methods.method import SensitiveValues
+from sfumato.methods.anatomy import COUNT, GROUP
+from sfumato.methods.method import Records
+from sfumato.pictures.classes import plot_classes
+from sfumato.pictures.picture import Picture
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.release import Draft, Release, publish, refuse_input_as_output
+from sfumato.release import Draft, Release, most_suppressed, publish, refuse_input_as_output
 from sfumato.releases.certificate import file_digest, read_certificate
 from sfumato.releases.run_record import earlier_releases, fingerprints
-from sfumato.requirements import ClassCounts, Histogram, Verdict
+from sfumato.releases.separate import sensitive_path
+from sfumato.report.comparison import Comparison
+from sfumato.requirements import Requirements, Verdict
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.grouping import ReleasedClasses, find_classes, majorities
 from sfumato.tables.source import InputOptions, Source, open_source
@@ -33,6 +47,12 @@ from sfumato.tables.staging import check_target
 from sfumato.tables.write import check_format
 from sfumato.taxonomies.files import read_taxonomy
 from sfumato.taxonomies.tree import Taxonomy
+
+# A point of a comparison is timed again while that is cheap, and the quickest run counts. The first run of a method
+# loads its compiled kernels, which may take a second.
+RUNS = 3
+SHORT_SECONDS = 1.0
+FIRST_SECONDS = 5.0
 
 
 class SfumatoWarning(UserWarning):
@@ -57,7 +77,8 @@ def anonymize(
 
     ``data`` is a pandas, Polars, PyArrow or DuckDB object or the path of a file. What is asked for comes from
     ``policy``, from keyword arguments, or from both; arguments override the policy. Further arguments are those of
-    ``merge_flags``: engine, seed, keep_order, form, accept_linkable, input, round, weight, type.
+    ``merge_flags``: require, person, joint, null_sensitive, max_suppressed, engine, seed, keep_order, form,
+    accept_linkable, input, round, weight, type.
     """
     asked = merge_flags(
         policy,
@@ -86,18 +107,23 @@ def anonymize_to_file(data: object, policy: Policy, target: Path, progress: Prog
 def check_output(data: object, policy: Policy, target: Path) -> None:
     """Refuse what can be seen to go wrong with the output before the table is read."""
     policy.check_complete()
-    method_named(policy.method.name)
+    separates = method_named(policy.method.name).separates
     check_format(target)
-    check_target(target)
-    refuse_input_as_output(data, target)
+    for file in (target, sensitive_path(target)) if separates else (target,):
+        check_target(file)
+        refuse_input_as_output(data, file)
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A table that was read and understood, before any class is formed."""
 
+    data: object
+    kept: list[str]
     encoded: Encoded
-    sensitive: Mapping[str, SensitiveValues]
+    records: Records
+    requirements: Requirements
+    taxonomies: Mapping[str, Taxonomy]
     source: Source
     options: InputOptions
     warnings: list[str]
@@ -105,44 +131,72 @@ class Prepared:
 
 def prepare(data: object, policy: Policy, progress: Progress) -> Prepared:
     """Everything that can be wrong with flags, policy, files, schema, data and feasibility, in that order."""
+    method_named(policy.method.name).check(requirements_of(policy))
+    return prepared_for(read_table(data, policy, progress), policy, progress)
+
+
+def read_table(data: object, policy: Policy, progress: Progress) -> Prepared:
+    """The table in codes. It serves any policy that differs from this one in method, k and l alone."""
     requirements = requirements_of(policy)
-    method_named(policy.method.name).check(requirements)
     options = InputOptions(**policy.input.model_dump())
     source = open_source(data, options)
     taxonomies = load_taxonomies(policy)
     policy.check_columns(source.names)
-    _check_bound_names(policy, kept_columns(policy, source.names))
+    kept, person = kept_columns(policy, source.names), requirements.person
+    _check_bound_names(policy, kept)
+    if method_named(policy.method.name).separates:
+        _check_separable(policy, kept)
     engine = MemoryEngine(progress)
-    scanned = engine.scan(source, kept_columns(policy, source.names))
+    scanned = engine.scan(source, kept if person is None else [*kept, person])
+    persons = engine.persons(scanned, person)
+    scanned = replace(scanned, table=scanned.table.select(kept))
     encoders = engine.profile(scanned, policy, options, taxonomies)
     encoded = engine.encode(scanned, encoders)
     with progress.phase("check"):
         _check_linkable(encoded, policy)
-        sensitive = engine.sensitive(encoded, requirements.attributes, policy.input.nulls)
-        requirements.check_feasible(_as_one_class(encoded.records, sensitive))
-    return Prepared(encoded, sensitive, source, options, _warnings(policy))
+        sensitive = engine.sensitive(encoded, requirements.columns, policy, taxonomies)
+    weights = [policy.columns[domain.name].weight for domain in encoded.domains]
+    records = engine.order(encoded, weights, sensitive, persons=persons, seed=policy.release.seed)
+    return Prepared(data, kept, encoded, records, requirements, taxonomies, source, options, _warnings(policy))
+
+
+def prepared_for(table: Prepared, policy: Policy, progress: Progress) -> Prepared:
+    """A table that was read, once it is seen that the policy's method can be used and what it asks for can be met."""
+    requirements, method = requirements_of(policy), method_named(policy.method.name)
+    method.check(requirements)
+    if method.separates:
+        _check_separable(policy, table.kept)
+    most = most_suppressed(policy, table.records.count)
+    MemoryEngine(progress).check_feasible(table.records, requirements, most)
+    return replace(table, requirements=requirements, warnings=_warnings(policy))
 
 
 def draft_release(data: object, policy: Policy, progress: Progress) -> Draft:
     """The released table and all that is known of it, not yet audited."""
     with on_compilation(progress.compiling):
         prepared = prepare(data, policy, progress)
-        encoded, source = prepared.encoded, prepared.source
-        engine = MemoryEngine(progress)
-        method = method_named(policy.method.name)
-        requirements = requirements_of(policy)
-        bounds = policy.release.form == "bounds"
-        warnings = prepared.warnings
-        prints = _fingerprints(encoded, policy, warnings, progress)
-        weights = [policy.columns[domain.name].weight for domain in encoded.domains]
-        records = engine.order(encoded, weights, prepared.sensitive)
-        recoded = engine.recode(encoded, engine.assign(records, method, requirements), bounds=bounds)
+        prints = _fingerprints(prepared.encoded, policy, prepared.warnings, progress)
+        return draft_of(prepared, policy, progress, prints)
+
+
+def draft_of(prepared: Prepared, policy: Policy, progress: Progress, prints: Mapping[str, str]) -> Draft:
+    """The draft of a table that was prepared for this policy. Its ``prints`` are what the run record knows it by."""
+    encoded, requirements = prepared.encoded, prepared.requirements
+    engine = MemoryEngine(progress)
+    method = method_named(policy.method.name)
+    bounds = policy.release.form == "bounds"
+    most = most_suppressed(policy, encoded.records)
+    classes = engine.assign(prepared.records, method, requirements, bounds=bounds, most_suppressed=most)
+    if method.separates:
+        released = engine.separate(encoded, prepared.records, classes, requirements.attributes[0])
+    else:
         released = engine.release(
             encoded,
-            recoded,
-            kept_columns(policy, source.names),
+            engine.recode(encoded, classes, bounds=bounds),
+            prepared.kept,
             bounds=bounds,
             keep_order=policy.release.keep_order,
+            persons=prepared.records.persons,
         )
     return Draft(
         released=released,
@@ -150,13 +204,14 @@ def draft_release(data: object, policy: Policy, progress: Progress) -> Draft:
         policy=policy,
         requirements=requirements,
         domains=encoded.domains,
+        taxonomies=prepared.taxonomies,
         records=encoded.records,
         chosen=method.name,
-        source=source,
-        data=data,
+        source=prepared.source,
+        data=prepared.data,
         options=prepared.options,
         fingerprints=prints,
-        warnings=warnings,
+        warnings=prepared.warnings,
         progress=progress,
     )
 
@@ -165,8 +220,8 @@ def load_taxonomies(policy: Policy) -> dict[str, Taxonomy]:
     """The taxonomies that are files, by column; read before the data, so that their mistakes are found at once."""
     return {
         name: read_taxonomy(policy.taxonomy_path(name), name)
-        for name in policy.quasi_identifiers
-        if policy.columns[name].taxonomy_file is not None
+        for name, column in policy.columns.items()
+        if column.taxonomy_file is not None
     }
 
 
@@ -179,18 +234,50 @@ def audit(
     either. With the ``original`` the columns that were kept are compared as well.
     """
     asked, source, certified = _released(release, policy, flags)
-    requirements = requirements_of(asked)
+    requirements = requirements_in(asked)
+    second = _sensitive_table(release, asked)
+    if second is not None:
+        report = audit_groups(source, second, asked, requirements)
+        if original is not None:
+            table = open_source(original, InputOptions(**asked.input.model_dump()))
+            report = replace(report, verdicts=(*report.verdicts, values_of_original(second, table, requirements)))
+        return _with_file_checks(report, release, certified)
+    by_taxonomy = {part.attribute for part in requirements.parts if "hierarchy" in part.counters}
+    sensitive = {name: asked.columns[name] for name in requirements.attributes if name in by_taxonomy}
+    taxonomies = {
+        name: read_taxonomy(asked.taxonomy_path(name), name)
+        for name, column in sensitive.items()
+        if column.taxonomy_file is not None
+    }
     classes = find_classes(source, class_key(asked, source.names), by_row=bool(requirements.attributes))
-    report = audit_classes(source, classes, asked, requirements)
-    verdicts, remarks = list(report.verdicts), list(report.remarks)
-    if isinstance(release, str | Path):
-        if certified is None:
-            remarks.append("there is no certificate beside the release: it is incomplete, or was made elsewhere")
-        else:
-            verdicts.append(_unchanged(Path(release), certified))
+    report = audit_classes(source, classes, asked, requirements, taxonomies)
+    report = _with_file_checks(report, release, certified)
     if original is not None:
-        verdicts += _kept_columns_hold(source, open_source(original, InputOptions(**asked.input.model_dump())), asked)
-    return replace(report, verdicts=tuple(verdicts), remarks=tuple(remarks))
+        kept = _kept_columns_hold(source, open_source(original, InputOptions(**asked.input.model_dump())), asked)
+        report = replace(report, verdicts=(*report.verdicts, *kept))
+    return report
+
+
+def _with_file_checks(report: AuditReport, release: object, certified: Mapping[str, Any] | None) -> AuditReport:
+    """Is every file of the release the one that was certified?"""
+    if not isinstance(release, str | Path):
+        return report
+    if certified is None:
+        remark = "there is no certificate beside the release: it is incomplete, or was made elsewhere"
+        return replace(report, remarks=(*report.remarks, remark))
+    return replace(report, verdicts=(*report.verdicts, _unchanged(Path(release), certified)))
+
+
+def _sensitive_table(release: object, policy: Policy) -> Source | None:
+    """The second table of a release that has two: beside the first, or given as a pair."""
+    if not method_named(policy.method.name).separates:
+        return None
+    options = InputOptions(separator=policy.input.separator)
+    if isinstance(release, tuple):
+        return open_source(release[1], options)
+    if not isinstance(release, str | Path):
+        raise UsageError("a release by anatomy is two tables. Give both, as (first, second).")
+    return open_source(sensitive_path(Path(release)), options)
 
 
 def measure(
@@ -215,6 +302,9 @@ def measure(
     sensitive column, or of the target where there is one.
     """
     asked, source, _ = _released(release, policy, flags)
+    second = _sensitive_table(release, asked)
+    if second is not None and target is not None:
+        raise UsageError("a release by anatomy has no class column beside its records, so it has no target.")
     requirements = requirements_of(asked)
     options = InputOptions(**asked.input.model_dump())
     original_source = open_source(original, options)
@@ -230,13 +320,13 @@ def measure(
         seed=seed,
         bins=bins or {},
     )
-    queried = () if workload.empty else queried_columns(asked, target, original_source, source)
+    queried = () if workload.empty else queried_columns(asked, target, original_source, second or source)
     workload.check(asked.quasi_identifiers, queried)
     engine = MemoryEngine(Progress())
     scanned = engine.scan(original_source, [*asked.quasi_identifiers, *queried])
     encoders = engine.profile(scanned, asked, options, taxonomies)
     domains = [encoder.domain for encoder in encoders]
-    by_row = target is not None or not workload.empty
+    by_row = second is None and (target is not None or not workload.empty)
     classes = find_classes(source, class_key(asked, source.names), by_row=by_row)
     losses = measure_release(
         classes,
@@ -251,8 +341,122 @@ def measure(
         quasi = replace(scanned, table=scanned.table.select(asked.quasi_identifiers))
         codes = engine.encode(quasi, encoders).codes
         sensitive = {name: scanned.table.column(name) for name in queried}
-        answered = measure_queries(workload, codes, domains, sensitive, source, classes, decimal=options.decimal)
+        decimal, nulls = options.decimal, options.nulls
+        if second is None:
+            answered = measure_queries(workload, codes, domains, sensitive, source, classes, decimal=decimal)
+        else:
+            grouped = grouped_records(source, asked.quasi_identifiers)
+            answered = measure_queries(
+                workload, codes, domains, sensitive, second, grouped, decimal=decimal, nulls=nulls
+            )
     return Measured(losses.values, losses.columns, losses.suppressed, answered)
+
+
+def compare(
+    data: object,
+    policy: Policy | None = None,
+    *,
+    methods: str | Sequence[str] = ALL,
+    k: int | Iterable[int] | None = None,
+    l: int | Iterable[int] | None = None,  # noqa: E741
+    **flags: Any,
+) -> Comparison:
+    """Measure methods side by side, each under every ``k`` and ``l``. Makes no release.
+
+    ``methods`` are names, or ``all`` for those that accept what is asked for. Further arguments are those of
+    ``anonymize``. A method that fails has a row that says why.
+    """
+    points = points_of(merge_flags(policy, **flags), methods, k, l)
+    progress = Progress()
+    rows = list(compare_points(data, points, progress))
+    return Comparison(rows, points, data, progress.seconds)
+
+
+def compare_points(data: object, points: Sequence[Point], progress: Progress) -> Iterator[Row]:
+    """The row of each point as it comes. The table is read once; what is made of it is audited and forgotten."""
+    with on_compilation(progress.compiling):
+        # The method that serves any table, so that each of the others is refused in its own row.
+        table = read_table(data, merge_flags(points[0].policy, method="auto"), progress)
+    known = set()
+    for number, point in enumerate(points, 1):
+        progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(points))
+        yield _quickest(table, point, SHORT_SECONDS if point.method in known else FIRST_SECONDS, progress)
+        known.add(point.method)
+
+
+def _quickest(table: Prepared, point: Point, enough: float, progress: Progress) -> Row:
+    """What came of a point, in the quickest of some runs that take about ``enough`` seconds together."""
+    runs: list[tuple[float, Row]] = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        row, compiled = _compared(table, point, progress)
+        if row.code != 0:
+            return row
+        runs.append((time.perf_counter() - started, row))
+        if sum(seconds for seconds, _ in runs) >= enough and not compiled:
+            break
+    return min(runs, key=lambda run: run[0])[1]
+
+
+def _compared(table: Prepared, point: Point, progress: Progress) -> tuple[Row, bool]:
+    """What came of a point, and whether kernels had to be compiled for it."""
+    compiled = False
+
+    def compiling() -> None:
+        nonlocal compiled
+        compiled = True
+        progress.compiling()
+
+    before, started = progress.seconds.get("partition", 0.0), time.perf_counter()
+    attempt = Attempt()
+    with attempt, on_compilation(compiling):
+        release = Release.of(draft_of(prepared_for(table, point.policy, progress), point.policy, progress, {}))
+        seconds = {"partition": progress.seconds["partition"] - before, "total": time.perf_counter() - started}
+        return Row.measured(point, release.audit, release.losses, seconds), compiled
+    return attempt.row(point, table.encoded.records), compiled
+
+
+def plot(
+    release: object,
+    x: str | None = None,
+    y: str | None = None,
+    policy: Policy | None = None,
+    *,
+    title: str | None = None,
+    theme: str = "light",
+    **flags: Any,
+) -> Picture:
+    """Draw the classes of a finished release on two of its quasi-identifiers, also of one made elsewhere.
+
+    ``release`` is a ``Release``, a file or a frame. An axis that is not named is the quasi-identifier with the most
+    different released values. Without a policy the certificate beside the file says which columns are
+    quasi-identifiers; where there is none either, they are ``x`` and ``y``. ``theme`` is light or dark.
+    """
+    if isinstance(release, Release):
+        if policy is not None or flags:
+            raise UsageError("a Release knows its policy. Give none, or plot its data.")
+        return release.plot(x, y, title=title, theme=theme)
+    told = policy is not None or bool(flags.get("quasi_identifiers"))
+    if not told and (not isinstance(release, str | Path) or read_certificate(Path(release)) is None):
+        if x is None or y is None:
+            open_source(release, InputOptions())  # that there is no such table is to be told first
+            raise UsageError(
+                "nothing says which columns are quasi-identifiers: there is no certificate beside the release. Give a "
+                "policy, the quasi-identifiers, or both x and y."
+            )
+        flags = {**flags, "quasi_identifiers": [x, y]}
+    # A picture asks nothing of the classes, so a k need not be known.
+    asked, source, _ = _released(release, policy, {**flags, "k": 1})
+    taxonomies = {}
+    for name in (x, y) if x is not None and y is not None else asked.quasi_identifiers:
+        column = asked.columns.get(name)
+        if column is None or column.taxonomy_file is None:
+            continue
+        path = asked.taxonomy_path(name)
+        # A certificate tells taxonomies by name only; one that is not beside the release can be done without.
+        if policy is not None or name in (flags.get("taxonomy") or {}) or path.exists():
+            taxonomies[name] = read_taxonomy(path, name)
+    return plot_classes(source, asked, taxonomies, x, y, title=title, theme=theme)
 
 
 def _released(
@@ -271,12 +475,15 @@ def _released(
     asked.check_complete()
     # Our own releases are always UTF-8; what was made elsewhere is read as the policy says.
     options = asked.input.model_dump() if certified is None else {"separator": asked.input.separator}
-    return asked, open_source(release, InputOptions(**options)), certified
+    first = release[0] if isinstance(release, tuple) else release
+    return asked, open_source(first, InputOptions(**options)), certified
 
 
 def _unchanged(release: Path, certified: Mapping[str, Any]) -> Verdict:
-    expected = [file["sha256"] for file in certified["files"] if file["name"] == release.name]
-    return Verdict("the file is the one that was certified", expected == [file_digest(release)], len(expected))
+    expected = {file["name"]: file["sha256"] for file in certified["files"]}
+    found = {name: file_digest(release.with_name(name)) for name in expected if release.with_name(name).exists()}
+    text = "the file is the one that was certified" if len(expected) < 2 else "the files are those that were certified"
+    return Verdict(text, release.name in expected and found == expected, len(found))
 
 
 def _kept_columns_hold(source: Source, original: Source, policy: Policy) -> list[Verdict]:
@@ -310,17 +517,6 @@ def _counts_by_text(classes: ReleasedClasses, name: str, kind: pa.DataType) -> d
     return counts
 
 
-def _as_one_class(records: int, sensitive: Mapping[str, SensitiveValues]) -> ClassCounts:
-    """The whole table as a class: what it does not meet, no partition of it can."""
-    histograms = {}
-    for name, values in sensitive.items():
-        counts = values.counts()
-        occurring = np.flatnonzero(counts)
-        owner = np.zeros(len(occurring), np.int64)
-        histograms[name] = Histogram(owner, counts[occurring], occurring, values.reference(), values.numbers)
-    return ClassCounts(np.array([records]), histograms)
-
-
 def _check_bound_names(policy: Policy, names: Sequence[str]) -> None:
     if policy.release.form != "bounds":
         return
@@ -330,6 +526,26 @@ def _check_bound_names(policy: Policy, names: Sequence[str]) -> None:
                 raise PolicyError(
                     f'form = "bounds" adds the column {bound!r}, which the table has already. Rename or drop it.'
                 )
+
+
+def _check_separable(policy: Policy, kept: Sequence[str]) -> None:
+    """Refuse what would tie the two tables together, or what they have no place for."""
+    for name in kept:
+        role = policy.columns[name].role if name in policy.columns else "other"
+        required = {asked.attribute for asked in policy.privacy.sensitive}
+        if role not in ("quasi-identifier", "sensitive") or (role == "sensitive" and name not in required):
+            raise UsageError(
+                f"{policy.method.name} releases quasi-identifiers and one sensitive column, so the column {name!r} "
+                "cannot be kept. Give it the role identifier, which drops it, or choose another method."
+            )
+        if name in (GROUP, COUNT):
+            raise UsageError(
+                f"{policy.method.name} adds the columns {GROUP!r} and {COUNT!r}, and the table has a column {name!r}. "
+                "Rename it."
+            )
+    if policy.release.keep_order or policy.release.form != "labels":
+        key = "keep_order" if policy.release.keep_order else "form"
+        raise UsageError(f"{key} does not go with {policy.method.name}. Remove one of the two.")
 
 
 def _check_linkable(encoded: Encoded, policy: Policy) -> None:
@@ -363,7 +579,8 @@ def _fingerprints(encoded: Encoded, policy: Policy, warnings: list[str], progres
     with progress.phase("check"):
         try:
             prints = fingerprints(encoded.codes, encoded.domains)
-            earlier = earlier_releases(prints, policy)
+            drawn = policy.release.seed is None and method_named(policy.method.name).separates
+            earlier = earlier_releases(prints, policy, drawn=drawn)
         except OSError:
             warnings.append(
                 "no run record can be kept (the state directory is not writable), so an earlier release of this table "
@@ -372,7 +589,8 @@ def _fingerprints(encoded: Encoded, policy: Policy, warnings: list[str], progres
             return {}
     if earlier:
         warnings.append(
-            f"this table was released {earlier:,} time{'s' if earlier > 1 else ''} before under another policy: "
+            f"this table was released {earlier:,} time{'s' if earlier > 1 else ''} before"
+            f"{', drawn anew each time' if drawn else ' under another policy'}: "
             "whoever has both releases can intersect their classes, which may be smaller than k"
         )
     return prints

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Progress:
-    """Times the phases of a run. Says nothing; the command line draws by overriding the three hooks."""
+    """Times the phases of a run. Says nothing; the command line draws by overriding the hooks."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -32,6 +32,9 @@ class Progress:
 
     def ended(self, name: str) -> None:
         """The phase is over."""
+
+    def turned_to(self, name: str, number: int, total: int) -> None:
+        """The next of several runs has begun; its phases follow."""
 
     def compiling(self) -> None:
         """A kernel is being compiled, which happens once per machine and version."""

@@ -8,21 +8,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyarrow as pa
+
 from sfumato._version import __version__
 from sfumato.engines.engine import Engine
 from sfumato.errors import AuditError, UsageError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, require_pass
+from sfumato.evaluation.groups import audit_groups
 from sfumato.evaluation.measure import Losses, measure_release
+from sfumato.pictures.classes import plot_classes
+from sfumato.pictures.picture import Picture
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.certificate import certificate, certificate_path
 from sfumato.releases.run_record import record_run
+from sfumato.releases.separate import sensitive_path
 from sfumato.requirements import Requirements
 from sfumato.tables.domains import Domain
 from sfumato.tables.frames import to_kind
 from sfumato.tables.source import InputOptions, Source, open_source
 from sfumato.tables.staging import Stage, cannot_write
 from sfumato.tables.write import check_format
+from sfumato.taxonomies.tree import Taxonomy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +41,7 @@ class Draft:
     policy: Policy
     requirements: Requirements
     domains: list[Domain]
+    taxonomies: Mapping[str, Taxonomy]
     records: int
     chosen: str
     source: Source
@@ -43,19 +51,34 @@ class Draft:
     warnings: list[str] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
 
-    def examined(self, source: Source) -> tuple[AuditReport, Losses]:
-        """Audit and measure the table as ``source`` gives it back; a release that fails goes no further."""
+    @property
+    def separated(self) -> bool:
+        """Are the sensitive values released in a table of their own?"""
+        return self.engine.sensitive_table(self.released) is not None
+
+    def examined(self, source: Source, second: Source | None) -> tuple[AuditReport, Losses]:
+        """Audit and measure the table as ``source`` gives it back; a release that fails goes no further.
+
+        ``second`` is the table of sensitive values, where they are released apart.
+        """
         with self.progress.phase("audit", self.records):
             key = class_key(self.policy, source.names)
-            classes = self.engine.group_count(source, key, by_row=bool(self.requirements.attributes))
-            report = audit_classes(source, classes, self.policy, self.requirements)
+            persons = self.engine.persons_of(self.released)
+            by_row = second is None and (bool(self.requirements.attributes) or persons is not None)
+            classes = self.engine.group_count(source, key, by_row=by_row)
+            if second is None:
+                report = audit_classes(source, classes, self.policy, self.requirements, self.taxonomies, persons)
+            else:
+                report = audit_groups(source, second, self.policy, self.requirements)
             require_pass(report)
-            if report.records != self.records:
+            if not 0 <= self.records - report.records <= most_suppressed(self.policy, self.records):
                 raise AuditError(
-                    f"the release has {report.records:,} records and the table {self.records:,}; it was withheld. "
-                    "This is a fault in Sfumato: please report it."
+                    f"the release has {report.records:,} records and the table {self.records:,}, which leaves out more "
+                    "than the policy allows; it was withheld. This is a fault in Sfumato: please report it."
                 )
             weights = [self.policy.columns[domain.name].weight for domain in self.domains]
+            remarks = [text for text in report.remarks if text not in self.warnings]
+            self.warnings.extend(remarks)
             losses = measure_release(classes, self.domains, weights, records=self.records, k=self.policy.k)
         return report, losses
 
@@ -80,19 +103,40 @@ class Release:
     @classmethod
     def of(cls, draft: Draft) -> Release:
         """Audit a draft in memory."""
-        return cls(draft, *draft.examined(open_source(draft.engine.table(draft.released), InputOptions())))
+        second = draft.engine.sensitive_table(draft.released)
+        sources = [
+            None if table is None else open_source(table, InputOptions())
+            for table in (draft.engine.table(draft.released), second)
+        ]
+        return cls(draft, *draft.examined(*sources))  # type: ignore[arg-type]
 
     @cached_property
     def data(self) -> Any:
-        """The released table."""
+        """The released table; the quasi-identifiers and groups where sensitive values are released apart."""
+        return self._frame(self._draft.engine.table(self._draft.released))
+
+    @cached_property
+    def sensitive(self) -> Any:
+        """The second table, the sensitive values of each group; none where they are in the first."""
+        table = self._draft.engine.sensitive_table(self._draft.released)
+        return None if table is None else self._frame(table)
+
+    def _frame(self, table: pa.Table) -> Any:
         source = self._draft.source
-        kept = source.categories - set(self.policy.quasi_identifiers)
-        return to_kind(self._draft.engine.table(self._draft.released), source.kind, self._draft.data, kept)
+        kept = (source.categories - set(self.policy.quasi_identifiers)) & set(table.column_names)
+        return to_kind(table, source.kind, self._draft.data, kept)
 
     def write(self, path: str | Path) -> Path:
         """Write the release and its certificate; the finished file is audited before it gets its name."""
         publish(self._draft, Path(path))
         return Path(path)
+
+    def plot(
+        self, x: str | None = None, y: str | None = None, *, title: str | None = None, theme: str = "light"
+    ) -> Picture:
+        """The classes on two quasi-identifiers, by default those with the most different released values."""
+        source = open_source(self._draft.engine.table(self._draft.released), InputOptions())
+        return plot_classes(source, self.policy, self._draft.taxonomies, x, y, title=title, theme=theme)
 
     def summary(self) -> dict[str, Any]:
         """What ``sfumato anonymize --json`` prints."""
@@ -114,13 +158,22 @@ def publish(draft: Draft, target: Path) -> Release:
     """Write a draft: stage, audit the finished file, certify, rename. The certificate comes last."""
     check_format(target)
     refuse_input_as_output(draft.data, target)
+    if draft.separated:
+        refuse_input_as_output(draft.data, sensitive_path(target))
     with Stage() as stage:
         staged = stage.path(target)
+        files = {target.name: staged}
         draft.engine.write(draft.released, staged, separator=draft.options.separator)
         options = InputOptions(separator=draft.options.separator)
-        release = Release(draft, *draft.examined(open_source(staged, options)))
+        second = None
+        if draft.separated:
+            beside = sensitive_path(target)
+            files[beside.name] = stage.path(beside)
+            draft.engine.write_sensitive(draft.released, files[beside.name], separator=draft.options.separator)
+            second = open_source(files[beside.name], options)
+        release = Release(draft, *draft.examined(open_source(staged, options), second))
         with draft.progress.phase("certify"):
-            text = certificate(release.summary(), draft.policy, {target.name: staged})
+            text = certificate(release.summary(), draft.policy, files)
             try:
                 stage.path(certificate_path(target)).write_text(text, "utf-8")
             except OSError as error:
@@ -136,6 +189,11 @@ def publish(draft: Draft, target: Path) -> Release:
                 "later release of this table under another policy will go unnoticed"
             )
     return release
+
+
+def most_suppressed(policy: Policy, records: int) -> int:
+    """How many records may be left out."""
+    return int(policy.release.max_suppressed_fraction * records * (1 + 1e-12))  # 0.07 * 100 is less than 7
 
 
 def refuse_input_as_output(data: object, target: Path) -> None:
@@ -156,7 +214,7 @@ def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, An
         "method": draft.policy.method.name,
         "chosen": draft.chosen,
         "engine": draft.engine.name,
-        "seed": draft.policy.release.seed,
+        "seed": draft.policy.release.seed if draft.separated else draft.policy.release.seed or 0,
         "version": __version__,
         "seconds": {name: round(value, 4) for name, value in draft.progress.seconds.items()},
         "warnings": draft.warnings,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato._version import __version__
+from sfumato.cli.compare import compare
 from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import (
     RELEASE,
@@ -18,11 +19,15 @@ from sfumato.cli.flags import (
     Encoding,
     Form,
     Identifiers,
+    Joint,
     Json,
     K,
     L,
+    MaxSuppressed,
     Nulls,
+    NullSensitive,
     Other,
+    Person,
     PolicyFile,
     QuasiIdentifiers,
     Requires,
@@ -38,6 +43,7 @@ from sfumato.cli.flags import (
     reading_flags,
 )
 from sfumato.cli.output import People, print_json
+from sfumato.cli.plot import plot
 from sfumato.cli.summaries import (
     show_audit,
     show_counts,
@@ -111,6 +117,9 @@ def anonymize(
     k: K = None,
     l: L = None,  # noqa: E741
     require: Requires = None,
+    person: Person = None,
+    joint: Joint = False,
+    null_sensitive: NullSensitive = None,
     method: Annotated[
         str | None,
         typer.Option("--method", metavar="NAME", rich_help_panel=RELEASE, help="See: sfumato methods."),
@@ -127,6 +136,7 @@ def anonymize(
         bool,
         typer.Option("--keep-order", rich_help_panel=RELEASE, help="Leave the rows as they stand in the input."),
     ] = False,
+    max_suppressed: MaxSuppressed = None,
     form: Form = None,
     separator: Separator = None,
     encoding: Encoding = None,
@@ -152,6 +162,10 @@ def anonymize(
         k=k,
         l=l,
         require=require,
+        person=person,
+        joint=joint or None,
+        null_sensitive=null_sensitive,
+        max_suppressed=max_suppressed,
         taxonomy=taxonomy,
         column_type=column_type,
         weight=weight,
@@ -190,9 +204,13 @@ def anonymize(
     elif output is None or dry_run:
         show_plan(People(), summary)
     else:
+        from sfumato.methods import method_named
         from sfumato.releases.certificate import certificate_path
+        from sfumato.releases.separate import sensitive_path
 
-        show_release(People(), summary, [output, certificate_path(output)], f"sfumato audit {shlex.quote(str(output))}")
+        beside = [sensitive_path(output)] if method_named(asked.method.name).separates else []
+        files = [output, *beside, certificate_path(output)]
+        show_release(People(), summary, files, f"sfumato audit {shlex.quote(str(output))}")
 
 
 @app.command()
@@ -422,6 +440,10 @@ def measure(
         show_queries(console, losses.queries)
 
 
+app.command()(compare)
+app.command()(plot)
+
+
 @app.command()
 def generate(
     generator: Annotated[str, typer.Argument(metavar="census|agrawal|normal", help="The kind of table.")],
@@ -501,13 +523,13 @@ def methods(json: Json = False) -> None:
 
     Example: sfumato methods
     """
-    from sfumato.cli.listing import listed_methods, show_methods
+    from sfumato.cli.listing import listed_kinds, listed_methods, show_methods
 
-    found = listed_methods()
+    found, known = listed_methods(), listed_kinds()
     if json:
-        print_json({"methods": found, "version": __version__})
+        print_json({"methods": found, "requirements": known, "version": __version__})
     else:
-        show_methods(People(), found)
+        show_methods(People(), found, known)
 
 
 @app.command()

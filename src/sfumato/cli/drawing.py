@@ -29,6 +29,7 @@ WORDS = {
     "certify": "certifying",
     "measure": "measuring",
     "generate": "generating",
+    "draw": "drawing",
 }
 
 
@@ -62,6 +63,7 @@ class DrawnProgress(Progress):
             redirect_stderr=False,
         )
         self._tasks: dict[str, TaskID] = {}
+        self._runs: TaskID | None = None
         self._present: str | None = None
         self._closed = False
         self._lock = Lock()
@@ -83,6 +85,11 @@ class DrawnProgress(Progress):
     def ended(self, name: str) -> None:
         self._bars.update(self._tasks[name], total=1, completed=1, description=_words(name))
         self._present = None
+
+    def turned_to(self, name: str, number: int, total: int) -> None:
+        if self._runs is None:
+            self._runs = self._bars.add_task("", total=total)
+        self._bars.update(self._runs, completed=number - 1, description=f"{name} ({number:,} of {total:,})")
 
     def compiling(self) -> None:
         if self._present is not None:

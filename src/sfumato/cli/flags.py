@@ -17,7 +17,8 @@ COLUMNS = "What the columns are"
 PRIVACY = "What is asked for"
 RELEASE = "How the release is made"
 READING = "How text is read"
-MANY_VALUES = re.compile(r"\d+\s*(,\s*\d+\s*)+|\d+\s*\.\.\s*\d+")
+RANGE = re.compile(r"(\d+)(?:\s*\.\.\s*(\d+))?")
+MOST_VALUES = 1000
 LARGEST_DIGITS = 18
 
 PolicyFile = Annotated[
@@ -110,6 +111,26 @@ L = Annotated[
         help="No value of the sensitive column has more than 1/L of a class.",
     ),
 ]
+ManyK = Annotated[
+    str | None,
+    typer.Option(
+        "-k",
+        "--k",
+        metavar="K",
+        rich_help_panel=PRIVACY,
+        help="Records that every class has at least: 10, or 5,10,25, or 2..100; the policy's when absent.",
+    ),
+]
+ManyL = Annotated[
+    str | None,
+    typer.Option(
+        "-l",
+        "--l",
+        metavar="L",
+        rich_help_panel=PRIVACY,
+        help="No value of the sensitive column has more than 1/L of a class: 3, or 2,3,5, or 2..5.",
+    ),
+]
 Requires = Annotated[
     list[str] | None,
     typer.Option(
@@ -117,6 +138,41 @@ Requires = Annotated[
         metavar="KIND(COL, NAME=N)",
         rich_help_panel=PRIVACY,
         help="Such as distinct(COL, l=3), entropy(COL, l=2) or t-closeness(COL, t=0.2). May be repeated.",
+    ),
+]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        "--person",
+        metavar="COL",
+        rich_help_panel=PRIVACY,
+        help="Whose a record is: count persons, not records. The column is never released.",
+    ),
+]
+Joint = Annotated[
+    bool,
+    typer.Option(
+        "--joint",
+        rich_help_panel=PRIVACY,
+        help="Requirements hold for each sensitive column also when the others are known.",
+    ),
+]
+NullSensitive = Annotated[
+    str | None,
+    typer.Option(
+        "--null-sensitive",
+        metavar="missing|value",
+        rich_help_panel=PRIVACY,
+        help="What an empty sensitive cell is: no value (it protects nobody), or a value like another.",
+    ),
+]
+MaxSuppressed = Annotated[
+    float | None,
+    typer.Option(
+        "--max-suppressed",
+        metavar="F",
+        rich_help_panel=RELEASE,
+        help="The share of the records that may be left out, such as 0.01; none when absent.",
     ),
 ]
 Form = Annotated[
@@ -239,11 +295,31 @@ def by_column(
 def one_k(text: str) -> int:
     """The k of a command that makes or checks one release."""
     plain = text.strip()
-    if MANY_VALUES.fullmatch(plain):
+    pieces = [RANGE.fullmatch(piece.strip()) for piece in plain.split(",")]
+    if all(pieces) and (len(pieces) > 1 or ".." in plain):
         raise UsageError(f"-k takes one value here, not {plain!r}. Give a single number, such as -k 10.")
     if not plain.isdecimal() or len(plain) > LARGEST_DIGITS or int(plain) < 1:
         raise UsageError(f"k must be a whole number of at least 1, not {plain!r}. Give for example -k 10.")
     return int(plain)
+
+
+def many_values(flag: str, text: str) -> list[int]:
+    """The values of a command that compares: ``10``, ``5,10,25``, ``2..100``, or several of these with commas."""
+    values: dict[int, None] = {}
+    for piece in text.split(","):
+        ends = RANGE.fullmatch(piece.strip())
+        if ends is None or any(len(end) > LARGEST_DIGITS for end in ends.groups() if end is not None):
+            raise UsageError(
+                f"{flag} {text!r} is not understood. Give whole numbers, such as {flag} 10, {flag} 5,10,25 or "
+                f"{flag} 2..100."
+            )
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        if not 1 <= first <= last:
+            raise UsageError(f"{flag} {text!r} has a number below 1, or a range whose end is below its start.")
+        if last - first + len(values) >= MOST_VALUES:
+            raise UsageError(f"{flag} {text!r} has more than {MOST_VALUES:,} values. Choose some of them.")
+        values |= dict.fromkeys(range(first, last + 1))
+    return list(values)
 
 
 def _number(text: str) -> int | float | None:

@@ -17,6 +17,7 @@ from sfumato.tables.domains import CategoricalDomain
 
 def plan_of(prepared: Prepared, policy: Policy, progress: Progress) -> dict[str, Any]:
     """What ``sfumato anonymize --dry-run --json`` prints."""
+    method = method_named(policy.method.name)
     measured = {**_quasi_identifiers(prepared, policy), **_carried(prepared)}
     nothing = {"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None}
     columns = []
@@ -28,12 +29,12 @@ def plan_of(prepared: Prepared, policy: Policy, progress: Progress) -> dict[str,
         "records": prepared.encoded.records,
         "columns": columns,
         "k": policy.k,
-        "requirements": [asked.model_dump(exclude_none=True) for asked in policy.privacy.sensitive],
+        "requirements": [asked.model_dump() for asked in policy.privacy.sensitive],
         "feasible": True,  # what is not is an error
         "method": policy.method.name,
-        "chosen": method_named(policy.method.name).name,
+        "chosen": method.name,
         "engine": MemoryEngine.name,
-        "seed": policy.release.seed,
+        "seed": policy.release.seed if method.separates else policy.release.seed or 0,
         "version": __version__,
         "seconds": {name: round(value, 4) for name, value in progress.seconds.items()},
         "warnings": prepared.warnings,

@@ -7,7 +7,7 @@ records together for the same kernels, they never implement a method again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,32 +41,77 @@ class Engine(Protocol):
         """The quasi-identifiers in codes."""
         ...
 
-    def sensitive(self, encoded: Any, names: Sequence[str], tokens: Collection[str]) -> Mapping[str, Any]:
+    def sensitive(
+        self, encoded: Any, names: Sequence[str], policy: Policy, taxonomies: Mapping[str, Taxonomy]
+    ) -> Mapping[str, Any]:
         """The sensitive attributes that requirements count, in codes."""
         ...
 
-    def order(self, encoded: Any, weights: Sequence[float], sensitive: Mapping[str, Any]) -> Any:
+    def persons(self, scanned: Any, name: str | None) -> Any:
+        """Whose each record is, where the policy names a person key."""
+        ...
+
+    def order(
+        self,
+        encoded: Any,
+        weights: Sequence[float],
+        sensitive: Mapping[str, Any],
+        *,
+        persons: Any = None,
+        seed: int = 0,
+    ) -> Any:
         """The records as methods take them: equal records together."""
         ...
 
-    def assign(self, records: Any, method: Method, requirements: Requirements) -> Iterator[ClassBatch]:
-        """Which records share a class, in batches."""
+    def check_feasible(self, records: Any, requirements: Requirements, most_suppressed: int) -> None:
+        """Raise InfeasibleError when no release can meet the requirements with so few records left out."""
+        ...
+
+    def assign(
+        self, records: Any, method: Method, requirements: Requirements, *, bounds: bool, most_suppressed: int = 0
+    ) -> Iterator[ClassBatch]:
+        """Which records share a class, in batches; a record in none of them is left out."""
         ...
 
     def recode(self, encoded: Any, classes: Iterator[ClassBatch], *, bounds: bool) -> Any:
         """What each class shows."""
         ...
 
-    def release(self, encoded: Any, recoded: Any, names: Sequence[str], *, bounds: bool, keep_order: bool) -> Any:
+    def release(
+        self,
+        encoded: Any,
+        recoded: Any,
+        names: Sequence[str],
+        *,
+        bounds: bool,
+        keep_order: bool,
+        persons: Any = None,
+    ) -> Any:
         """The released rows, in canonical order unless the order is kept."""
+        ...
+
+    def separate(self, encoded: Any, records: Any, classes: Iterator[ClassBatch], sensitive: str) -> Any:
+        """Every record with its group, and the sensitive values of each group in a table of their own."""
         ...
 
     def write(self, released: Any, path: Path, *, separator: str) -> None:
         """The released rows as a file."""
         ...
 
+    def write_sensitive(self, released: Any, path: Path, *, separator: str) -> None:
+        """The second table as a file, where sensitive values are released apart."""
+        ...
+
     def table(self, released: Any) -> pa.Table:
         """The released rows as a table in memory."""
+        ...
+
+    def sensitive_table(self, released: Any) -> pa.Table | None:
+        """The second table, where there is one."""
+        ...
+
+    def persons_of(self, released: Any) -> Any:
+        """Whose each released row is, where persons are counted; never written."""
         ...
 
     def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:

@@ -5,7 +5,7 @@ Codes are the smallest unsigned integers that hold every domain, row by row; tex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,23 +13,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.errors import InputError
 from sfumato.kernels import in_threads
 from sfumato.losses.costs import exact_costs
+from sfumato.methods.counting import Counting
+from sfumato.methods.joining import join_failing
 from sfumato.methods.method import ClassBatch, Method, Records, SensitiveValues
+from sfumato.methods.suppression import surplus_rows, trimmed
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.releases.recode import Recoded, Recoder, released_columns
-from sfumato.requirements import (
-    KNOWN,
-    PER_ATTRIBUTE,
-    SIZE,
-    MeasuredRequirement,
-    Requirements,
-    all_hold,
-    count_values,
-    counter_of,
-)
-from sfumato.tables.ascending import ascending, is_missing
+from sfumato.releases.recode import LEFT_OUT, Recoded, Recoder, released_columns, shown_classes
+from sfumato.releases.separate import separated
+from sfumato.requirements import Requirements
+from sfumato.tables.ascending import ascending, is_missing, texts_of
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.domains import Codes, Domain
 from sfumato.tables.grouping import ReleasedClasses, find_classes
@@ -37,6 +33,7 @@ from sfumato.tables.profile import Encoder, Profiler
 from sfumato.tables.sorting import Field, bits_for, sort_rows
 from sfumato.tables.source import InputOptions, Source
 from sfumato.tables.write import write_table
+from sfumato.taxonomies.hierarchy import hierarchy_over
 from sfumato.taxonomies.tree import Taxonomy
 
 
@@ -63,6 +60,18 @@ class Encoded:
     @property
     def records(self) -> int:
         return len(self.codes)
+
+
+@dataclass(frozen=True)
+class Released:
+    """The released table; ``sensitive`` is the second one where sensitive values are released apart.
+
+    persons: the person of each row where persons are counted; they are never written.
+    """
+
+    table: pa.Table
+    persons: NDArray[np.uint32] | None = None
+    sensitive: pa.Table | None = None
 
 
 class MemoryEngine:
@@ -126,34 +135,71 @@ class MemoryEngine:
             columns = in_threads(lambda name: CarriedColumn.of(name, scanned.table.column(name)), carried)
         return Encoded(codes, domains, columns)
 
-    def sensitive(self, encoded: Encoded, names: Sequence[str], tokens: Collection[str]) -> dict[str, SensitiveValues]:
-        """The sensitive attributes that are counted, in codes. What ``tokens`` say is null is null."""
+    def sensitive(
+        self, encoded: Encoded, names: Sequence[str], policy: Policy, taxonomies: Mapping[str, Taxonomy]
+    ) -> dict[str, SensitiveValues]:
+        """The sensitive attributes that are counted, in codes."""
         columns = {column.name: column for column in encoded.carried}
-        return {name: _sensitive_values(columns[name], tokens) for name in names}
+        return {name: _sensitive_values(columns[name], policy, taxonomies.get(name)) for name in names}
 
-    def order(self, encoded: Encoded, weights: Sequence[float], sensitive: Mapping[str, SensitiveValues]) -> Records:
+    def persons(self, scanned: Scanned, name: str | None) -> NDArray[np.uint32] | None:
+        """A number for the person of each record, where the policy names a person key."""
+        if name is None:
+            return None
+        codes, size = CarriedColumn.of(name, scanned.table.column(name)).distinct
+        unknown = int(np.count_nonzero(codes == size - 1))
+        if unknown:
+            raise InputError(
+                f"the person key {name!r} is empty in {unknown:,} records, so nobody can say whose they are. "
+                "Fill it in, or leave these records out."
+            )
+        return codes.astype(np.uint32)
+
+    def order(
+        self,
+        encoded: Encoded,
+        weights: Sequence[float],
+        sensitive: Mapping[str, SensitiveValues],
+        *,
+        persons: NDArray[np.uint32] | None = None,
+        seed: int | None = None,
+    ) -> Records:
         """Equal records made one, in the order of their codes; what every method starts from."""
         with self._progress.phase("collapse"):
             fields = [Field(encoded.codes[:, q], bits_for(domain.size)) for q, domain in enumerate(encoded.domains)]
             line = sort_rows(fields, encoded.records)
             distinct = np.ascontiguousarray(encoded.codes[line.rows[line.starts[:-1]]])
             costs = exact_costs(encoded.domains, weights, encoded.records)
-        return Records(distinct, line.starts, line.rows, encoded.domains, costs, sensitive)
+        return Records(distinct, line.starts, line.rows, encoded.domains, costs, sensitive, persons, seed)
 
-    def assign(self, records: Records, method: Method, requirements: Requirements) -> Iterator[ClassBatch]:
-        """The classes, each tested against the requirements as it comes."""
+    def check_feasible(self, records: Records, requirements: Requirements, most_suppressed: int) -> None:
+        """Raise InfeasibleError when no release can meet the requirements with so few records left out."""
+        surplus_rows(records, requirements, most_suppressed)
+
+    def assign(
+        self, records: Records, method: Method, requirements: Requirements, *, bounds: bool, most_suppressed: int = 0
+    ) -> Iterator[ClassBatch]:
+        """The classes, each tested against the requirements as it comes. Rows in none of them are left out."""
         with self._progress.phase("partition", records.count):
-            for batch in method.classes(records, requirements, self._progress):
-                attributes = requirements.attributes
-                counters = np.zeros((len(batch.low), 1 + PER_ATTRIBUTE * len(attributes)), np.int64)
-                counters[:, SIZE] = np.diff(batch.starts)
-                for place, name in enumerate(attributes):
-                    values = records.sensitive[name]
-                    first = counter_of(place, KNOWN)
-                    count_values(values.codes[batch.rows], batch.starts, values.distinct, counters, first)
-                if requirements.unmet(counters).size or not _distributions_hold(batch, records, requirements):
-                    raise AssertionError(f"{method.name} made a class that does not meet the requirements")
-                yield batch
+            left_out = surplus_rows(records, requirements, most_suppressed)
+            records, most = records.without(left_out), most_suppressed - len(left_out)
+            if method.meets(requirements) and (most == 0 or method.separates):
+                counting = Counting(records, requirements)
+                for batch in method.classes(records, requirements, self._progress):
+                    owner = np.repeat(np.arange(len(batch.low)), np.diff(batch.starts))
+                    if not requirements.holds(counting.classes(batch.rows, owner, len(batch.low))).all():
+                        raise AssertionError(f"{method.name} made a class that does not meet the requirements")
+                    yield batch
+                return
+
+            def shown(low: Codes, high: Codes) -> NDArray[np.integer]:
+                return shown_classes(records.domains, low, high, bounds=bounds)
+
+            def classes_of(some: Records) -> ClassBatch:
+                batch = ClassBatch.joined(list(method.classes(some, requirements, self._progress)))
+                return join_failing(batch, some, requirements, shown)
+
+            yield trimmed(records, requirements, most, classes_of)
 
     def recode(self, encoded: Encoded, classes: Iterator[ClassBatch], *, bounds: bool) -> Recoded:
         """What each class shows."""
@@ -164,16 +210,27 @@ class MemoryEngine:
             return recoder.finish()
 
     def release(
-        self, encoded: Encoded, recoded: Recoded, names: Sequence[str], *, bounds: bool, keep_order: bool
-    ) -> pa.Table:
+        self,
+        encoded: Encoded,
+        recoded: Recoded,
+        names: Sequence[str],
+        *,
+        bounds: bool,
+        keep_order: bool,
+        persons: NDArray[np.uint32] | None = None,
+    ) -> Released:
         """The released table, in canonical order: by the released quasi-identifiers, then by the other columns.
 
         That order is a function of the released rows alone, so it tells nothing of the order of the input.
         """
         with self._progress.phase("arrange"):
-            rows, spread = None, lambda values: values[recoded.class_of_row]
-            if not keep_order:
-                rows, spread = _canonical(recoded, encoded.carried), lambda values: np.repeat(values, recoded.sizes)
+            here = np.flatnonzero(recoded.class_of_row != LEFT_OUT).astype(np.uint32)
+            whole = len(here) == encoded.records
+            if keep_order:
+                rows, spread = (None if whole else here), lambda values: values[recoded.class_of_row[here]]
+            else:
+                rows = _canonical(recoded, encoded.carried, here)
+                spread = lambda values: np.repeat(values, recoded.sizes)  # noqa: E731
             recoded_by_name = {column.domain.name: column for column in recoded.columns}
             carried_by_name = {column.name: column for column in encoded.carried}
 
@@ -183,14 +240,40 @@ class MemoryEngine:
                 return [(name, carried_by_name[name].take(rows))]
 
             columns = [pair for pairs in in_threads(released, names) for pair in pairs]
-        return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+        table = pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+        return Released(table, None if persons is None else persons if rows is None else persons[rows])
 
-    def write(self, released: pa.Table, path: Path, *, separator: str) -> None:
-        with self._progress.phase("write", released.num_rows):
-            write_table(released, path, separator=separator)
+    def separate(self, encoded: Encoded, records: Records, classes: Iterator[ClassBatch], sensitive: str) -> Released:
+        """Two tables: every record with its group, and the sensitive values of each group."""
+        group = np.full(encoded.records, -1, np.int64)
+        count = 0
+        for batch in classes:
+            group[batch.rows] = np.repeat(np.arange(count, count + len(batch.low)), np.diff(batch.starts))
+            count += len(batch.low)
+        with self._progress.phase("arrange"):
+            recoder = Recoder(encoded.domains, encoded.records, bounds=False)
+            recoder.add(ClassBatch(records.rows, records.starts, records.codes, records.codes))
+            rows = np.flatnonzero(group >= 0).astype(np.uint32)
+            column = next(column for column in encoded.carried if column.name == sensitive)
+            first, second = separated(recoder.finish(), column, rows, group[rows])
+        return Released(first, None, second)
 
-    def table(self, released: pa.Table) -> pa.Table:
-        return released
+    def write(self, released: Released, path: Path, *, separator: str) -> None:
+        with self._progress.phase("write", released.table.num_rows):
+            write_table(released.table, path, separator=separator)
+
+    def write_sensitive(self, released: Released, path: Path, *, separator: str) -> None:
+        with self._progress.phase("write"):
+            write_table(released.sensitive, path, separator=separator)
+
+    def table(self, released: Released) -> pa.Table:
+        return released.table
+
+    def sensitive_table(self, released: Released) -> pa.Table | None:
+        return released.sensitive
+
+    def persons_of(self, released: Released) -> NDArray[np.uint32] | None:
+        return released.persons
 
     def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
         return find_classes(source, key, by_row=by_row)
@@ -203,28 +286,26 @@ def kept_columns(policy: Policy, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in dropped and (name in policy.columns or undeclared)]
 
 
-def _distributions_hold(batch: ClassBatch, records: Records, requirements: Requirements) -> bool:
-    for part in requirements.parts:
-        if isinstance(part, MeasuredRequirement):
-            values, test = records.sensitive[part.attribute or ""], part.test()
-            codes = values.codes[batch.rows]
-            if not all_hold(codes, batch.starts, values.reference(), values.numbers, test.kind, test.bound, test.rank):
-                return False
-    return True
-
-
-def _sensitive_values(column: CarriedColumn, tokens: Collection[str]) -> SensitiveValues:
+def _sensitive_values(column: CarriedColumn, policy: Policy, taxonomy: Taxonomy | None) -> SensitiveValues:
     codes, values = column.numbered
-    known = [code for code, value in enumerate(values) if not is_missing(value, tokens)]
+    known = [code for code, value in enumerate(values) if not is_missing(value, policy.input.nulls)]
     places, numbers = ascending([values[code] for code in known])
+    in_order = np.array(known, np.int64)[places]
     table = np.full(len(values) + 1, len(known), np.uint32)
-    table[np.array(known, np.int64)[places]] = np.arange(len(known))
-    return SensitiveValues(table[codes], len(known), numbers[places])
+    table[in_order] = np.arange(len(known))
+    shown: list[object] = [values[code] for code in in_order]
+    distinct, numbers = len(known), numbers[places]
+    if policy.privacy.null_sensitive == "value" and bool(np.any(table[codes] == distinct)):
+        distinct, numbers, shown = distinct + 1, np.append(numbers, np.nan), [*shown, None]
+    tree = None if taxonomy is None else hierarchy_over(texts_of(shown), taxonomy, column.name)
+    return SensitiveValues(table[codes], distinct, numbers, tree)
 
 
-def _canonical(recoded: Recoded, carried: Sequence[CarriedColumn]) -> NDArray[np.uint32]:
-    """The rows in canonical order: by class, then by the columns that ride along."""
+def _canonical(recoded: Recoded, carried: Sequence[CarriedColumn], here: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The rows that are released in canonical order: by class, then by the columns that ride along."""
     fields = [Field(recoded.class_of_row, bits_for(len(recoded.sizes)))]
     for column in carried:
         fields += column.fields()
-    return sort_rows(fields, len(recoded.class_of_row)).rows
+    if len(here) < len(recoded.class_of_row):
+        fields = [Field(field.values[here], field.bits) for field in fields]
+    return here[sort_rows(fields, len(here)).rows]

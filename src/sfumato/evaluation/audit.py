@@ -7,42 +7,29 @@ with the methods. A release that fails is never returned or written.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.errors import AuditError, UsageError
 from sfumato.policy import Policy
 from sfumato.requirements import (
-    AlphaAnonymity,
     ClassCounts,
-    Closeness,
-    Disclosure,
-    DistinctDiversity,
-    EntropyDiversity,
-    FrequencyDiversity,
     Histogram,
+    Joint,
     KAnonymity,
-    Likeness,
-    RecursiveDiversity,
+    Refinement,
     Requirement,
     Requirements,
-    VarianceDiversity,
     Verdict,
 )
-from sfumato.tables.grouping import ReleasedClasses, distribution
+from sfumato.tables.ascending import texts_of
+from sfumato.tables.grouping import ReleasedClasses, distribution, refine
 from sfumato.tables.source import Source
-
-KINDS: dict[str, Callable[..., Requirement]] = {
-    "frequency": FrequencyDiversity,
-    "distinct": DistinctDiversity,
-    "entropy": EntropyDiversity,
-    "recursive": RecursiveDiversity,
-    "variance": VarianceDiversity,
-    "t-closeness": Closeness,
-    "alpha-k": AlphaAnonymity,
-    "beta-likeness": Likeness,
-    "delta-disclosure": Disclosure,
-}
+from sfumato.taxonomies.hierarchy import hierarchy_over
+from sfumato.taxonomies.tree import Taxonomy
 
 
 @dataclass(frozen=True)
@@ -74,21 +61,48 @@ class AuditReport:
 def requirements_of(policy: Policy) -> Requirements:
     """What the policy asks of every class."""
     policy.check_complete()
-    parts: list[Requirement] = [KAnonymity(policy.k)]
+    person, joint = policy.privacy.person, policy.sensitive if policy.privacy.joint else ()
+    parts: list[Requirement] = [KAnonymity(policy.k, "records" if person is None else "persons")]
     for asked in policy.privacy.sensitive:
-        parts.append(KINDS[asked.kind](asked.attribute, **asked.parameters()))
-    return Requirements(tuple(parts))
+        part = asked.requirement()
+        parts.append(Joint(part) if joint else part)
+    return Requirements(tuple(parts), person, joint)
+
+
+def requirements_in(release: Policy) -> Requirements:
+    """What can be checked of a release from its file alone, where nobody knows whose the records are."""
+    asked = requirements_of(release)
+    return asked if asked.person is None else Requirements((KAnonymity(release.k),))
 
 
 def class_counts(
-    source: Source, classes: ReleasedClasses, requirements: Requirements, tokens: Collection[str]
+    source: Source,
+    classes: ReleasedClasses,
+    policy: Policy,
+    requirements: Requirements,
+    taxonomies: Mapping[str, Taxonomy],
+    persons: NDArray[np.uint32] | None,
 ) -> ClassCounts:
-    """The classes of a finished release as requirements see them. What ``tokens`` say is null is no sensitive value."""
-    histograms = {}
-    for name in requirements.attributes:
-        found = distribution(source, classes, name, tokens)
-        histograms[name] = Histogram(found.owner, found.count, found.value, found.reference, found.numbers)
-    return ClassCounts(classes.sizes, histograms)
+    """The classes of a finished release as requirements see them; ``persons`` by row, where they are counted."""
+    tokens, keep_null = policy.input.nulls, policy.privacy.null_sensitive == "value"
+
+    def counts(some: ReleasedClasses, names: Sequence[str]) -> ClassCounts:
+        histograms = {}
+        for name in names:
+            found = distribution(source, some, name, tokens, keep_null=keep_null, persons=persons)
+            taxonomy = taxonomies.get(name)
+            tree = None if taxonomy is None else hierarchy_over(texts_of(found.values), taxonomy, name)
+            histograms[name] = Histogram(
+                found.owner, found.count, found.value, found.reference, found.numbers, found.known, tree
+            )
+        return ClassCounts(some.sizes if persons is None else some.members(persons), histograms)
+
+    whole = counts(classes, requirements.attributes)
+    refined = {}
+    for name in requirements.attributes if requirements.joint else ():
+        parts, parent = refine(source, classes, [other for other in requirements.joint if other != name], tokens)
+        refined[name] = Refinement(counts(parts, [name]), parent)
+    return ClassCounts(whole.sizes, whole.histograms, refined)
 
 
 def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
@@ -103,16 +117,31 @@ def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
     return key
 
 
-def audit_classes(source: Source, classes: ReleasedClasses, policy: Policy, requirements: Requirements) -> AuditReport:
+def audit_classes(
+    source: Source,
+    classes: ReleasedClasses,
+    policy: Policy,
+    requirements: Requirements,
+    taxonomies: Mapping[str, Taxonomy],
+    persons: NDArray[np.uint32] | None = None,
+) -> AuditReport:
     """Compare what a release shows with what its policy asks for."""
     names = source.names
-    counts = class_counts(source, classes, requirements, policy.input.nulls)
+    counts = class_counts(source, classes, policy, requirements, taxonomies, persons)
     verdicts = [part.verdict(counts) for part in requirements.parts]
     verdicts += [
         Verdict(f"the identifier {name!r} is not released", False, 1) for name in policy.identifiers if name in names
     ]
     smallest = int(classes.sizes.min()) if len(classes.sizes) else 0
-    return AuditReport(tuple(verdicts), classes.records, len(classes.sizes), smallest)
+    remarks = []
+    if policy.privacy.person is not None and persons is None:
+        remarks.append(
+            "the policy counts persons, and a release does not say whose its records are: only that every class has k "
+            "records was checked; persons were counted when the release was made"
+        )
+    if policy.privacy.sensitive and policy.privacy.null_sensitive == "value":
+        remarks.append("null counts as a sensitive value like another, as the policy asks")
+    return AuditReport(tuple(verdicts), classes.records, len(classes.sizes), smallest, tuple(remarks))
 
 
 def require_pass(report: AuditReport) -> None:

@@ -12,7 +12,7 @@ from sfumato.errors import InputError
 from sfumato.losses.certainty import by_column
 from sfumato.losses.loss import ClassTable
 from sfumato.losses.measures import measure_classes
-from sfumato.tables.domains import Domain
+from sfumato.tables.domains import Domain, label_of
 from sfumato.tables.grouping import ReleasedClasses
 
 
@@ -43,7 +43,7 @@ def measure_release(
     """Every loss of a release. ``records`` is the size of the original; what it has more was suppressed."""
     penalties = np.empty((len(classes.sizes), len(domains)))
     for q, domain in enumerate(domains):
-        labels = [_label(value) for value in classes.values[domain.name]]
+        labels = [label_of(value) for value in classes.values[domain.name]]
         penalty = domain.penalties(labels)
         strange = int(np.isnan(penalty[np.unique(classes.shown[domain.name])]).sum())
         if strange:
@@ -59,10 +59,3 @@ def measure_release(
     names = [domain.name for domain in domains]
     columns = dict(zip(names, by_column(table).tolist(), strict=True))
     return Losses(measure_classes(table), columns, table.suppressed)
-
-
-def _label(value: object) -> str | None:
-    """A released value as text; one that was not generalised may still have its type."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return None if value is None else str(value)

@@ -119,3 +119,27 @@ def attribute_cost(layout, units, attribute, low, high):  # type: ignore[no-unty
     while units[place] < high:
         place += 2
     return units[place + 1]
+
+
+@kernel
+def box_cost(low, high, layout, units):  # type: ignore[no-untyped-def]
+    """The cost of a record in a box. low, high: int64[d]; layout, units: see Costs."""
+    total = np.int64(0)
+    for q in range(len(low)):
+        total += attribute_cost(layout, units, q, low[q], high[q])
+    return total
+
+
+@kernel
+def widen(low, high, codes):  # type: ignore[no-untyped-def]
+    """Make a box hold a record too; whether it grew. low, high: int64[d], changed; codes: uint[d]."""
+    grew = False
+    for q in range(len(low)):
+        code = np.int64(codes[q])
+        if code < low[q]:
+            low[q] = code
+            grew = True
+        if code > high[q]:
+            high[q] = code
+            grew = True
+    return grew

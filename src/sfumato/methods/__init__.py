@@ -10,6 +10,8 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from sfumato.errors import UsageError
+from sfumato.methods.anatomy import Anatomy
+from sfumato.methods.close_k import InformationDependency
 from sfumato.methods.method import ClassBatch, Method, Records
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.orderings import orderings
@@ -25,6 +27,8 @@ def methods() -> dict[str, Method]:
     own: list[Method] = []
     for ordering in orderings().values():
         own += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
+    own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
+    own.append(Anatomy())
     found = {method.name: method for method in own}
     for entry in entry_points(group="sfumato.methods"):
         found.setdefault(entry.name, entry.load())

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels import kernel
-from sfumato.losses.costs import Costs, attribute_cost
+from sfumato.losses.costs import Costs, box_cost, widen
 from sfumato.tables.domains import Codes
 
 INFINITE = 1 << 62
@@ -109,22 +109,13 @@ def cut_runs(codes, at, starts, nearest, layout, units):  # type: ignore[no-unty
         for q in range(d):
             low[q] = np.int64(codes[at[starts[end] - 1], q])
             high[q] = low[q]
-        cost = 0
+        cost = np.int64(0)
         for begin in range(end - 1, earliest - 1, -1):
             changed = False
             for place in range(starts[begin], starts[begin + 1]):
-                for q in range(d):
-                    code = np.int64(codes[at[place], q])
-                    if code < low[q]:
-                        low[q] = code
-                        changed = True
-                    elif code > high[q]:
-                        high[q] = code
-                        changed = True
+                changed |= widen(low, high, codes[at[place]])
             if changed:
-                cost = 0
-                for q in range(d):
-                    cost += attribute_cost(layout, units, q, low[q], high[q])
+                cost = box_cost(low, high, layout, units)
             if begin <= latest and optimum[begin] < INFINITE:
                 value = optimum[begin] + (starts[end] - starts[begin]) * cost
                 if value < optimum[end]:

@@ -3,8 +3,12 @@
 The requirement chooses the way. Frequency l-diversity: the frontier heuristic (``frontier``, Fig. 8 and 9) makes
 classes whose values all differ; records of a class need not stand side by side on the line. They are then joined to the
 best runs (``blocks``) until k and any distinct l hold: unions of l-diverse classes stay l-diverse. Distinct l-diversity
-alone: the best runs of single records, which is the exact optimum over consecutive partitions of the line. As soon as a
-requirement on a distribution is among them, all together: the best consecutive partition of ``windows``.
+and counts of persons alone: the best runs of single records, which is the exact optimum over consecutive partitions of
+the line. As soon as a requirement on a distribution is among them, all together: the best consecutive partition of
+``windows``.
+
+Two things are left to joining (``joining``), which then starts from these classes: frequency l-diversity of a second
+attribute, and lines of which ``windows`` finds no partition.
 
 Differs from the paper: k and l together, by joining; records without a sensitive value go to a class beside them.
 """
@@ -12,17 +16,19 @@ Differs from the paper: k and l together, by joining; records without a sensitiv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import UsageError
 from sfumato.methods.blocks import best_runs
+from sfumato.methods.counting import Counting
 from sfumato.methods.frontier import frontier_classes
-from sfumato.methods.method import Records, SensitiveValues
-from sfumato.methods.windows import Tests, best_windows
-from sfumato.requirements import DistinctDiversity, FrequencyDiversity, MeasuredRequirement, Requirements
-from sfumato.requirements.frequency import LARGEST_SIZE
+from sfumato.methods.method import Records
+from sfumato.methods.windows import best_windows
+from sfumato.requirements import DistinctDiversity, FrequencyDiversity, Joint, KAnonymity, Requirement, Requirements
+
+Kind = TypeVar("Kind", bound=Requirement)
 
 
 def diverse_cuts(
@@ -33,12 +39,23 @@ def diverse_cuts(
     at: NDArray[np.uint32],
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
     """Where the line is cut, and the line itself as it was rearranged: its rows and the record at each place."""
-    if _distributions(requirements):
-        return _window_cuts(records, requirements, rows, at), rows, at
-    frequency = max(_frequencies(requirements), key=lambda part: part.l, default=None)
+    if any(_on_distribution(part) for part in requirements.parts):
+        counting = Counting(records, requirements)
+        columns = [records.sensitive[name].codes for name in requirements.attributes]
+        cuts = best_windows(
+            records.codes,
+            at,
+            _by_place(columns, rows),
+            counting.conjunction(),
+            requirements.least_class,
+            records.costs,
+        )
+        if cuts is not None:
+            return cuts, rows, at
+    frequency = max(_asked(requirements, FrequencyDiversity), key=lambda part: part.l, default=None)
     starts = np.arange(len(at) + 1)
-    values = records.sensitive[frequency.attribute] if frequency is not None else None
-    if frequency is not None and values is not None and np.any(values.codes < values.distinct):
+    if frequency is not None and _eligible(records, frequency):
+        values = records.sensitive[frequency.attribute]
         class_of_place, classes, _ = frontier_classes(position, values.codes[rows], values.distinct, frequency.l)
         # Classes in the order of their first places, the places of each together.
         first = np.full(classes, len(at))
@@ -47,72 +64,49 @@ def diverse_cuts(
         rows, at = rows[line], at[line]
         sizes = np.bincount(class_of_place, minlength=classes)[np.argsort(first)]
         starts = np.append(0, np.cumsum(sizes))
-    distinct = [part for part in requirements.parts if isinstance(part, DistinctDiversity)]
-    counted = [records.sensitive[part.attribute] for part in distinct]
+    counted = [(records.sensitive[part.attribute], part.l) for part in _asked(requirements, DistinctDiversity)]
+    columns = [values.codes for values, _ in counted]
+    distinct, least = [values.distinct for values, _ in counted], [needed for _, needed in counted]
+    if records.persons is not None:
+        columns.append(records.persons)
+        distinct.append(int(records.persons.max(initial=0)) + 1)
+        least.append(requirements.least_class)
     cuts = best_runs(
         records.codes,
         at,
         starts.astype(np.int64),
-        _by_place(counted, rows),
-        np.array([one.distinct for one in counted], np.int64),
+        _by_place(columns, rows),
+        np.array(distinct, np.int64),
         requirements.least_class,
-        np.array([part.l for part in distinct], np.int64),
+        np.array(least, np.int64),
         records.costs,
     )
     return cuts, rows, at
 
 
-def _window_cuts(
-    records: Records, requirements: Requirements, rows: NDArray[np.uint32], at: NDArray[np.uint32]
-) -> NDArray[np.int64]:
-    counted = [records.sensitive[name] for name in requirements.attributes]
-    most = max(one.distinct for one in counted)
-    reference, numbers = np.zeros((len(counted), most)), np.zeros((len(counted), most))
-    for place, one in enumerate(counted):
-        reference[place, : one.distinct] = one.reference()
-        numbers[place, : one.distinct] = one.numbers
-    whole, measured, bounds = [], [], []
-    for part in requirements.parts:
-        place = requirements.place(part.attribute)
-        if isinstance(part, FrequencyDiversity):
-            whole.append((place, min(part.l, LARGEST_SIZE), 0))
-        elif isinstance(part, DistinctDiversity):
-            whole.append((place, 0, part.l))
-        elif isinstance(part, MeasuredRequirement):
-            test = part.test()
-            measured.append((place, test.kind, test.rank))
-            bounds.append(test.bound)
-    tests = Tests(
-        distinct=np.array([one.distinct for one in counted], np.int64),
-        reference=reference,
-        numbers=numbers,
-        whole=np.array(whole, np.int64).reshape(-1, 3),
-        measured=np.array(measured, np.int64).reshape(-1, 3),
-        bounds=np.array(bounds),
-        least_size=requirements.least_class,
-    )
-    return best_windows(records.codes, at, _by_place(counted, rows), tests, records.costs)
+def needs_joining(requirements: Requirements) -> bool:
+    """May some of these classes not meet requirements that the kernel knows?"""
+    frequencies = {part.attribute for part in _asked(requirements, FrequencyDiversity)}
+    return len(frequencies) > 1 or any(_on_distribution(part) for part in requirements.parts)
 
 
-def _by_place(counted: Sequence[SensitiveValues], rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    return np.array([one.codes[rows] for one in counted], np.uint32).reshape(len(counted), len(rows))
+def _on_distribution(part: Requirement) -> bool:
+    whole = part.part if isinstance(part, Joint) else part
+    return part.condition() is not None and not isinstance(whole, KAnonymity | FrequencyDiversity | DistinctDiversity)
 
 
-def check_diversity(requirements: Requirements) -> None:
-    """Refuse what none of the three ways can reach: the frontier serves one attribute."""
-    if not all(part.closed_under_union for part in requirements.parts):
-        names = ", ".join(part.kind for part in requirements.parts if not part.closed_under_union)
-        raise UsageError(f"this method joins classes, which {names} does not allow.")
-    if not _distributions(requirements) and len({part.attribute for part in _frequencies(requirements)}) > 1:
-        raise UsageError(
-            "frequency l-diversity of several sensitive columns at once cannot be reached by this method. Ask for it "
-            "in one column and for distinct l-diversity in the others."
-        )
+def _asked(requirements: Requirements, kind: type[Kind]) -> list[Kind]:
+    """The requirements of one kind; what holds jointly holds by itself too."""
+    parts = [part.part if isinstance(part, Joint) else part for part in requirements.parts]
+    return [part for part in parts if isinstance(part, kind)]
 
 
-def _distributions(requirements: Requirements) -> bool:
-    return any(isinstance(part, MeasuredRequirement) for part in requirements.parts)
+def _eligible(records: Records, frequency: FrequencyDiversity) -> bool:
+    """Counted in records, as the frontier counts; a policy that counts persons may ask for less."""
+    values = records.sensitive[frequency.attribute]
+    counts = np.bincount(values.codes[records.rows], minlength=values.distinct + 1)[: values.distinct]
+    return 0 < int(counts.max(initial=0)) * frequency.l <= int(counts.sum())
 
 
-def _frequencies(requirements: Requirements) -> list[FrequencyDiversity]:
-    return [part for part in requirements.parts if isinstance(part, FrequencyDiversity)]
+def _by_place(columns: Sequence[NDArray[np.uint32]], rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    return np.array([codes[rows] for codes in columns], np.uint32).reshape(len(columns), len(rows))

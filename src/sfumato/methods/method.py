@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.losses.costs import Costs
 from sfumato.progress import Progress
-from sfumato.requirements.requirement import Requirements
+from sfumato.requirements import Hierarchy, Requirements
 from sfumato.tables.domains import Codes, Domain
 
 
@@ -25,15 +25,7 @@ class SensitiveValues:
     codes: NDArray[np.uint32]
     distinct: int
     numbers: NDArray[np.float64]
-
-    def reference(self) -> NDArray[np.float64]:
-        """The share of each value."""
-        counts = self.counts()
-        return counts / max(int(counts.sum()), 1)
-
-    def counts(self) -> NDArray[np.int64]:
-        """How often each value occurs."""
-        return np.bincount(self.codes, minlength=self.distinct + 1)[: self.distinct]
+    hierarchy: Hierarchy | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +34,7 @@ class Records:
 
     codes: uint[m, d], C-order, the distinct records in ascending order of their codes.
     starts: int64[m + 1]; rows: uint32[n]. The rows of distinct record i are rows[starts[i]:starts[i + 1]], ascending.
+    sensitive, persons: by row, also of rows that are not among these records; persons: uint32, where they are counted.
     """
 
     codes: Codes
@@ -50,10 +43,26 @@ class Records:
     domains: Sequence[Domain]
     costs: Costs
     sensitive: Mapping[str, SensitiveValues] = field(default_factory=dict)
+    persons: NDArray[np.uint32] | None = None
+    seed: int | None = None  # for methods that draw at random; none was given
 
     @property
     def count(self) -> int:
         return len(self.rows)
+
+    def without(self, left_out: NDArray[np.uint32]) -> Records:
+        """The same without some rows."""
+        if not len(left_out):
+            return self
+        stays = np.isin(self.rows, left_out, invert=True)
+        weights = np.add.reduceat(stays.astype(np.int64), self.starts[:-1])
+        some = weights > 0
+        return replace(
+            self,
+            codes=np.ascontiguousarray(self.codes[some]),
+            starts=np.append(0, np.cumsum(weights[some])),
+            rows=self.rows[stays],
+        )
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,17 @@ class ClassBatch:
     starts: NDArray[np.int64]
     low: Codes
     high: Codes
+
+    @classmethod
+    def joined(cls, batches: Sequence[ClassBatch]) -> ClassBatch:
+        """Several batches as one."""
+        sizes = np.concatenate([np.diff(batch.starts) for batch in batches])
+        return cls(
+            np.concatenate([batch.rows for batch in batches]),
+            np.append(0, np.cumsum(sizes)),
+            np.concatenate([batch.low for batch in batches]),
+            np.concatenate([batch.high for batch in batches]),
+        )
 
 
 class Method(Protocol):
@@ -78,10 +98,24 @@ class Method(Protocol):
     @property
     def summary(self) -> str: ...
 
+    @property
+    def use(self) -> str:
+        """When to use it, for people."""
+        ...
+
+    @property
+    def separates(self) -> bool:
+        """Are the sensitive values released in a table of their own, and the quasi-identifiers as they are?"""
+        ...
+
     def check(self, requirements: Requirements) -> None:
         """Raise UsageError, before any work is done, for requirements that this method cannot meet."""
         ...
 
+    def meets(self, requirements: Requirements) -> bool:
+        """Does every class of this method meet the requirements? Else neighbouring classes are joined until they do."""
+        ...
+
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        """Every record in exactly one class, every class within the requirements, in batches."""
+        """Every record in exactly one class, in batches; classes that follow each other lie near each other."""
         ...

@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel, slices, thread_count
 from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE
-from sfumato.methods.diverse_1d import check_diversity, diverse_cuts
+from sfumato.methods.diverse_1d import diverse_cuts, needs_joining
+from sfumato.methods.joining import join_failing
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.orderings.ordering import Keys, Ordering
 from sfumato.progress import Progress
-from sfumato.requirements.requirement import Requirements
+from sfumato.requirements import Requirements
 from sfumato.tables.domains import Codes
 from sfumato.tables.sorting import bits_for, sort_rows
 
@@ -40,6 +41,12 @@ POSITION_BITS = 62
 BLOCK_COSTS = 1 << 17  # costs computed at once: a block then stays within a core's cache
 BATCH_CLASSES = 1 << 16
 BOXES = 1 << 13  # boxes that one thread finds at once
+
+
+USE = {
+    "hilbert": "the default: the least loss, with any requirement",
+    "hilbert-fast": "when time matters more than loss, at large k above all",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +70,25 @@ class OptimalOneDimensional:
             return f"the best cut along {self.ordering.title}, by the loss of the true boxes; time O(k N d)"
         return f"the best cut along {self.ordering.title}, by the distance on it; time O(k N), more loss"
 
+    @property
+    def use(self) -> str:
+        return USE.get(self.name, f"to compare the orderings: along {self.ordering.title}")
+
+    separates = False
+
     def check(self, requirements: Requirements) -> None:
-        check_diversity(requirements)
+        """Any requirement can be met: the line is cut for it, or classes are joined."""
+
+    def meets(self, requirements: Requirements) -> bool:
+        return requirements.tested
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        keys = self.ordering.keys(records.codes, records.domains)
-        line = sort_rows(keys.fields(), len(records.codes)).rows
         weights = np.diff(records.starts)
+        keys_of = self.ordering.fitted(records.codes, weights, records.domains, records.seed or 0)
+        keys = keys_of(records.codes)
+        line = sort_rows(keys.fields(), len(records.codes)).rows
         at = np.repeat(line, weights[line])  # the distinct record at each place of the line
-        if requirements.attributes:
+        if requirements.attributes or requirements.person is not None:
             rows = _rows_in_line(records, line)
             cuts, rows, at = diverse_cuts(records, requirements, keys.leading(POSITION_BITS)[at], rows, at)
             progress.advance(len(at))
@@ -80,6 +97,11 @@ class OptimalOneDimensional:
             cut = partial(optimal_cuts, len(at), requirements.least_class, costs_of, progress)
             work: list[Callable[[], NDArray[Any]]] = [cut, partial(_rows_in_line, records, line)]
             cuts, rows = in_threads(lambda part: part(), work)
+        if requirements.tested and needs_joining(requirements):
+            batch = ClassBatch(rows, cuts, *_boxes(records.codes, at, cuts))
+            # Unions keep these requirements, so classes that show the same may be looked at one by one.
+            yield join_failing(batch, records, requirements, lambda low, _: np.arange(len(low)))
+            return
         for first in range(0, len(cuts) - 1, BATCH_CLASSES):
             part = cuts[first : first + BATCH_CLASSES + 1]
             low, high = _boxes(records.codes, at, part)

@@ -29,11 +29,15 @@ def merge_flags(
     k: int | None = None,
     l: int | None = None,  # noqa: E741
     require: str | Sequence[str] = (),
+    person: str | None = None,
+    joint: bool | None = None,
+    null_sensitive: str | None = None,
     taxonomy: Mapping[str, TaxonomyFlag] | None = None,
     method: str | None = None,
     engine: str | None = None,
     seed: int | None = None,
     keep_order: bool | None = None,
+    max_suppressed: float | None = None,
     form: str | None = None,
     accept_linkable: str | Sequence[str] = (),
     input: Mapping[str, Any] | None = None,
@@ -47,7 +51,9 @@ def merge_flags(
     "drop", or the names of the columns to keep, where every column left must then have a role. Columns of
     ``accept_linkable`` are added to those of the policy; anything else replaces what the policy says. Relative
     taxonomy paths start from the working directory. ``l`` asks for frequency l-diversity of the sensitive column,
-    ``require`` for any requirement, written as ``distinct(diagnosis, l=3)``.
+    ``require`` for any requirement, written as ``distinct(diagnosis, l=3)``. ``person`` names the column that says
+    whose a record is; one without a role becomes an identifier. ``max_suppressed`` is the share of the records that may
+    be left out.
     """
     start = policy or Policy()
     merged = _Merged(start)
@@ -60,6 +66,8 @@ def merge_flags(
     merged.put_roles(
         {"quasi-identifier": quasi_identifiers, "sensitive": sensitive, "identifier": identifiers, "other": kept}
     )
+    if person is not None:
+        merged.put_person(person)
     merged.describe("type", type)
     merged.describe("round", round)
     merged.describe("weight", weight)
@@ -68,10 +76,14 @@ def merge_flags(
         merged.put(value, "input", key)
     settings = {
         ("privacy", "k"): k,
+        ("privacy", "person"): person,
+        ("privacy", "joint"): joint,
+        ("privacy", "null_sensitive"): null_sensitive,
         ("method", "name"): method,
         ("engine", "name"): engine,
         ("release", "seed"): seed,
         ("release", "keep_order"): keep_order,
+        ("release", "max_suppressed_fraction"): max_suppressed,
         ("release", "form"): form,
     }
     for (section, key), setting in settings.items():
@@ -122,12 +134,18 @@ class _Merged:
 
     def describe(self, key: str, values: Mapping[str, Any] | None) -> None:
         for name, value in (values or {}).items():
-            if self._role(name) != "quasi-identifier":
+            allowed = {"quasi-identifier", "sensitive"} if key == "taxonomy" else {"quasi-identifier"}
+            if self._role(name) not in allowed:
+                also = " or sensitive" if key == "taxonomy" else ""
                 raise PolicyError(
-                    f"{key} is given for the column {name!r}, which is not a quasi-identifier. "
+                    f"{key} is given for the column {name!r}, which is not a quasi-identifier{also}. "
                     f"Name it among the quasi-identifiers, or leave out its {key}."
                 )
             self.put(value, "columns", name, key)
+
+    def put_person(self, name: str) -> None:
+        if self._role(name) is None:
+            self.put("identifier", "columns", name, "role")
 
     def put_diversity(self, l: int) -> None:  # noqa: E741
         """Frequency l-diversity of the one sensitive column."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import numbers
-import operator
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 import tomli_w
 from pydantic import (
@@ -28,75 +26,36 @@ from pydantic import (
 )
 
 from sfumato.errors import InputError, OutputError, PolicyError
+from sfumato.parameters import is_positive, positive_number, whole_number
 from sfumato.policy.lines import Origin, key_lines
 from sfumato.policy.problems import (
     FILE_TAG,
     GROUPING_TAG,
     explain,
+    instead,
     listed,
+    unknown_choice,
     unknown_key,
     unknown_key_sentence,
     wrong,
 )
 
+if TYPE_CHECKING:
+    from sfumato.requirements import Requirement
+
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
-
-DiversityKind = Literal[
-    "frequency",
-    "distinct",
-    "entropy",
-    "recursive",
-    "variance",
-    "t-closeness",
-    "alpha-k",
-    "beta-likeness",
-    "delta-disclosure",
-]
 
 FLAT = "flat"
 LARGEST_SEED = 2**63 - 1  # the largest integer that every reader of TOML accepts
 _DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
 
 
-def _whole_number(least: int, most: int | None = None) -> Callable[[Any], int]:
-    """Accept whole numbers, NumPy's too; true, 5.0 and "5" are more often slips than numbers."""
-    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-
-    def check(value: Any) -> int:
-        is_whole = hasattr(type(value), "__index__") and not isinstance(value, bool)
-        if not is_whole or operator.index(value) < least or (most is not None and operator.index(value) > most):
-            raise wrong(f"must be a whole number {bounds}")
-        return operator.index(value)
-
-    return check
-
-
-def _is_positive(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return False
-    try:
-        return 0 < float(value) < math.inf
-    except OverflowError:
-        return False
-
-
-def _positive_number(value: Any) -> int | float:
+def _grid(value: Any) -> int | float:
     """Whole numbers stay whole: a grid of 5 is exact."""
-    if not _is_positive(value):
-        raise wrong("must be a finite number above 0")
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
-
-
-def _weight(value: Any) -> float:
-    return float(_positive_number(value))
-
-
-def _share(value: Any) -> float:
-    if not _is_positive(value) or value > 1:
-        raise wrong("must be a number above 0 and at most 1")
-    return float(value)
+    number = positive_number(value)
+    return int(value) if isinstance(value, numbers.Integral) else number
 
 
 def _text_list(value: Any) -> tuple[str, ...]:
@@ -116,14 +75,14 @@ def _is_ascending(items: Sequence[Any]) -> bool:
 
 
 def _interval_widths(value: Any) -> tuple[int | float, ...]:
-    if not isinstance(value, list | tuple) or not all(map(_is_positive, value)) or not _is_ascending(value):
+    if not isinstance(value, list | tuple) or not all(map(is_positive, value)) or not _is_ascending(value):
         raise wrong("must be a list of finite numbers above 0, each larger than the one before")
-    return tuple(map(_positive_number, value))
+    return tuple(map(_grid, value))
 
 
 def _prefix_lengths(value: Any) -> tuple[int, ...]:
     is_list = isinstance(value, list | tuple)
-    if not is_list or not all(isinstance(item, numbers.Integral) and _is_positive(item) for item in value):
+    if not is_list or not all(isinstance(item, numbers.Integral) and is_positive(item) for item in value):
         raise wrong("must be a list of whole numbers of at least 1")
     if not _is_ascending(value):
         raise wrong("must be a list of whole numbers, each larger than the one before")
@@ -177,8 +136,14 @@ def _column_name(value: Any) -> str:
     return value
 
 
-def _sheet(value: Any) -> str | None:
+def _optional_name(value: Any) -> str | None:
     return None if value is None else _name(value)
+
+
+def _fraction(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) < 1:
+        raise wrong("must be a number of at least 0 and below 1")
+    return float(value)
 
 
 def _taxonomy_file(value: Any) -> str:
@@ -197,9 +162,6 @@ class _Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    not_yet: ClassVar[Mapping[str, str]] = {}
-    """Keys that a later version will know, and what to say of them."""
-
     def __init__(self, **data: Any) -> None:
         try:
             super().__init__(**data)
@@ -216,8 +178,6 @@ class _Part(BaseModel):
         if not isinstance(data, dict):
             return data
         for key in data:
-            if key in cls.not_yet:
-                raise wrong(cls.not_yet[key], key)
             if key not in cls.model_fields:
                 raise unknown_key(key, cls._keys())
         for name, field in cls.model_fields.items():
@@ -240,7 +200,7 @@ class Input(_Part):
     decimal: Literal[".", ","] = "."
     nulls: Annotated[tuple[str, ...], BeforeValidator(_text_list)] = ("",)
     date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
-    sheet: Annotated[str | None, BeforeValidator(_sheet)] = None
+    sheet: Annotated[str | None, BeforeValidator(_optional_name)] = None
 
     @model_validator(mode="after")
     def _check_decimal(self) -> Self:
@@ -271,13 +231,13 @@ Taxonomy = Annotated[
 
 
 class Column(_Part):
-    """What a column is. All keys but the role describe quasi-identifiers."""
+    """What a column is. All keys but the role describe quasi-identifiers; a sensitive column may have a taxonomy."""
 
     role: Role
     type: ColumnType | None = None
-    round: Annotated[int | float, BeforeValidator(_positive_number)] | None = None
+    round: Annotated[int | float, BeforeValidator(_grid)] | None = None
     taxonomy: Taxonomy | None = None
-    weight: Annotated[float, BeforeValidator(_weight)] = 1.0
+    weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
 
     @property
     def taxonomy_file(self) -> str | None:
@@ -299,7 +259,11 @@ class Column(_Part):
     def _check_keys_fit(self) -> Self:
         if self.role != "quasi-identifier":
             for key in type(self).model_fields:
-                if key != "role" and key in self.model_fields_set and getattr(self, key) is not None:
+                given = key in self.model_fields_set and getattr(self, key) is not None
+                if key == "taxonomy" and given and self.role == "sensitive":
+                    if self.taxonomy_file is None:
+                        raise wrong("of a sensitive column must be a file", key)
+                elif key != "role" and given:
                     raise wrong("is only for quasi-identifiers. Remove it, or change the role", key)
         if self.type is not None and self.type != self.implied_type:
             made = self.implied_type
@@ -311,61 +275,73 @@ class Column(_Part):
         return self
 
 
-# The parameters of each kind, and whether it cannot do without them.
-_PARAMETERS: Mapping[str, Mapping[str, bool]] = {
-    "frequency": {"l": True},
-    "distinct": {"l": True},
-    "entropy": {"l": True},
-    "recursive": {"c": True, "l": True},
-    "variance": {"v": True},
-    "t-closeness": {"t": True, "distance": False},
-    "alpha-k": {"alpha": True},
-    "beta-likeness": {"beta": True, "enhanced": False},
-    "delta-disclosure": {"delta": True},
-}
+def _kinds() -> dict[str, type[Requirement]]:
+    # Only a policy that names a requirement loads what requirements need.
+    from sfumato.requirements import kinds
+
+    return kinds()
 
 
 class Diversity(_Part):
-    """What every class must meet in one sensitive column."""
+    """What every class must meet in one sensitive column; the other keys are the parameters that its kind declares."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     attribute: Annotated[str, BeforeValidator(_name)]
-    kind: DiversityKind
-    l: Annotated[int, BeforeValidator(_whole_number(1))] | None = None  # noqa: E741 - the name that the field knows
-    c: Annotated[float, BeforeValidator(_weight)] | None = None
-    v: Annotated[float, BeforeValidator(_weight)] | None = None
-    t: Annotated[float, BeforeValidator(_share)] | None = None
-    distance: Literal["equal", "ordered"] | None = None
-    alpha: Annotated[float, BeforeValidator(_share)] | None = None
-    beta: Annotated[float, BeforeValidator(_weight)] | None = None
-    enhanced: StrictBool | None = None
-    delta: Annotated[float, BeforeValidator(_weight)] | None = None
+    kind: str
 
     def parameters(self) -> dict[str, Any]:
-        """The numbers of this kind that were given."""
-        return {key: getattr(self, key) for key in _PARAMETERS[self.kind] if getattr(self, key) is not None}
+        """The parameters of the kind that were given."""
+        return dict(self.model_extra or {})
 
-    @model_validator(mode="after")
-    def _check_parameters(self) -> Self:
-        known = _PARAMETERS[self.kind]
-        for key in type(self).model_fields:
-            given = getattr(self, key) is not None and key not in {"attribute", "kind"}
-            if given and key not in known:
-                raise wrong(f"does not belong to the kind {self.kind!r}, which has {listed(known)}. Remove it", key)
-        for key, needed in known.items():
-            if needed and getattr(self, key) is None:
-                raise wrong(f"is missing: the kind {self.kind!r} needs it", key)
-        return self
+    def requirement(self) -> Requirement:
+        """What is asked for, as methods and audit take it."""
+        return _kinds()[self.kind](self.attribute, **self.parameters())  # type: ignore[call-arg]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        known = _kinds()
+        for name in ("attribute", "kind"):
+            if name not in data:
+                raise wrong(f"is missing. Choose one of {listed(known)}" if name == "kind" else "is missing", name)
+        kind = data["kind"]
+        if kind not in known:
+            raise unknown_choice("kind", kind, list(known))
+        declared = known[kind].parameters
+        every = {name for one in known.values() for name in one.parameters}
+        checked = {}
+        for key, value in data.items():
+            if key in declared:
+                try:
+                    checked[key] = declared[key].check(value)
+                except ValueError as error:
+                    raise wrong(f"{error}{instead(value)}", key) from None
+            elif key in every:
+                raise wrong(f"does not belong to the kind {kind!r}, which has {listed(declared)}. Remove it", key)
+            elif key not in ("attribute", "kind"):
+                raise unknown_key(key, ["attribute", "kind", *declared])
+            else:
+                checked[key] = value
+        for key, parameter in declared.items():
+            if parameter.required and key not in data:
+                raise wrong(f"is missing: the kind {kind!r} needs it", key)
+        return checked
 
 
 class Privacy(_Part):
     """What every class of the release must meet."""
 
-    not_yet = {
-        "person": "is not supported yet: counting persons comes in the next version. Remove it; k counts records",
-    }
-
-    k: Annotated[int, BeforeValidator(_whole_number(1))] | None = None
+    k: Annotated[int, BeforeValidator(whole_number(1))] | None = None
+    person: Annotated[str | None, BeforeValidator(_optional_name)] = None
+    """The column that says whose a record is: persons are then counted, not records."""
     sensitive: Annotated[tuple[Diversity, ...], BeforeValidator(_table_list)] = ()
+    joint: StrictBool = False
+    """Each sensitive column must hold with the others as quasi-identifiers."""
+    null_sensitive: Literal["missing", "value"] = "missing"
+    """What a null in a sensitive column is: no value, so that it protects nobody, or a value like another."""
 
 
 class Method(_Part):
@@ -383,8 +359,10 @@ class Engine(_Part):
 class Release(_Part):
     """How the release is written."""
 
-    seed: Annotated[int, BeforeValidator(_whole_number(0, LARGEST_SEED))] = 0
+    seed: Annotated[int, BeforeValidator(whole_number(0, LARGEST_SEED))] | None = None
     keep_order: StrictBool = False
+    max_suppressed_fraction: Annotated[float, BeforeValidator(_fraction)] = 0.0
+    """The share of the records that may be left out."""
     form: Literal["labels", "bounds"] = "labels"
 
 
@@ -515,6 +493,38 @@ class Policy(_Part):
                         ("privacy", "sensitive", place, "attribute"),
                     )
                 )
+            part = asked.requirement()
+            if "hierarchy" in part.counters and self.columns[asked.attribute].taxonomy is None:
+                raise PolicyError(
+                    self._origin.say(
+                        f"the hierarchical distance needs a taxonomy of the column {asked.attribute!r}. Give it one, "
+                        "or choose another distance.",
+                        ("privacy", "sensitive", place, "distance"),
+                    )
+                )
+            if "numbers" in part.counters and self.privacy.null_sensitive == "value":
+                raise PolicyError(
+                    self._origin.say(
+                        f"null_sensitive is 'value', but {asked.kind} needs numbers, and null is none. Remove one.",
+                        ("privacy", "null_sensitive"),
+                    )
+                )
+        if self.privacy.person is not None and self.privacy.person not in self.identifiers:
+            raise PolicyError(
+                self._origin.say(
+                    f"the person key {self.privacy.person!r} is not an identifier, so it would be released. Give it "
+                    "the role identifier.",
+                    ("privacy", "person"),
+                )
+            )
+        if self.privacy.joint and (len(self.sensitive) < 2 or not self.privacy.sensitive):
+            raise PolicyError(
+                self._origin.say(
+                    "joint asks for several sensitive columns to hold together, which needs at least two of them and "
+                    "a requirement. Remove it, or name them.",
+                    ("privacy", "joint"),
+                )
+            )
         if self.privacy.k is None and not self.privacy.sensitive:
             raise PolicyError(
                 self._origin.say("k is absent, so nothing is asked for. Set k; in a policy file, under [privacy].")

@@ -39,6 +39,10 @@ def unknown_key(key: object, available: Sequence[str]) -> PydanticCustomError:
     return PydanticCustomError("unknown_key", "unknown key", {"key": str(key), "available": list(available)})
 
 
+def unknown_choice(key: str, value: object, available: Sequence[str]) -> PydanticCustomError:
+    return PydanticCustomError("unknown_choice", "unknown choice", {"key": key, "sentence": _one_of(available, value)})
+
+
 def explain(error: ValidationError, origin: Origin) -> PolicyError:
     """The first problem in the order of the file."""
     problems = [(_path(problem), problem) for problem in error.errors(include_url=False)]
@@ -67,15 +71,17 @@ def _sentence(path: KeyPath, problem: ErrorDetails) -> str:
     if kind == "unknown_key":
         return unknown_key_sentence(path, context["available"])
     if kind == "wrong":
-        return f"{name} {context['text']}{_not(value) if context['show'] else ''}."
+        return f"{name} {context['text']}{instead(value) if context['show'] else ''}."
+    if kind == "value_error":
+        return f"{name} {context['error']}{instead(value)}."
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
-        near = get_close_matches(str(value), choices, n=1) if isinstance(value, str) else []
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        return f"{name} must be one of {listed(choices)}{_not(value)}.{hint}"
+        return f"{name} {_one_of(choices, value)}"
+    if kind == "unknown_choice":
+        return f"{name} {context['sentence']}"
     if kind in _TABLE_KINDS:
-        return f"{_dotted(path)} must be a table{_not(value)}. Write [{_dotted(path)}] and its keys below."
-    return f"{name} {_EXPECTED.get(kind, 'has a value that is not allowed')}{_not(value)}."
+        return f"{_dotted(path)} must be a table{instead(value)}. Write [{_dotted(path)}] and its keys below."
+    return f"{name} {_EXPECTED.get(kind, 'has a value that is not allowed')}{instead(value)}."
 
 
 def _path(problem: ErrorDetails) -> KeyPath:
@@ -109,7 +115,14 @@ def _dotted(path: Iterable[str | int]) -> str:
     )
 
 
-def _not(value: object) -> str:
+def _one_of(choices: Sequence[str], value: object) -> str:
+    near = get_close_matches(value, choices, n=1) if isinstance(value, str) else []
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"must be one of {listed(choices)}{instead(value)}.{hint}"
+
+
+def instead(value: object) -> str:
+    """What was given in the place of what is right."""
     return f", not {_shown(value)}"
 
 

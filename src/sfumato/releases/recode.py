@@ -18,7 +18,9 @@ from sfumato.methods.method import ClassBatch
 from sfumato.tables.arrays import from_numpy, to_numpy
 from sfumato.tables.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.domains import Codes, Domain
-from sfumato.tables.sorting import Field, bits_for, sort_rows
+from sfumato.tables.sorting import Field, SortedRows, bits_for, sort_rows
+
+LEFT_OUT = np.uint32(0xFFFFFFFF)  # the class of a record that is not released
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Recoder:
 
     def __init__(self, domains: Sequence[Domain], records: int, *, bounds: bool) -> None:
         self._domains, self._bounds = domains, bounds
-        self._class_of_row = np.empty(records, np.uint32)
+        self._class_of_row = np.full(records, LEFT_OUT, np.uint32)
         self._sizes: list[NDArray[np.int64]] = []
         self._low: list[Codes] = []
         self._high: list[Codes] = []
@@ -68,17 +70,36 @@ class Recoder:
         low, high = np.concatenate(self._low), np.concatenate(self._high)
         attributes = list(zip(self._domains, low.T, high.T, strict=True))
         columns = in_threads(lambda attribute: _recoded(*attribute, self._bounds), attributes)
-        in_order = sort_rows([Field(column.entry, bits_for(len(column.labels))) for column in columns], self._classes)
+        in_order, rank = _ranked(columns, self._classes)
         distinct = len(in_order.starts) - 1
-        rank = np.empty(self._classes, np.uint32)
-        rank[in_order.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(in_order.starts))
         sizes = np.bincount(rank, weights=np.concatenate(self._sizes), minlength=distinct).astype(np.int64)
         first = in_order.rows[in_order.starts[:-1]]
         kept = [
             RecodedColumn(column.domain, column.entry[first], column.labels, column.low, column.high)
             for column in columns
         ]
-        return Recoded(rank[self._class_of_row], sizes, kept)
+        class_of_row = self._class_of_row
+        here = class_of_row != LEFT_OUT
+        if here.all():
+            return Recoded(rank[class_of_row], sizes, kept)
+        released = np.full(len(here), LEFT_OUT)
+        released[here] = rank[class_of_row[here]]
+        return Recoded(released, sizes, kept)
+
+
+def shown_classes(domains: Sequence[Domain], low: Codes, high: Codes, *, bounds: bool) -> NDArray[np.uint32]:
+    """The number of each box, the same for boxes that a release shows alike."""
+    columns = [_recoded(domain, low[:, q], high[:, q], bounds) for q, domain in enumerate(domains)]
+    return _ranked(columns, len(low))[1]
+
+
+def _ranked(columns: Sequence[RecodedColumn], classes: int) -> tuple[SortedRows, NDArray[np.uint32]]:
+    """Classes in canonical order, and the place of each among those that differ."""
+    in_order = sort_rows([Field(column.entry, bits_for(len(column.labels))) for column in columns], classes)
+    distinct = len(in_order.starts) - 1
+    rank = np.empty(classes, np.uint32)
+    rank[in_order.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(in_order.starts))
+    return in_order, rank
 
 
 def _recoded(domain: Domain, low: Codes, high: Codes, bounds: bool) -> RecodedColumn:

@@ -1,6 +1,13 @@
-"""What every class of a release must meet: one kind a file."""
+"""What every class of a release must meet: one kind a file.
+
+A further kind is one file and an entry point in the group ``sfumato.requirements`` whose object is a subclass of
+``Requirement``.
+"""
 
 from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
 
 from sfumato.requirements.alpha_k import AlphaAnonymity
 from sfumato.requirements.closeness import Closeness
@@ -8,28 +15,22 @@ from sfumato.requirements.disclosure import Disclosure
 from sfumato.requirements.distinct import DistinctDiversity
 from sfumato.requirements.entropy import EntropyDiversity
 from sfumato.requirements.frequency import FrequencyDiversity
+from sfumato.requirements.joint import Joint
 from sfumato.requirements.k_anonymity import KAnonymity
 from sfumato.requirements.likeness import Likeness
-from sfumato.requirements.measured import MeasuredRequirement, MeasuredTest, all_hold
 from sfumato.requirements.recursive import RecursiveDiversity
 from sfumato.requirements.requirement import (
-    KNOWN,
-    PER_ATTRIBUTE,
-    SIZE,
     ClassCounts,
+    Hierarchy,
     Histogram,
+    Refinement,
     Requirement,
     Requirements,
     Verdict,
-    count_values,
-    counter_of,
 )
 from sfumato.requirements.variance import VarianceDiversity
 
 __all__ = [
-    "KNOWN",
-    "PER_ATTRIBUTE",
-    "SIZE",
     "AlphaAnonymity",
     "ClassCounts",
     "Closeness",
@@ -37,17 +38,36 @@ __all__ = [
     "DistinctDiversity",
     "EntropyDiversity",
     "FrequencyDiversity",
+    "Hierarchy",
     "Histogram",
+    "Joint",
     "KAnonymity",
     "Likeness",
-    "MeasuredRequirement",
-    "MeasuredTest",
     "RecursiveDiversity",
+    "Refinement",
     "Requirement",
     "Requirements",
     "VarianceDiversity",
     "Verdict",
-    "all_hold",
-    "count_values",
-    "counter_of",
+    "kinds",
 ]
+
+
+@cache
+def kinds() -> dict[str, type[Requirement]]:
+    """Every kind of requirement on a sensitive attribute, by its name: ours first, then those of installed packages."""
+    own: tuple[type[Requirement], ...] = (
+        FrequencyDiversity,
+        DistinctDiversity,
+        EntropyDiversity,
+        RecursiveDiversity,
+        VarianceDiversity,
+        Closeness,
+        AlphaAnonymity,
+        Likeness,
+        Disclosure,
+    )
+    found = {kind.kind: kind for kind in own}
+    for entry in entry_points(group="sfumato.requirements"):
+        found.setdefault(entry.name, entry.load())
+    return found

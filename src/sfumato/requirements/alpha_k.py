@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
-from sfumato.requirements.measured import ALPHA, EXACT, MeasuredRequirement, MeasuredTest, by_class, largest_by_class
-from sfumato.requirements.requirement import ClassCounts, Verdict
+from sfumato.parameters import Parameter, share
+from sfumato.requirements.conjunction import ALPHA, EXACT
+from sfumato.requirements.requirement import ClassCounts, Condition, Requirement, Verdict
 
 
 @dataclass(frozen=True)
-class AlphaAnonymity(MeasuredRequirement):
+class AlphaAnonymity(Requirement):
     """At most the share ``alpha`` of the values of ``attribute`` in a class are the same."""
 
     attribute: str
     alpha: float
     kind = "alpha-k"
+    parameters: ClassVar = {"alpha": Parameter(share)}
+    example: ClassVar = {"alpha": 0.5}
+    closed_under_union = True
+    closed_under_addition = False
 
-    def test(self) -> MeasuredTest:
-        return MeasuredTest(ALPHA, self.alpha)
+    def condition(self) -> Condition:
+        return Condition(ALPHA, bound=self.alpha)
 
     def check_feasible(self, table: ClassCounts) -> None:
         reached = self.verdict(table)
@@ -32,12 +39,15 @@ class AlphaAnonymity(MeasuredRequirement):
                 f"frequent value has {reached.value:.1%} of the table. Choose an alpha of at least {enough:.4f}."
             )
 
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self._share(classes) <= self.alpha + EXACT
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the largest share of a value in a class."""
-        histogram = classes.histograms[self.attribute]
-        known = by_class(classes, histogram, histogram.count)
-        share = largest_by_class(classes, histogram, histogram.count) / np.maximum(known, 1)
-        worst = float(share.max()) if share.size else 0.0
-        return Verdict(
-            f"(alpha, k)-anonymity of {self.attribute!r}, alpha = {self.alpha:g}", worst <= self.alpha + EXACT, worst
-        )
+        found = self._share(classes)
+        worst = float(found.max()) if found.size else 0.0
+        text = f"(alpha, k)-anonymity of {self.attribute!r}, alpha = {self.alpha:g}"
+        return Verdict(text, worst <= self.alpha + EXACT, worst)
+
+    def _share(self, classes: ClassCounts) -> NDArray[np.float64]:
+        return classes.largest(self.attribute) / np.maximum(classes.known(self.attribute), 1)

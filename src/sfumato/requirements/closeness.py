@@ -1,73 +1,86 @@
 """t-closeness (Li et al. 2007): the sensitive values of a class are distributed nearly as in the whole release.
 
-The distance is the earth mover's: with equal ground distances half the sum of the differences, with ordered ones the
-sum of the cumulated differences over the number of values less one.
+The distance of two distributions is the earth mover's. Between two values it is 1 (``equal``), the values between them
+over all values less one (``ordered``), or the height of their lowest common ancestor over the height of the taxonomy
+(``hierarchical``). All three are sums over spans of values of a weight times the difference of the shares in the span:
+single values; the values up to each one; the values under each node.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.requirements.measured import (
-    CLOSENESS_EQUAL,
-    CLOSENESS_ORDERED,
-    EXACT,
-    MeasuredRequirement,
-    MeasuredTest,
-    by_class,
-)
-from sfumato.requirements.requirement import ClassCounts, Histogram, Verdict
+from sfumato.parameters import Parameter, one_of, share
+from sfumato.requirements.conjunction import CLOSENESS_EQUAL, CLOSENESS_HIERARCHICAL, CLOSENESS_ORDERED, EXACT
+from sfumato.requirements.requirement import ClassCounts, Condition, Counter, Histogram, Requirement, Verdict
 
 CELLS = 1 << 22
+Distance = Literal["equal", "ordered", "hierarchical"]
+_CONDITIONS = {"equal": CLOSENESS_EQUAL, "ordered": CLOSENESS_ORDERED, "hierarchical": CLOSENESS_HIERARCHICAL}
 
 
 @dataclass(frozen=True)
-class Closeness(MeasuredRequirement):
+class Closeness(Requirement):
     """At most the distance ``t`` between the distribution of ``attribute`` in a class and in the release."""
 
     attribute: str
     t: float
-    distance: Literal["equal", "ordered"] = "equal"
+    distance: Distance = "equal"
     kind = "t-closeness"
+    parameters: ClassVar = {"t": Parameter(share), "distance": Parameter(one_of(*_CONDITIONS), required=False)}
+    example: ClassVar = {"t": 0.2}
+    closed_under_union = True
+    closed_under_addition = False
 
-    def test(self) -> MeasuredTest:
-        return MeasuredTest(CLOSENESS_EQUAL if self.distance == "equal" else CLOSENESS_ORDERED, self.t)
+    @property
+    def counters(self) -> frozenset[Counter]:
+        if self.distance == "hierarchical":
+            return frozenset({"values", "reference", "hierarchy"})
+        return frozenset({"values", "reference"})
 
-    def check_feasible(self, table: ClassCounts) -> None:
-        """The whole table has the distance 0."""
+    def condition(self) -> Condition:
+        return Condition(_CONDITIONS[self.distance], bound=self.t)
+
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self._distance(classes) <= self.t + EXACT
 
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the largest distance of a class."""
-        histogram = classes.histograms[self.attribute]
-        distance = _equal(classes, histogram) if self.distance == "equal" else _ordered(classes, histogram)
+        distance = self._distance(classes)
         worst = float(distance.max()) if distance.size else 0.0
         text = f"t-closeness of {self.attribute!r} ({self.distance}), t = {self.t:g}"
         return Verdict(text, worst <= self.t + EXACT, worst)
 
+    def _distance(self, classes: ClassCounts) -> NDArray[np.float64]:
+        histogram = classes.histograms[self.attribute]
+        if self.distance == "equal":
+            total = np.maximum(classes.sums(self.attribute, histogram.count), 1)
+            more = histogram.count / total[histogram.owner] - histogram.reference[histogram.value]
+            # Half of all differences is the sum of the positive ones, and these are at values that the class has.
+            return classes.sums(self.attribute, np.maximum(more, 0.0))
+        return _moved(len(classes.sizes), histogram, hierarchical=self.distance == "hierarchical")
 
-def _equal(classes: ClassCounts, histogram: Histogram) -> NDArray[np.float64]:
-    known = np.maximum(by_class(classes, histogram, histogram.count), 1)
-    share = histogram.count / known[histogram.owner]
-    # Half of all differences is the sum of the positive ones, and these are at values that the class has.
-    surplus = np.maximum(share - histogram.reference[histogram.value], 0.0)
-    return by_class(classes, histogram, surplus)
 
-
-def _ordered(classes: ClassCounts, histogram: Histogram) -> NDArray[np.float64]:
+def _moved(classes: int, histogram: Histogram, *, hierarchical: bool) -> NDArray[np.float64]:
     values = len(histogram.reference)
-    result = np.zeros(len(classes.sizes))
+    tree = histogram.hierarchy if hierarchical else None
+    present = int(np.count_nonzero(histogram.reference))  # a value that was left out is not among the ordered ones
+    result = np.zeros(classes)
     step = max(CELLS // max(values, 1), 1)
-    for first in range(0, len(classes.sizes), step):
-        last = min(first + step, len(classes.sizes))
+    for first in range(0, classes, step):
+        last = min(first + step, classes)
         begin, end = np.searchsorted(histogram.owner, [first, last])
         counts = np.zeros((last - first, values))
         counts[histogram.owner[begin:end] - first, histogram.value[begin:end]] = histogram.count[begin:end]
-        known = counts.sum(axis=1, keepdims=True)
-        shares = np.where(known > 0, counts / np.maximum(known, 1), histogram.reference)
-        gaps = np.abs(np.cumsum(shares - histogram.reference, axis=1)).sum(axis=1)
-        result[first:last] = gaps / max(values - 1, 1)
+        total = counts.sum(axis=1, keepdims=True)
+        more = np.where(total > 0, counts / np.maximum(total, 1), histogram.reference) - histogram.reference
+        if tree is None:
+            result[first:last] = np.abs(np.cumsum(more, axis=1)).sum(axis=1) / max(present - 1, 1)
+        else:
+            up_to = np.cumsum(np.pad(more[:, tree.order], [(0, 0), (1, 0)]), axis=1)
+            result[first:last] = np.abs(up_to[:, tree.last] - up_to[:, tree.first]) @ tree.weight
     return result

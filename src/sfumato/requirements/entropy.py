@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
-from sfumato.requirements.measured import ENTROPY, EXACT, MeasuredRequirement, MeasuredTest, by_class
-from sfumato.requirements.requirement import ClassCounts, Verdict
+from sfumato.parameters import Parameter, whole_number
+from sfumato.requirements.conjunction import ENTROPY, EXACT
+from sfumato.requirements.requirement import ClassCounts, Condition, Requirement, Verdict
 
 
 @dataclass(frozen=True)
-class EntropyDiversity(MeasuredRequirement):
+class EntropyDiversity(Requirement):
     """At least as much uncertainty about ``attribute`` in a class as ``l`` equally frequent values give."""
 
     attribute: str
     l: int  # noqa: E741 - the name that the field knows it by
     kind = "entropy"
+    parameters: ClassVar = {"l": Parameter(whole_number(1))}
+    example: ClassVar = {"l": 3}
+    closed_under_union = True
+    closed_under_addition = False
 
-    def test(self) -> MeasuredTest:
-        return MeasuredTest(ENTROPY, math.log(self.l))
+    def condition(self) -> Condition:
+        return Condition(ENTROPY, bound=math.log(self.l))
 
     def check_feasible(self, table: ClassCounts) -> None:
         reached = self.verdict(table)
@@ -32,12 +39,17 @@ class EntropyDiversity(MeasuredRequirement):
                 f"{int(reached.value + 1e-9):,}."
             )
 
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self._entropy(classes) >= math.log(self.l) - EXACT
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the number of equally frequent values with the entropy of the worst class."""
-        histogram = classes.histograms[self.attribute]
-        known = by_class(classes, histogram, histogram.count)
-        weighted = by_class(classes, histogram, histogram.count * np.log(histogram.count))
-        entropy = np.log(np.maximum(known, 1)) - weighted / np.maximum(known, 1)
+        entropy = self._entropy(classes)
         worst = float(entropy.min()) if entropy.size else 0.0
         text = f"entropy l-diversity of {self.attribute!r}, l = {self.l}"
         return Verdict(text, worst >= math.log(self.l) - EXACT, float(np.exp(worst)))
+
+    def _entropy(self, classes: ClassCounts) -> NDArray[np.float64]:
+        count = classes.histograms[self.attribute].count
+        total = np.maximum(classes.sums(self.attribute, count), 1)
+        return np.log(total) - classes.sums(self.attribute, count * np.log(count)) / total

@@ -7,41 +7,34 @@ never a value: it neither protects nor has to be protected, so shares are of the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
-from sfumato.requirements.requirement import (
-    KNOWN,
-    LARGEST,
-    TIMES_AT_MOST,
-    ClassCounts,
-    Verdict,
-    counter_of,
-)
-
-LARGEST_SIZE = 1 << 62
+from sfumato.parameters import Parameter, whole_number
+from sfumato.requirements.conjunction import FREQUENCY, LARGEST_SIZE
+from sfumato.requirements.requirement import ClassCounts, Condition, Requirement, Verdict
 
 
 @dataclass(frozen=True)
-class FrequencyDiversity:
+class FrequencyDiversity(Requirement):
     """At most one in ``l`` of the values of ``attribute`` in a class are the same."""
 
     attribute: str
     l: int  # noqa: E741 - the name that the field knows it by
     kind = "frequency"
+    parameters: ClassVar = {"l": Parameter(whole_number(1))}
+    example: ClassVar = {"l": 3}
     closed_under_union = True
     closed_under_addition = False
 
-    def thresholds(self, attribute: int) -> NDArray[np.int64]:
-        times = min(self.l, LARGEST_SIZE)
-        line = [TIMES_AT_MOST, counter_of(attribute, LARGEST), times, counter_of(attribute, KNOWN)]
-        return np.array([line], np.int64)
+    def condition(self) -> Condition:
+        return Condition(FREQUENCY, whole=min(self.l, LARGEST_SIZE))
 
     def check_feasible(self, table: ClassCounts) -> None:
-        counts = table.histograms[self.attribute].count
-        known, largest = int(counts.sum()), int(counts.max(initial=0))
+        known, largest = int(table.known(self.attribute)[0]), int(table.largest(self.attribute)[0])
         if largest * self.l > known:
             feasible = known // largest
             raise InfeasibleError(
@@ -50,15 +43,14 @@ class FrequencyDiversity:
                 f"Choose an l of at most {feasible:,}."
             )
 
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        # As a division: a product with a very large l would not fit into 64 bits.
+        return classes.largest(self.attribute) <= classes.known(self.attribute) // min(self.l, LARGEST_SIZE)
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the l that is reached: the least, over classes, of records to the most frequent value."""
-        histogram = classes.histograms[self.attribute]
-        known = np.zeros(len(classes.sizes), np.int64)
-        largest = np.zeros(len(classes.sizes), np.int64)
-        np.add.at(known, histogram.owner, histogram.count)
-        np.maximum.at(largest, histogram.owner, histogram.count)
+        known, largest = classes.known(self.attribute), classes.largest(self.attribute)
         some = largest > 0
-        # As a division: a product with a very large l would not fit into 64 bits.
-        holds = bool(np.all(largest <= known // min(self.l, LARGEST_SIZE)))
         reached = float(np.min(known[some] / largest[some])) if some.any() else float(self.l)
-        return Verdict(f"frequency l-diversity of {self.attribute!r}, l = {self.l}", holds, reached)
+        text = f"frequency l-diversity of {self.attribute!r}, l = {self.l}"
+        return Verdict(text, bool(self.holds(classes).all()), reached)

@@ -1,4 +1,7 @@
-"""k-anonymity (Samarati and Sweeney; Ghinita 2007, definition 2): every class has at least k records."""
+"""k-anonymity (Samarati and Sweeney; Ghinita 2007, definition 2): every class has at least k records.
+
+With a person key it counts persons: somebody with k records would be alone in a class of k.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError, UsageError
-from sfumato.requirements.requirement import AT_LEAST, SIZE, ClassCounts, Verdict
+from sfumato.requirements.conjunction import SIZE
+from sfumato.requirements.requirement import ClassCounts, Condition, Counter, Requirement, Verdict
 
 
 @dataclass(frozen=True)
-class KAnonymity:
-    """At least ``k`` records in every class."""
+class KAnonymity(Requirement):
+    """At least ``k`` records, or persons, in every class."""
 
     k: int
+    counted: str = "records"
     kind = "k-anonymity"
     attribute = None
     closed_under_union = True
@@ -25,17 +30,26 @@ class KAnonymity:
         if self.k < 1:
             raise UsageError(f"k must be a whole number of at least 1, not {self.k}.")
 
-    def thresholds(self, _: int) -> NDArray[np.int64]:
-        return np.array([[AT_LEAST, SIZE, self.k, 0]], np.int64)
+    @property
+    def counters(self) -> frozenset[Counter]:
+        return frozenset({"size"})
+
+    def condition(self) -> Condition:
+        return Condition(SIZE, whole=self.k)
 
     def check_feasible(self, table: ClassCounts) -> None:
-        records = int(table.sizes.sum())
-        if records < self.k:
+        there = int(table.sizes.sum())
+        if there < self.k:
             raise InfeasibleError(
-                f"k = {self.k:,} needs at least {self.k:,} records, but the table has {records:,}. "
-                f"Choose a k of at most {records:,}, or add records."
+                f"k = {self.k:,} needs at least {self.k:,} {self.counted}, but the table has {there:,}. "
+                f"Choose a k of at most {there:,}, or add {self.counted}."
             )
+
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        result: NDArray[np.bool_] = classes.sizes >= self.k
+        return result
 
     def verdict(self, classes: ClassCounts) -> Verdict:
         smallest = int(classes.sizes.min()) if classes.sizes.size else 0
-        return Verdict(f"k-anonymity, k = {self.k}", smallest >= self.k, smallest)
+        text = f"k-anonymity, k = {self.k}" + ("" if self.counted == "records" else f", in {self.counted}")
+        return Verdict(text, smallest >= self.k, smallest)

@@ -7,25 +7,32 @@ it always holds; with fewer than l values it never does.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
-from sfumato.requirements.measured import BELOW, RECURSIVE, MeasuredRequirement, MeasuredTest
-from sfumato.requirements.requirement import ClassCounts, Verdict
+from sfumato.parameters import Parameter, positive_number, whole_number
+from sfumato.requirements.conjunction import BELOW, RECURSIVE
+from sfumato.requirements.requirement import ClassCounts, Condition, Requirement, Verdict
 
 
 @dataclass(frozen=True)
-class RecursiveDiversity(MeasuredRequirement):
+class RecursiveDiversity(Requirement):
     """The most frequent value of ``attribute`` is rarer than ``c`` times all but the ``l - 1`` most frequent."""
 
     attribute: str
     c: float
     l: int  # noqa: E741 - the name that the field knows it by
     kind = "recursive"
+    parameters: ClassVar = {"c": Parameter(positive_number), "l": Parameter(whole_number(1))}
+    example: ClassVar = {"c": 2, "l": 3}
+    closed_under_union = True
+    closed_under_addition = False
 
-    def test(self) -> MeasuredTest:
-        return MeasuredTest(RECURSIVE, self.c, self.l)
+    def condition(self) -> Condition:
+        return Condition(RECURSIVE, whole=self.l, bound=self.c)
 
     def check_feasible(self, table: ClassCounts) -> None:
         reached = self.verdict(table)
@@ -41,19 +48,26 @@ class RecursiveDiversity(MeasuredRequirement):
                 f"reached: the whole table needs a c above {reached.value:.4g}. Choose a larger c or a smaller l."
             )
 
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        if self.l == 1:
+            return np.ones(len(classes.sizes), np.bool_)
+        return classes.largest(self.attribute) < self.c * self._rest(classes) * BELOW
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the c that the worst class reaches: it holds for every larger one."""
+        largest, rest = classes.largest(self.attribute), self._rest(classes)
+        with np.errstate(divide="ignore"):
+            ratio = np.where(rest > 0, largest / np.maximum(rest, 1), np.inf)
+        text = f"recursive (c, l)-diversity of {self.attribute!r}, c = {self.c:g}, l = {self.l}"
+        return Verdict(text, bool(self.holds(classes).all()), float(ratio.max()) if ratio.size else 0.0)
+
+    def _rest(self, classes: ClassCounts) -> NDArray[np.float64]:
+        """Of each class, all but the l - 1 most frequent values."""
         histogram = classes.histograms[self.attribute]
         order = np.lexsort([-histogram.count, histogram.owner])
         owner, count = histogram.owner[order], histogram.count[order]
         begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if owner.size else np.empty(0, np.int64)
         place = np.arange(len(owner)) - np.repeat(begins, np.diff(np.append(begins, len(owner))))
-        largest = np.zeros(len(classes.sizes))
-        largest[owner[begins]] = count[begins]
         rest = np.zeros(len(classes.sizes))
         np.add.at(rest, owner[place >= self.l - 1], count[place >= self.l - 1])
-        with np.errstate(divide="ignore"):
-            ratio = np.where(rest > 0, largest / np.maximum(rest, 1), np.inf)
-        text = f"recursive (c, l)-diversity of {self.attribute!r}, c = {self.c:g}, l = {self.l}"
-        holds = self.l == 1 or bool(np.all(largest < self.c * rest * BELOW))
-        return Verdict(text, holds, float(ratio.max()) if ratio.size else 0.0)
+        return rest

@@ -1,28 +1,40 @@
 """What a requirement is: a condition that every class of a release must meet.
 
-A requirement is data to the kernels: rows of thresholds on counters of a class, tested by one kernel for every kind and
-any conjunction (``satisfied``). The audit does not use thresholds: it asks ``verdict``, the definition written out.
+One kind a file. A kind is found by its name in a policy, so it declares its parameters; a search asks what it may
+assume (``closed_under_union``, ``closed_under_addition``). The audit asks ``verdict``, the definition written out over
+the classes of the finished release. Methods test classes as they form them: the kinds of Sfumato are data to one kernel
+(``conjunction``); a kind that the kernel does not know gives no ``condition``, and classes are joined until it holds.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import kernel
+from sfumato.errors import InfeasibleError
+from sfumato.parameters import Parameter
 
-# Counters of a class, by column: its records, then three for every sensitive attribute.
-SIZE = 0
-KNOWN, LARGEST, DISTINCT = 1, 2, 3
-PER_ATTRIBUTE = 3
+Counter = Literal["size", "values", "reference", "numbers", "hierarchy"]
 
-# Tests of a counter: at least the bound; or the bound times it at most another counter.
-AT_LEAST = 0
-TIMES_AT_MOST = 1
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A taxonomy over the values of a sensitive attribute, as a sum over its nodes sees it.
+
+    order: int64[values], the values from leaf to leaf. first, last: int64[nodes], the values under a node are
+    order[first:last]. weight: float64[nodes], half the height that the node is below its parent, as a share of the
+    height of the tree: the distance of two values is the sum of the weights on the way between them.
+    """
+
+    order: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    weight: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,7 +43,8 @@ class Histogram:
 
     owner, count, value: int64[pairs], one entry for every value that occurs in a class, by class; values are numbered
     in ascending order. reference: float64[values], the share of each in the whole release. numbers: float64[values],
-    what each is as a number, NaN for what is none.
+    what each is as a number, NaN for what is none. known: int64[classes], those of each class that have a value; it is
+    the sum of the counts, but where persons are counted, since a person may have several values.
     """
 
     owner: NDArray[np.int64]
@@ -39,14 +52,48 @@ class Histogram:
     value: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     reference: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     numbers: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    known: NDArray[np.int64] | None = None
+    hierarchy: Hierarchy | None = None
 
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """The classes of a release as requirements see them."""
+    """The classes of a release as requirements see them: how many they are of, and of which values.
+
+    ``refined`` holds, for requirements that are to hold jointly, the parts of the classes that are equal in the other
+    sensitive attributes.
+    """
 
     sizes: NDArray[np.int64]
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    refined: Mapping[str, Refinement] = field(default_factory=dict)
+
+    def sums(self, attribute: str, amounts: NDArray[np.number]) -> NDArray[np.float64]:
+        """The sum over the values of each class. amounts: one for each pair of the attribute's histogram."""
+        owner = self.histograms[attribute].owner
+        return np.bincount(owner, weights=amounts.astype(np.float64), minlength=len(self.sizes)).astype(np.float64)
+
+    def largest(self, attribute: str) -> NDArray[np.int64]:
+        """The count of the most frequent value of each class, 0 for a class without one."""
+        histogram = self.histograms[attribute]
+        result = np.zeros(len(self.sizes), np.int64)
+        np.maximum.at(result, histogram.owner, histogram.count)
+        return result
+
+    def known(self, attribute: str) -> NDArray[np.int64]:
+        """Those of each class that have a value."""
+        histogram = self.histograms[attribute]
+        if histogram.known is not None:
+            return histogram.known
+        return self.sums(attribute, histogram.count).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """Parts of classes: their counts, and the class that each is a part of."""
+
+    counts: ClassCounts
+    parent: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -58,45 +105,65 @@ class Verdict:
     value: float | int
 
 
-class Requirement(Protocol):
-    """One file a kind; declares what a search may assume."""
+@dataclass(frozen=True)
+class Condition:
+    """What the kernel of ``conjunction`` is told of a requirement: its own number of the kind, and two bounds."""
+
+    kind: int
+    whole: int = 0
+    bound: float = 0.0
+
+
+class Requirement(ABC):
+    """One file a kind; declares what a policy may say and what a search may assume."""
+
+    kind: ClassVar[str]
+    """Its name in a policy."""
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
+    """What a policy says of it; given to the constructor by name, after the attribute."""
+    example: ClassVar[Mapping[str, object]] = {}
+    """Parameters that one might ask for, to show how it is written."""
+    closed_under_union: bool
+    """May two classes that satisfy it be joined?"""
+    closed_under_addition: bool
+    """May any record be added to a class that satisfies it?"""
+    attribute: str | None
+    """The sensitive attribute that it counts; none where it counts records."""
 
     @property
-    def kind(self) -> str: ...
+    def counters(self) -> frozenset[Counter]:
+        """What it needs to know of a class."""
+        return frozenset({"values"})
 
-    @property
-    def attribute(self) -> str | None:
-        """The sensitive attribute that it counts; none where it counts records."""
-        ...
+    @abstractmethod
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        """Whether each class meets it."""
 
-    @property
-    def closed_under_union(self) -> bool:
-        """May two classes that satisfy it be joined?"""
-        ...
+    @abstractmethod
+    def verdict(self, classes: ClassCounts) -> Verdict:
+        """Whether the classes of a finished release meet it, and the value that they reach."""
 
-    @property
-    def closed_under_addition(self) -> bool:
-        """May any record be added to a class that satisfies it?"""
-        ...
-
-    def thresholds(self, attribute: int) -> NDArray[np.int64]:
-        """int64[t, 4]: test, counter, bound, other counter. ``attribute`` is the place of the sensitive attribute."""
-        ...
+    def condition(self) -> Condition | None:
+        """What the kernel is told; nothing where it does not know the kind."""
+        return None
 
     def check_feasible(self, table: ClassCounts) -> None:
-        """Raise InfeasibleError when no partition of the table, given as one class, can meet it."""
-        ...
-
-    def verdict(self, classes: ClassCounts) -> Verdict:
-        """Whether the classes of a finished release meet it."""
-        ...
+        """Raise InfeasibleError when the whole table, given as one class, does not meet it."""
+        if not self.holds(table).all():
+            found = self.verdict(table)
+            raise InfeasibleError(
+                f"{found.requirement} cannot be reached: the whole table reaches {found.value:.4g}. Ask for less."
+            )
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """All of the policy's requirements together."""
+    """All of the policy's requirements together. With ``person``, persons are counted instead of records."""
 
     parts: tuple[Requirement, ...]
+    person: str | None = None
+    joint: tuple[str, ...] = ()
+    """The sensitive columns, where each is to hold with the others as quasi-identifiers."""
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -104,71 +171,33 @@ class Requirements:
         return tuple(dict.fromkeys(part.attribute for part in self.parts if part.attribute is not None))
 
     @property
-    def closed_under_union(self) -> bool:
-        return all(part.closed_under_union for part in self.parts)
+    def columns(self) -> tuple[str, ...]:
+        """The sensitive columns that have to be read."""
+        return tuple(dict.fromkeys([*self.attributes, *self.joint]))
 
-    def thresholds(self) -> NDArray[np.int64]:
-        return np.concatenate([part.thresholds(self.place(part.attribute)) for part in self.parts])
+    @property
+    def closed_under_union(self) -> bool:
+        sensitive_persons = self.person is not None and bool(self.attributes)
+        return not sensitive_persons and all(part.closed_under_union for part in self.parts)
+
+    @property
+    def tested(self) -> bool:
+        """Does the kernel of ``conjunction`` decide, alone, whether a class meets all of them?"""
+        return self.person is None and not self.joint and all(part.condition() is not None for part in self.parts)
 
     @property
     def least_class(self) -> int:
         """The smallest number of records a class can have."""
-        rows = self.thresholds()
-        return int(max(rows[(rows[:, 0] == AT_LEAST) & (rows[:, 1] == SIZE), 2], default=1))
+        sizes = (part.condition() for part in self.parts if part.attribute is None)
+        return max((one.whole for one in sizes if one is not None), default=1)
 
-    def place(self, attribute: str | None) -> int:
-        """The place of a sensitive attribute among those that are counted."""
-        return self.attributes.index(attribute) if attribute is not None else 0
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        """Whether each class meets all of them."""
+        result = np.ones(len(classes.sizes), np.bool_)
+        for part in self.parts:
+            result &= part.holds(classes)
+        return result
 
     def check_feasible(self, table: ClassCounts) -> None:
         for part in self.parts:
             part.check_feasible(table)
-
-    def unmet(self, counters: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The classes, by number, that break a threshold. counters: int64[classes, counters]."""
-        return np.flatnonzero(~satisfied(counters, self.thresholds()))
-
-
-def counter_of(attribute: int, counter: int) -> int:
-    """The column of a counter of a sensitive attribute."""
-    return counter + PER_ATTRIBUTE * attribute
-
-
-@kernel
-def satisfied(counters, thresholds):  # type: ignore[no-untyped-def]
-    """Whether each class meets every threshold. counters: int64[c, counters]; thresholds: int64[t, 4]; bool[c]."""
-    result = np.ones(counters.shape[0], np.bool_)
-    for row in range(counters.shape[0]):
-        for line in range(thresholds.shape[0]):
-            value, bound = counters[row, thresholds[line, 1]], thresholds[line, 2]
-            if thresholds[line, 0] == AT_LEAST:
-                met = value >= bound
-            else:
-                met = value * bound <= counters[row, thresholds[line, 3]]
-            if not met:
-                result[row] = False
-    return result
-
-
-@kernel
-def count_values(values, starts, distinct, counters, first):  # type: ignore[no-untyped-def]
-    """Fill the counters of one sensitive attribute: known, largest, distinct, from column ``first`` on.
-
-    values: uint32[n], those of the records class after class; ``distinct`` is null. starts: int64[c + 1].
-    counters: int64[c, counters], written to.
-    """
-    count = np.zeros(distinct + 1, np.int64)
-    for i in range(len(starts) - 1):
-        known, largest, different = 0, 0, 0
-        for place in range(starts[i], starts[i + 1]):
-            value = values[place]
-            if value < distinct:
-                known += 1
-                different += count[value] == 0
-                count[value] += 1
-                largest = max(largest, count[value])
-        for place in range(starts[i], starts[i + 1]):
-            count[values[place]] = 0
-        counters[i, first] = known
-        counters[i, first + 1] = largest
-        counters[i, first + 2] = different

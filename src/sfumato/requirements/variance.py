@@ -6,24 +6,35 @@ The variance divides by the records of the class that have a value.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError, UsageError
-from sfumato.requirements.measured import EXACT_SHARE, VARIANCE, MeasuredRequirement, MeasuredTest, by_class
-from sfumato.requirements.requirement import ClassCounts, Verdict
+from sfumato.parameters import Parameter, positive_number
+from sfumato.requirements.conjunction import EXACT_SHARE, VARIANCE
+from sfumato.requirements.requirement import ClassCounts, Condition, Counter, Requirement, Verdict
 
 
 @dataclass(frozen=True)
-class VarianceDiversity(MeasuredRequirement):
+class VarianceDiversity(Requirement):
     """A variance of ``attribute`` of at least ``v`` in every class."""
 
     attribute: str
     v: float
     kind = "variance"
+    parameters: ClassVar = {"v": Parameter(positive_number)}
+    example: ClassVar = {"v": 100}
+    closed_under_union = True
+    closed_under_addition = False
 
-    def test(self) -> MeasuredTest:
-        return MeasuredTest(VARIANCE, self.v)
+    @property
+    def counters(self) -> frozenset[Counter]:
+        return frozenset({"values", "numbers"})
+
+    def condition(self) -> Condition:
+        return Condition(VARIANCE, bound=self.v)
 
     def check_feasible(self, table: ClassCounts) -> None:
         reached = self.verdict(table)
@@ -33,18 +44,23 @@ class VarianceDiversity(MeasuredRequirement):
                 f"a variance of about {reached.value:.4g}. Choose a smaller v."
             )
 
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self._variance(classes) >= self.v * (1 - EXACT_SHARE)
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the smallest variance of a class."""
+        variance = self._variance(classes)
+        least = float(variance.min()) if variance.size else 0.0
+        text = f"variance diversity of {self.attribute!r}, v = {self.v:g}"
+        return Verdict(text, least >= self.v * (1 - EXACT_SHARE), least)
+
+    def _variance(self, classes: ClassCounts) -> NDArray[np.float64]:
         histogram = classes.histograms[self.attribute]
-        numbers = histogram.numbers
-        if not np.isfinite(numbers).all():
+        if not np.isfinite(histogram.numbers).all():
             raise UsageError(
                 f"variance diversity needs numbers, but the column {self.attribute!r} holds something else."
             )
-        known = np.maximum(by_class(classes, histogram, histogram.count), 1)
-        mean = by_class(classes, histogram, histogram.count * numbers[histogram.value]) / known
-        away = numbers[histogram.value] - mean[histogram.owner]
-        variance = by_class(classes, histogram, histogram.count * away * away) / known
-        least = float(variance.min()) if variance.size else 0.0
-        holds = least >= self.v * (1 - EXACT_SHARE)
-        return Verdict(f"variance diversity of {self.attribute!r}, v = {self.v:g}", holds, least)
+        count, numbers = histogram.count, histogram.numbers[histogram.value]
+        total = np.maximum(classes.sums(self.attribute, count), 1)
+        away = numbers - (classes.sums(self.attribute, count * numbers) / total)[histogram.owner]
+        return classes.sums(self.attribute, count * away * away) / total

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -21,7 +22,11 @@ def ascending(values: Sequence[object]) -> tuple[NDArray[np.int64], NDArray[np.f
         # Different values may be the same number, such as "1" and "1.0"; their text then decides in every file alike.
         in_order = sorted(range(len(values)), key=lambda place: (numbers[place], str(values[place])))
         return np.array(in_order, np.int64), np.array(numbers, np.float64)
-    places = sorted(range(len(values)), key=lambda place: (str(type(values[place])), str(values[place])))
+    if len({type(value) for value in values}) == 1 and isinstance(values[0], timedelta | datetime):
+        # Their text is not in their order: "10 days" comes before "2 days".
+        places = sorted(range(len(values)), key=lambda place: values[place])  # type: ignore[arg-type, return-value]
+    else:
+        places = sorted(range(len(values)), key=lambda place: (str(type(values[place])), str(values[place])))
     return np.array(places, np.int64), np.full(len(values), math.nan)
 
 
@@ -29,10 +34,16 @@ def is_missing(value: object, tokens: Collection[str]) -> bool:
     """Whether a value is null or, written as text, one of the tokens for it; the same for every kind of file."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True
-    return _text(value) in tokens
+    return text_of(value) in tokens
 
 
-def _text(value: object) -> str:
+def texts_of(values: Sequence[object]) -> list[str | None]:
+    """Values as text; null stays null."""
+    return [None if value is None else text_of(value) for value in values]
+
+
+def text_of(value: object) -> str:
+    """A value as text, the same for every kind of file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import datetime
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +26,9 @@ from sfumato.taxonomies.snapping import Snap
 from sfumato.taxonomies.tree import Taxonomy
 
 WHOLE = "*"
+EPOCH = datetime.datetime(1970, 1, 1)
+MICROSECOND = datetime.timedelta(microseconds=1)
+DAY = datetime.timedelta(days=1)
 Codes = NDArray[np.unsignedinteger]
 
 
@@ -68,6 +73,10 @@ class Domain(Protocol):
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
         """The normalised certainty penalty of each released label, NaN for one that is not of this domain."""
+        ...
+
+    def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
+        """The codes under each released label, as first and one past the last; none for one not of this domain."""
         ...
 
 
@@ -126,8 +135,7 @@ class NumericDomain:
         if self.kind == "date":
             return from_numpy(values).cast(pa.int32()).cast(pa.date32()).cast(pa.string())
         if self.kind == "moment":
-            start = datetime.datetime(1970, 1, 1)
-            moments = (start + datetime.timedelta(microseconds=value) for value in values.tolist())
+            moments = (EPOCH + datetime.timedelta(microseconds=value) for value in values.tolist())
             return from_texts([moment.isoformat() for moment in moments])
         if values.dtype.kind == "f":
             return from_texts([number_text(value) for value in values.tolist()])
@@ -141,10 +149,10 @@ class NumericDomain:
             return 0.0
         if label == WHOLE:
             return 1.0
-        low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
-        bottom, top = self._read(low), self._read(high if bar else low)
-        if math.isnan(bottom) or math.isnan(top) or bottom > top:
+        ends = self._ends(label)
+        if ends is None:
             return math.nan
+        bottom, top = ends
         if top == bottom or not len(self.values):
             return 0.0
         first, last = self.values[0].item(), self.values[-1].item()
@@ -154,19 +162,25 @@ class NumericDomain:
             bottom, top, first, last = bottom / 2, top / 2, first / 2, last / 2
         return float(min((top - bottom) / (last - first), 1.0))
 
-    def _read(self, text: str) -> float | int:
-        try:
-            if self.kind not in ("date", "moment"):
-                # Whole numbers stay whole: beyond 53 bits a float would move them.
-                return int(text) if self.values.dtype.kind == "i" and text.lstrip("-").isdecimal() else float(text)
-            moment = datetime.datetime.fromisoformat(text)
-        except ValueError:
-            return math.nan
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-        unit = datetime.timedelta(days=1) if self.kind == "date" else datetime.timedelta(microseconds=1)
-        units, rest = divmod(moment - datetime.datetime(1970, 1, 1), unit)
-        return math.nan if rest else units
+    def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
+        values = self.values.tolist()
+        spans = np.zeros((len(labels), 2), np.int64)
+        for place, label in enumerate(labels):
+            if label is None:
+                spans[place] = len(values), self.size
+            elif label == WHOLE:
+                spans[place] = 0, self.size
+            elif (ends := self._ends(label)) is not None:
+                spans[place] = bisect_left(values, ends[0]), bisect_right(values, ends[1])
+        return spans
+
+    def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
+        """The smallest and largest value that a label allows; none for a label that is not of this domain."""
+        low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
+        bottom, top = read_number(low, self.kind), read_number(high if bar else low, self.kind)
+        if any(isinstance(end, Fraction) and end.denominator > 1 for end in (bottom, top)):
+            return None  # a moment within a day is no date
+        return (bottom, top) if bottom <= top else None
 
 
 @dataclass(frozen=True)
@@ -211,6 +225,18 @@ class CategoricalDomain:
                 result[position] = 0.0 if under == 1 else under / leaves
         return result
 
+    def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
+        nodes = self.taxonomy.node_of_label()
+        spans = np.zeros((len(labels), 2), np.int64)
+        for place, label in enumerate(labels):
+            if label is None:
+                spans[place] = len(self.taxonomy.leaves), self.size
+            elif label == WHOLE:
+                spans[place] = 0, self.size
+            elif label in nodes:
+                spans[place] = self.taxonomy.first[nodes[label]], self.taxonomy.last[nodes[label]] + 1
+        return spans
+
 
 def _shares(values: NDArray[Any]) -> NDArray[np.float64]:
     """Where ascending values stand between the first, 0, and the last, 1."""
@@ -229,3 +255,28 @@ def number_text(value: float | int) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return repr(value)
+
+
+def label_of(value: object) -> str | None:
+    """A released value as its label; one that was not generalised may still have its type."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
+
+
+def read_number(text: str, kind: str = "numeric") -> float | Fraction:
+    """A number, or a date in days or a moment in microseconds since 1970; NaN for text that is none of its kind.
+
+    A moment given for a date is a fraction of days.
+    """
+    try:
+        if kind == "numeric":
+            # Whole numbers stay whole: beyond 53 bits a float would move them. Columns hold none beyond 64 bits.
+            return int(text) if text.lstrip("-").isdecimal() and len(text) <= 20 else float(text)
+        moment = datetime.datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return math.nan
+    since = moment - EPOCH
+    return Fraction(since // MICROSECOND, DAY // MICROSECOND) if kind == "date" else since // MICROSECOND

@@ -39,6 +39,11 @@ class ReleasedClasses:
     def records(self) -> int:
         return int(self.sizes.sum())
 
+    def members(self, keys: NDArray[np.integer]) -> NDArray[np.int64]:
+        """How many different keys the rows of each class have."""
+        assert self.class_of_row is not None
+        return _different(self.class_of_row, keys, len(self.sizes))
+
 
 def find_classes(source: Source, key: Sequence[str], *, by_row: bool = False) -> ReleasedClasses:
     """Group the rows of ``source`` by the columns ``key``; ``by_row`` also says which class each row is in."""
@@ -89,12 +94,27 @@ def _append_digits(
         here += column[part[0] : part[1]]
 
 
+def refine(
+    source: Source, classes: ReleasedClasses, columns: Sequence[str], tokens: Collection[str]
+) -> tuple[ReleasedClasses, NDArray[np.int64]]:
+    """The parts of the classes that are equal in ``columns`` too, and the class of each part."""
+    assert classes.class_of_row is not None
+    group = classes.class_of_row
+    for column in columns:
+        ranks, values, _ = _ranked(source, column, tokens, keep_null=True)
+        _, group = np.unique(group * max(len(values), 1) + ranks, return_inverse=True)
+    sizes = np.bincount(group)
+    parent = np.empty(len(sizes), np.int64)
+    parent[group] = classes.class_of_row
+    return ReleasedClasses(sizes, {}, {}, group), parent
+
+
 @dataclass(frozen=True)
 class Distribution:
     """How often each value of a column occurs in each class: class, value and count of every pair that occurs.
 
     Values are numbered in ascending order. reference: the share of each value in all classes together; numbers: each
-    value as a number, NaN where they are not numbers.
+    value as a number, NaN where they are not numbers; known: the rows of each class that have a value.
     """
 
     owner: NDArray[np.int64]
@@ -102,38 +122,74 @@ class Distribution:
     count: NDArray[np.int64]
     reference: NDArray[np.float64]
     numbers: NDArray[np.float64]
+    known: NDArray[np.int64]
+    values: list[object]
 
 
 def distribution(
     source: Source,
     classes: ReleasedClasses,
     column: str,
-    tokens: Collection[str] | None = None,
+    tokens: Collection[str] = (),
     where: str = "the policy",
+    *,
+    keep_null: bool = False,
+    persons: NDArray[np.integer] | None = None,
 ) -> Distribution:
-    """The values of ``column`` by class. With ``tokens``, null and text that means it are left out."""
+    """The values of ``column`` by class. Null, and text that ``tokens`` say means it, is a value with ``keep_null``.
+
+    With ``persons``, by row, a person counts once for each value in a class.
+    """
     if column not in source.names:
         raise UsageError.unknown_column(column, where, source.names)
     assert classes.class_of_row is not None
+    ranks, values, numbers = _ranked(source, column, tokens, keep_null=keep_null)
+    width = max(len(values), 1)
+    keep = ranks < len(values)
+    owner, ranks = classes.class_of_row[keep], ranks[keep]
+    pairs = owner * width + ranks
+    if persons is None:
+        known, total = np.bincount(owner, minlength=len(classes.sizes)), np.bincount(ranks, minlength=len(values))
+        found, count = np.unique(pairs, return_counts=True)
+    else:
+        keys = persons[keep]
+        known, total = _different(owner, keys, len(classes.sizes)), _different(ranks, keys, len(values))
+        found, place = np.unique(pairs, return_inverse=True)
+        count = _different(place, keys, len(found))
+    reference = total / max(int(total.sum()), 1)
+    return Distribution(found // width, found % width, count, reference, numbers, known, values)
+
+
+def _ranked(
+    source: Source, column: str, tokens: Collection[str], *, keep_null: bool
+) -> tuple[NDArray[np.int64], list[object], NDArray[np.float64]]:
+    """The place of each row's value among the values in ascending order, these values, and each as a number.
+
+    Null, and text that ``tokens`` say means it, has the place after the last; it is a value only with ``keep_null``.
+    """
     numbering = _Numbering()
-    values = np.concatenate([numbering.numbers(batch.column(0)) for batch in source.batches([column])])
-    known = [place for place, value in enumerate(numbering.values) if tokens is None or not is_missing(value, tokens)]
-    places, numbers = ascending([numbering.values[place] for place in known])
-    rank = np.full(len(numbering.values), len(known), np.int64)
-    rank[np.array(known, np.int64)[places]] = np.arange(len(known))
-    ranks, width = rank[values], max(len(known), 1)
-    keep = ranks < len(known)
-    pairs = np.sort(classes.class_of_row[keep] * width + ranks[keep])
-    begins = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1])) if pairs.size else np.empty(0, np.int64)
-    count = np.diff(np.append(begins, len(pairs)))
-    value = pairs[begins] % width
-    total = np.bincount(value, weights=count, minlength=len(known))
-    return Distribution(pairs[begins] // width, value, count, total / max(total.sum(), 1), numbers[places])
+    numbers_of_rows = np.concatenate([numbering.numbers(batch.column(0)) for batch in source.batches([column])])
+    there = numbering.values
+    known = [place for place, value in enumerate(there) if not is_missing(value, tokens)]
+    places, numbers = ascending([there[place] for place in known])
+    in_order = np.array(known, np.int64)[places]
+    rank = np.full(len(there), len(known), np.int64)
+    rank[in_order] = np.arange(len(known))
+    values, numbers = [there[place] for place in in_order], numbers[places]
+    if keep_null and len(known) < len(there):
+        values, numbers = [*values, None], np.append(numbers, np.nan)
+    return rank[numbers_of_rows], values, numbers
+
+
+def _different(owner: NDArray[np.integer], keys: NDArray[np.integer], count: int) -> NDArray[np.int64]:
+    """How many different keys belong to each owner."""
+    found = np.unique(np.stack([owner.astype(np.int64), keys.astype(np.int64)], axis=1), axis=0)
+    return np.bincount(found[:, 0], minlength=count)
 
 
 def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray[np.int64]:
     """How many records of each class have its most frequent value in ``column``."""
-    found = distribution(source, classes, column, where="the target")
+    found = distribution(source, classes, column, where="the target", keep_null=True)
     return np.maximum.reduceat(found.count, np.flatnonzero(np.append(True, found.owner[1:] != found.owner[:-1])))
 
 

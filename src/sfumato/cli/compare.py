@@ -1,0 +1,242 @@
+"""``sfumato compare``: methods side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from sfumato.cli.drawing import progress_for_people
+from sfumato.cli.flags import (
+    RELEASE,
+    AcceptLinkable,
+    DateFormat,
+    Decimal,
+    Encoding,
+    Form,
+    Identifiers,
+    Joint,
+    Json,
+    ManyK,
+    ManyL,
+    MaxSuppressed,
+    Nulls,
+    NullSensitive,
+    Other,
+    Person,
+    PolicyFile,
+    QuasiIdentifiers,
+    Requires,
+    Rounds,
+    Sensitive,
+    Separator,
+    Sheet,
+    Taxonomies,
+    Types,
+    Weights,
+    many_values,
+    policy_flags,
+    reading_flags,
+)
+from sfumato.cli.output import People, print_json
+from sfumato.cli.summaries import show_files
+
+if TYPE_CHECKING:
+    from sfumato.evaluation.comparison import Row
+    from sfumato.report.comparison import Cell, Comparison
+
+UNBOUNDED = 10_000  # characters in a line
+# What a narrow window goes without, the first of them first.
+EXPENDABLE = ("MAXSIZE", "C_DM", "total, seconds", "C_AVG", "left out")
+
+
+def compare(
+    table: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
+    ],
+    methods: Annotated[
+        str,
+        typer.Option(
+            "--methods",
+            metavar="A,B",
+            help="See: sfumato methods. With 'all', every method that accepts what is asked for.",
+        ),
+    ] = "all",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help=".html for a page, .svg, .png or .pdf for the curves, .csv or .json for the table.",
+            readable=False,
+        ),
+    ] = None,
+    theme: Annotated[
+        str, typer.Option("--theme", metavar="light|dark", help="The colours of .svg, .png and .pdf.")
+    ] = "light",
+    policy: PolicyFile = None,
+    quasi_identifiers: QuasiIdentifiers = None,
+    sensitive: Sensitive = None,
+    identifiers: Identifiers = None,
+    other: Other = None,
+    taxonomy: Taxonomies = None,
+    column_type: Types = None,
+    weight: Weights = None,
+    round_to: Rounds = None,
+    accept_linkable: AcceptLinkable = None,
+    k: ManyK = None,
+    l: ManyL = None,  # noqa: E741
+    require: Requires = None,
+    person: Person = None,
+    joint: Joint = False,
+    null_sensitive: NullSensitive = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", metavar="auto|memory", rich_help_panel=RELEASE, help="What the run works in."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", rich_help_panel=RELEASE, help="For methods that draw at random."),
+    ] = None,
+    max_suppressed: MaxSuppressed = None,
+    form: Form = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    nulls: Nulls = None,
+    date_format: DateFormat = None,
+    sheet: Sheet = None,
+    json: Json = False,
+) -> int:
+    """Measure methods side by side: loss, classes and time, for every k and l. Makes no release.
+
+    A method that fails says why and the others go on. Exit code 0 when any has a result.
+
+    Example: sfumato compare patients.csv --policy policy.toml --methods hilbert,idistance -k 5,10,25,50 -o methods.html
+    """
+    flags = policy_flags(
+        quasi_identifiers=quasi_identifiers,
+        sensitive=sensitive,
+        identifiers=identifiers,
+        other=other,
+        accept_linkable=accept_linkable,
+        require=require,
+        person=person,
+        joint=joint or None,
+        null_sensitive=null_sensitive,
+        max_suppressed=max_suppressed,
+        taxonomy=taxonomy,
+        column_type=column_type,
+        weight=weight,
+        round_to=round_to,
+        engine=engine,
+        seed=seed,
+        form=form,
+        reading=reading_flags(
+            separator=separator,
+            encoding=encoding,
+            sheet=sheet,
+            decimal=decimal,
+            nulls=nulls,
+            date_format=date_format,
+        ),
+    )
+    every_k = None if k is None else many_values("-k", k)
+    every_l = None if l is None else many_values("-l", l)
+    rows: list[Row] = []
+    try:
+        with progress_for_people() as progress:
+            from sfumato.api import compare_points
+            from sfumato.evaluation.comparison import points_of
+            from sfumato.pictures.theme import theme_named
+            from sfumato.policy import Policy, merge_flags
+            from sfumato.report.comparison import Comparison, check_comparison
+
+            theme_named(theme)
+            asked = merge_flags(None if policy is None else Policy.load(policy), **flags)
+            points = points_of(asked, methods, every_k, every_l)
+            if output is not None:
+                check_comparison(table, output)
+            for row in compare_points(table, points, progress):
+                rows.append(row)
+    finally:
+        if rows:  # also when it was interrupted
+            comparison = Comparison(rows, points, table, progress.seconds)
+            if json:
+                print_json(comparison.summary())
+            else:
+                _show(People(), comparison)
+    if output is not None and comparison.has_results:
+        comparison.write(output, theme=theme)
+        if not json:
+            show_files(People(), [output])
+    return comparison.exit_code
+
+
+def _show(console: People, comparison: Comparison) -> None:
+    """The table, why rows have no figures, and what else is to be known."""
+    from sfumato.report.comparison import places, remarks
+
+    rows = comparison.results
+    console.heading(f"{comparison.records:,} records, {len(rows):,} points; no release was made")
+    _show_table(console, rows)
+    for text, failed in _by_error(rows).items():
+        console.print(Text(f"{'; '.join(places(failed, rows))}: ", style="yellow").append(text, style="default"))
+    for text in remarks(rows):
+        console.print(text)
+    if not comparison.complete:
+        console.print(f"interrupted after {len(rows):,} of {comparison.points:,} points")
+
+
+def _show_table(console: People, rows: Sequence[Row]) -> None:
+    """As many columns as the window has room for."""
+    from sfumato.report.comparison import columns_of
+
+    columns = columns_of(rows)
+    left_out: list[str] = []
+    table = _table(rows, columns)
+    unbounded = console.options.update(width=UNBOUNDED)
+    while console.measure(table, options=unbounded).maximum > console.width and len(left_out) < len(EXPENDABLE):
+        left_out.append(EXPENDABLE[len(left_out)])
+        table = _table(rows, {name: cell for name, cell in columns.items() if name not in left_out})
+    console.print(table)
+    if left_out:
+        console.print(f"the window has no room for {'; '.join(left_out)}: widen it, or write a .csv with -o")
+
+
+def _table(rows: Sequence[Row], columns: Mapping[str, Cell]) -> Table:
+    from sfumato.evaluation.comparison import least_losses
+    from sfumato.report.comparison import outcome
+
+    least = {id(row) for row in least_losses(rows)}
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
+    table.add_column("k", justify="right", no_wrap=True)
+    with_l = any(row.l is not None for row in rows)
+    if with_l:
+        table.add_column("l", justify="right", no_wrap=True)
+    table.add_column("method", overflow="fold")
+    for heading in columns:
+        table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
+    table.add_column("audit")
+    for place, row in enumerate(rows):
+        cells = [f"{row.k:,}", *([f"{row.l:,}"] if with_l else []), row.method]
+        cells += [cell(row) if row.code == 0 else "" for cell in columns.values()]
+        style = "bold" if id(row) in least else "" if row.code == 0 else "dim"
+        last = place + 1 == len(rows) or rows[place + 1].label != row.label
+        table.add_row(*(Text(cell) for cell in cells), Text(outcome(row)), style=style, end_section=last)
+    return table
+
+
+def _by_error(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows without figures, by the reason."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.error is not None:
+            found.setdefault(row.error, []).append(row)
+    return found

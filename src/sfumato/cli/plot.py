@@ -1,0 +1,100 @@
+"""``sfumato plot``: the classes of a release as a picture."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato._version import __version__
+from sfumato.cli.drawing import progress_for_people
+from sfumato.cli.flags import (
+    Encoding,
+    Json,
+    Nulls,
+    PolicyFile,
+    QuasiIdentifiers,
+    Separator,
+    Sheet,
+    Taxonomies,
+    Types,
+    policy_flags,
+    reading_flags,
+)
+from sfumato.cli.output import People, print_json
+from sfumato.cli.summaries import show_files
+
+SUFFIX = ".classes.svg"
+
+
+def plot(
+    release: Annotated[
+        Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
+    ],
+    x: Annotated[
+        str | None,
+        typer.Option("--x", metavar="COL", help="The quasi-identifier across; the one with most values when absent."),
+    ] = None,
+    y: Annotated[
+        str | None,
+        typer.Option("--y", metavar="COL", help="The quasi-identifier upward; the one with most values when absent."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help=f".svg, .png or .pdf; RELEASE{SUFFIX} when absent.",
+            readable=False,
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Over the picture.")] = None,
+    theme: Annotated[str, typer.Option("--theme", metavar="light|dark", help="The colours.")] = "light",
+    policy: PolicyFile = None,
+    quasi_identifiers: QuasiIdentifiers = None,
+    taxonomy: Taxonomies = None,
+    column_type: Types = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    nulls: Nulls = None,
+    sheet: Sheet = None,
+    json: Json = False,
+) -> None:
+    """Draw the classes of a release on two of its quasi-identifiers.
+
+    Without a policy the certificate beside the release says which columns those are. The policy is also where the
+    taxonomies are found that put categories in order.
+
+    Example: sfumato plot release.csv --x age --y zip -o classes.svg
+    """
+    flags = policy_flags(
+        quasi_identifiers=quasi_identifiers,
+        taxonomy=taxonomy,
+        column_type=column_type,
+        reading=reading_flags(separator=separator, encoding=encoding, sheet=sheet, nulls=nulls),
+    )
+    target = release.with_name(release.name + SUFFIX) if output is None else output
+    with progress_for_people() as progress, progress.phase("draw"):
+        from sfumato.api import plot as plot_release
+        from sfumato.pictures.picture import check_picture
+        from sfumato.policy import Policy
+
+        check_picture(target)
+        asked = None if policy is None else Policy.load(policy)
+        picture = plot_release(release, x, y, asked, title=title, theme=theme, **flags)
+        picture.write(target)
+    if json:
+        seconds = {name: round(value, 4) for name, value in progress.seconds.items()}
+        print_json({**picture.facts, "file": str(target), "version": __version__, "seconds": seconds})
+    else:
+        console = People()
+        console.heading(picture.title)
+        console.print(picture.description)
+        for remark in picture.remarks:
+            console.print(f"remark  {remark}; give the policy with --policy")
+        show_files(console, [target])
+        if x is None and y is None:
+            console.print(f"next    sfumato plot {shlex.quote(str(release))} --x COLUMN --y COLUMN")

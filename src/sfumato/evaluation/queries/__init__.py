@@ -1,0 +1,36 @@
+"""Query accuracy: how well counts over the original are answered from a release alone (Ghinita 2007, section 6.3).
+
+The datacube at level i has a group-by for every choice of i quasi-identifiers. A group-by counts the records of each
+cell and sensitive value: exactly in the original (P), and in the release (Q) as a reader would estimate it. P and Q are
+distributions, and the error is their Kullback-Leibler divergence, the sum of P ln(P / Q) where P > 0; the total is the
+mean over group-bys. Random range-count queries (Xiao and Tao 2006) are answered in the same way, and their relative
+error is measured.
+
+A reader of a generalized release spreads each record evenly over the codes that its released values leave open
+(``boxes``). A reader of the two tables of Anatomy knows the cell of a record, and gives it every sensitive value of its
+group by that value's share of the group (``anatomy``).
+
+Differs from the papers:
+
+- null is a cell of its own; ``*`` is spread over it as over any other code, so that Q > 0 wherever P > 0;
+- suppressed records are spread over the whole domain and evenly over the sensitive values;
+- cells may be bins of numbers that the user names: a bin counts as many codes as the original has values in it;
+- range queries ask for a run of numbers or dates, where Xiao and Tao draw any values; of categories they draw any.
+"""
+
+from sfumato.evaluation.queries.accuracy import GroupBy, Measured, QueryAccuracy, RangeAccuracy
+from sfumato.evaluation.queries.anatomy import GroupedRecords, grouped_records
+from sfumato.evaluation.queries.measuring import measure_queries
+from sfumato.evaluation.queries.workload import Workload, queried_columns
+
+__all__ = [
+    "GroupBy",
+    "GroupedRecords",
+    "Measured",
+    "QueryAccuracy",
+    "RangeAccuracy",
+    "Workload",
+    "grouped_records",
+    "measure_queries",
+    "queried_columns",
+]

@@ -1,0 +1,69 @@
+"""Asking a workload of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow as pa
+
+from sfumato.errors import InputError
+from sfumato.evaluation.queries.accuracy import QueryAccuracy
+from sfumato.evaluation.queries.anatomy import GroupedRecords, anatomized
+from sfumato.evaluation.queries.bins import cell_bounds
+from sfumato.evaluation.queries.boxes import generalized, shown_spans, suppressed
+from sfumato.evaluation.queries.datacube import datacube
+from sfumato.evaluation.queries.ranges import range_accuracy
+from sfumato.evaluation.queries.released import Original, ReleasedPart
+from sfumato.evaluation.queries.sensitive import number_values
+from sfumato.evaluation.queries.workload import Workload
+from sfumato.tables.domains import Codes, Domain
+from sfumato.tables.grouping import ReleasedClasses
+from sfumato.tables.source import Source
+
+
+def measure_queries(
+    workload: Workload,
+    codes: Codes,
+    domains: Sequence[Domain],
+    sensitive: Mapping[str, pa.ChunkedArray],
+    release: Source,
+    records: ReleasedClasses | GroupedRecords,
+    *,
+    decimal: str = ".",
+    nulls: Collection[str] = (),
+) -> tuple[QueryAccuracy, ...]:
+    """Ask the workload of a release, once for each of the original's columns ``sensitive``.
+
+    ``release`` is the table with the sensitive values and ``records`` what its records show: of a generalized release
+    its classes, which know the class of every row; of Anatomy the second table, and the grouped records of the first.
+    ``decimal`` is the original's, and ``nulls`` are texts of sensitive values that mean null.
+    """
+    classes = records.classes if isinstance(records, GroupedRecords) else records
+    left_out = len(codes) - classes.records
+    if left_out < 0:
+        raise InputError("the release has more records than the original. Check that both files belong together.")
+    bounds = []
+    if workload.level is not None:
+        bounds = [cell_bounds(domain, workload.bins.get(domain.name)) for domain in domains]
+    spans, shown = shown_spans(domains, classes)
+    found = []
+    for name, column in sensitive.items():
+        numbers = number_values(name, column, workload, decimal, nulls)
+        original = Original(codes, numbers.of(column.chunks), numbers.count)
+        parts: list[ReleasedPart] = []
+        if isinstance(records, GroupedRecords):
+            parts.append(anatomized(records, spans, shown, release, numbers))
+        else:
+            released = numbers.of_release(batch.column(0) for batch in release.batches([name]))
+            parts.append(generalized(classes, spans, shown, released, numbers.count))
+        if left_out:
+            parts.append(suppressed(domains, numbers.count, left_out))
+        found.append(
+            QueryAccuracy(
+                name,
+                workload.level,
+                tuple(datacube(original, parts, domains, bounds, workload.level)) if workload.level else (),
+                range_accuracy(original, parts, domains, workload) if workload.ranges else None,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,74 @@
+"""What numbers and words of a policy may be. A check gives the value back as it is taken.
+
+What does not fit is a ValueError whose text goes on from the name of the parameter: "must be ...".
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Check = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a requirement, as a policy gives it."""
+
+    check: Check
+    required: bool = True
+
+
+def whole_number(least: int, most: int | None = None) -> Check:
+    """Accept whole numbers, NumPy's too; true, 5.0 and "5" are more often slips than numbers."""
+    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+
+    def check(value: Any) -> int:
+        is_whole = hasattr(type(value), "__index__") and not isinstance(value, bool)
+        if not is_whole or operator.index(value) < least or (most is not None and operator.index(value) > most):
+            raise ValueError(f"must be a whole number {bounds}")
+        return operator.index(value)
+
+    return check
+
+
+def is_positive(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return 0 < float(value) < math.inf
+    except OverflowError:
+        return False
+
+
+def positive_number(value: Any) -> float:
+    if not is_positive(value):
+        raise ValueError("must be a finite number above 0")
+    return float(value)
+
+
+def share(value: Any) -> float:
+    if not is_positive(value) or value > 1:
+        raise ValueError("must be a number above 0 and at most 1")
+    return float(value)
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def one_of(*choices: str) -> Check:
+    quoted = ", ".join(map(repr, choices))
+
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"must be one of {quoted}")
+        return str(value)
+
+    return check

@@ -1,0 +1,277 @@
+"""Methods side by side, as a table and as curves of loss and time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from sfumato._version import __version__
+from sfumato.errors import UsageError
+from sfumato.evaluation.comparison import Point, Row, exit_code, least_losses, table_text
+from sfumato.pictures.lines import Scale, curves
+from sfumato.pictures.picture import FORMATS, Picture, beside
+from sfumato.release import refuse_input_as_output
+from sfumato.report.page import page, themed
+from sfumato.tables.staging import Stage, cannot_write, check_target
+
+TITLE = "Methods side by side"
+KINDS = (".html", *FORMATS, ".csv", ".json")
+WIDE = 8.0  # values whose largest is so many times the smallest are drawn on a logarithmic axis
+FEW = 4
+FAILED = {2: "refused", 3: "infeasible"}
+MEASURES = {
+    "GCP": "information loss: on average a released value leaves open this share of its column's range or taxonomy. "
+    "0% is the original, 100% says nothing.",
+    "C_DM": "discernibility: each record counts the size of its class, one that is left out the whole table.",
+    "C_AVG": "the average size of a class over k.",
+    "MAXSIZE": "the largest perimeter of a class: twice the sum of its sides, each scaled to [0, 1].",
+    "seconds": "partition: of forming the classes. Total: of recoding, arranging and auditing as well. Reading the "
+    "table is in neither, since it is done once for all. Of short runs the quickest of three is told.",
+}
+Cell = Callable[[Row], str]
+
+
+class Comparison:
+    """What came of every method under every k and l.
+
+    ``rows`` are plain dictionaries. ``write`` makes a page, a picture, CSV or JSON of them; notebooks show them.
+    """
+
+    def __init__(
+        self, rows: Sequence[Row], points: Sequence[Point], data: object, seconds: Mapping[str, float]
+    ) -> None:
+        self.results = tuple(rows)
+        self._points = tuple(points)
+        self._source = data if isinstance(data, str | Path) else None  # a frame is not held back for this
+        self._seconds = dict(seconds)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [row.as_dict() for row in self.results]
+
+    @property
+    def records(self) -> int:
+        """Those of the table."""
+        return self.results[0].records
+
+    @property
+    def points(self) -> int:
+        """How many were asked for."""
+        return len(self._points)
+
+    @property
+    def complete(self) -> bool:
+        """Is there a row for every point? Not when it was interrupted."""
+        return len(self.results) == self.points
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code(self.results)
+
+    @property
+    def has_results(self) -> bool:
+        return any(row.code == 0 for row in self.results)
+
+    def summary(self) -> dict[str, Any]:
+        """What ``sfumato compare --json`` prints."""
+        return {
+            "records": self.records,
+            "quasi_identifiers": list(self._points[0].policy.quasi_identifiers),
+            "points": self.points,
+            "complete": self.complete,
+            "rows": self.rows,
+            "version": __version__,
+            "seconds": {name: round(value, 4) for name, value in self._seconds.items()},
+        }
+
+    def loss(self, theme: str = "light") -> Picture:
+        """The curves of the loss."""
+        return self._curves("gcp", "Information loss", "information loss (GCP)", theme, "linear", ".3~p")
+
+    def time(self, theme: str = "light") -> Picture:
+        """The curves of the time that forming the classes took."""
+        scale = _scale([row.partition_seconds for row in self.results])
+        return self._curves("partition_seconds", "Time", "seconds to form the classes", theme, scale, None)
+
+    def picture(self, theme: str = "light") -> Picture:
+        """Both beside each other."""
+        loss, time = self.loss(theme), self.time(theme)
+        return beside([loss, time], title=TITLE, description=f"{loss.description} {time.description}")
+
+    def page(self) -> str:
+        """One offline HTML page."""
+        pairs = zip(self._pair("light"), self._pair("dark"), strict=True)
+        return page(TITLE, self._body([themed(light, dark) for light, dark in pairs]))
+
+    def write(self, path: str | Path, *, theme: str = "light") -> Path:
+        """Write a page (.html), the curves (.svg, .png, .pdf) or the table (.csv, .json), as the suffix says."""
+        target = Path(path)
+        check_comparison(self._source, target)
+        kind = target.suffix.lower()
+        if kind in FORMATS:
+            return self.picture(theme).write(target)
+        if kind == ".html":
+            text = self.page()
+        else:
+            text = table_text(self.results) if kind == ".csv" else json.dumps(self.summary(), indent=2) + "\n"
+        with Stage() as stage:
+            staged = stage.path(target)
+            try:
+                staged.write_text(text, "utf-8", newline="\n")
+            except OSError as error:
+                raise cannot_write(target, error) from None
+            stage.publish()
+        return target
+
+    def _repr_html_(self) -> str:
+        return self._body([f"<div>{picture.svg}</div>" for picture in self._pair("light")])
+
+    def __repr__(self) -> str:
+        failed = sum(row.code != 0 for row in self.results)
+        return f"<Comparison of {len(self.results):,} points, {failed:,} of them without a result>"
+
+    def _pair(self, theme: str) -> list[Picture]:
+        """Loss and time; nothing where no method has a result."""
+        return [self.loss(theme), self.time(theme)] if self.has_results else []
+
+    def _curves(self, y: str, title: str, y_title: str, theme: str, scale: Scale, form: str | None) -> Picture:
+        ks, ls = {row.k for row in self.results}, {row.l for row in self.results}
+        by_l = len(ks) == 1 and len(ls) > 1
+        drawn = [
+            {
+                "x": row.l if by_l else row.k,
+                "y": getattr(row, y),
+                "series": row.method if by_l or len(ls) == 1 else f"{row.method}, l = {row.l}",
+            }
+            for row in self.results
+        ]
+        across = "l" if by_l else "k"
+        if len(ks) == len(ls) == 1:
+            where = f"at {self.results[0].label}"
+        elif by_l:
+            where = f"by l, k = {min(ks):,}"
+        else:
+            where = "by k" if len(ls) > 1 or None in ls else f"by k, l = {self.results[0].l:,}"
+        return curves(
+            drawn,
+            x="x",
+            y="y",
+            series="series",
+            title=f"{title} {where}",
+            x_title=across,
+            y_title=y_title,
+            x_scale=_scale([row["x"] for row in drawn]),
+            y_scale=scale,
+            y_format=form,
+            theme=theme,
+        )
+
+    def _body(self, pictures: Sequence[str]) -> str:
+        names = ", ".join(self._points[0].policy.quasi_identifiers)
+        about = f"{self.records:,} records; quasi-identifiers {names}. Every release that is measured passed its audit."
+        parts = [f"<h1>{TITLE}</h1>\n", f'<p class="soft">{escape(about)}</p>\n']
+        if not self.complete:
+            parts.append(f"<p>Interrupted after {len(self.results):,} of {self.points:,} points.</p>\n")
+        parts += [f"<p>{escape(text)}</p>\n" for text in remarks(self.results)]
+        parts += [f'<div class="pictures">{"".join(pictures)}</div>\n', _table(self.results)]
+        measures = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in MEASURES.items())
+        return "".join(parts) + f"<h2>What the figures are</h2>\n<dl>{measures}</dl>\n"
+
+
+def check_comparison(data: object, target: Path) -> None:
+    """Refuse what can be seen to be no place for a comparison before anything is measured."""
+    if target.suffix.lower() not in KINDS:
+        raise UsageError(
+            f"the output {target.name!r} has no suffix that says what to write. Use one of {', '.join(KINDS)}."
+        )
+    check_target(target)
+    refuse_input_as_output(data, target)
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
+    """The figures of a row that has them, as people read them, by heading."""
+    suppressed = any(row.suppressed for row in rows)
+    return {
+        "GCP": lambda row: f"{row.gcp:.2%}",
+        "C_DM": lambda row: f"{row.c_dm:,}",
+        "C_AVG": lambda row: "" if row.c_avg is None else f"{row.c_avg:.3f}",
+        "MAXSIZE": lambda row: "" if row.max_size is None else f"{row.max_size:.3f}",
+        "classes": lambda row: f"{row.classes:,}",
+        "smallest class": lambda row: f"{row.smallest_class:,}",
+        **({"left out": lambda row: f"{row.suppressed:,}"} if suppressed else {}),
+        "partition, seconds": lambda row: f"{row.partition_seconds:.3f}",
+        "total, seconds": lambda row: f"{row.total_seconds:.3f}",
+    }
+
+
+def outcome(row: Row) -> str:
+    """In one word."""
+    return "holds" if row.code == 0 else FAILED.get(row.code, "failed")
+
+
+def remarks(rows: Sequence[Row]) -> list[str]:
+    """Which methods have the least loss, and what else is to be known of some, each once."""
+    found = []
+    least = least_losses(rows)
+    if least:
+        found.append(f"Least loss: {'; '.join(places(least, rows))}.")
+    said: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for text in row.remarks:
+            said.setdefault(text, {})[row.method] = None
+    return found + [f"{', '.join(names)}: {text}" for text, names in said.items()]
+
+
+def places(some: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    """The methods of some of the rows with their k and l; those with the same together, those with most first."""
+    labels: dict[str, list[str]] = {}
+    for row in some:
+        labels.setdefault(row.method, []).append(row.label)
+    methods: dict[tuple[str, ...], list[str]] = {}
+    for name, here in labels.items():
+        methods.setdefault(tuple(here), []).append(name)
+    every_method, every_label = {row.method for row in rows}, {row.label for row in rows}
+    found = []
+    for shared, names in sorted(methods.items(), key=lambda one: -len(one[0])):
+        who = "every method" if len(every_method) > 1 and set(names) == every_method else ", ".join(names)
+        where = f"at {' and '.join(shared)}" if len(shared) <= FEW else f"at {len(shared):,} points"
+        found.append(f"{who} {'everywhere' if 1 < len(shared) == len(every_label) else where}")
+    return found
+
+
+def _scale(values: Sequence[float | None]) -> Scale:
+    numbers = [value for value in values if value is not None]
+    return "log" if numbers and min(numbers) > 0 and max(numbers) / min(numbers) >= WIDE else "linear"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    """The rows as an HTML table; the least loss of each k and l stands out."""
+    with_l = any(row.l is not None for row in rows)
+    least = {id(row) for row in least_losses(rows)}
+    columns = columns_of(rows)
+    heads = ["k", *(["l"] if with_l else []), "method", *columns, "what holds"]
+    text = ("method", "what holds")
+    lines = ["".join(f"<th{_class('text' if head in text else '')}>{head}</th>" for head in heads)]
+    before = None
+    for row in rows:
+        cells = [f"<td>{row.k:,}</td>", *([f"<td>{row.l:,}</td>"] if with_l else [])]
+        cells.append(f'<td class="text">{escape(row.method)}</td>')
+        if row.code == 0:
+            cells += [
+                f"<td{_class('least' if head == 'GCP' and id(row) in least else '')}>{cell(row)}</td>"
+                for head, cell in columns.items()
+            ]
+            cells.append(f'<td class="text long">{escape(row.holds)}</td>')
+        else:
+            told = f"{outcome(row)}: {row.error}"
+            cells.append(f'<td class="text long soft" colspan="{len(columns) + 1}">{escape(told)}</td>')
+        lines.append(f"<tr{_class('first' if before not in (None, row.label) else '')}>{''.join(cells)}</tr>\n")
+        before = row.label
+    return f'<div class="table"><table>\n<tr>{lines[0]}</tr>\n{"".join(lines[1:])}</table></div>\n'
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""

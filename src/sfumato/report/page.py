@@ -1,0 +1,64 @@
+"""The page that every report is on."""
+
+from __future__ import annotations
+
+from html import escape
+
+from sfumato._version import __version__
+from sfumato.pictures.picture import Picture
+from sfumato.pictures.theme import DARK, FONT, LIGHT, Theme
+
+STYLE = """
+body { margin: 0 auto; padding: 2rem 1.5rem 3rem; max-width: 84rem; background: var(--background); color: var(--ink);
+  font: 15px/1.5 FONT; }
+h1 { font-size: 1.6rem; margin: 0 0 .3rem; }
+h2 { font-size: 1.1rem; margin: 2.2rem 0 .4rem; }
+p { margin: .3rem 0; max-width: 60rem; }
+.soft, footer { color: var(--soft); }
+.pictures { display: flex; flex-wrap: wrap; gap: .5rem; margin: 1.2rem 0 0 -18px; }
+.pictures > div { flex: 0 1 auto; min-width: min(34rem, 100%); width: calc(50% - .5rem); }
+.pictures svg { max-width: 100%; height: auto; }
+.dark { display: none; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; margin: .8rem 0; }
+th, td { padding: .28rem .8rem .28rem 0; text-align: right; vertical-align: top; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
+th { border-bottom: 1px solid var(--line); vertical-align: bottom; white-space: normal; }
+td { border-bottom: 1px solid var(--grid); }
+tr.first td { border-top: 2px solid var(--line); }
+.text { text-align: left; }
+td.long { white-space: normal; min-width: 18rem; }
+.least { font-weight: 700; }
+dt { font-weight: 600; margin-top: .5rem; }
+dd { margin: 0; max-width: 60rem; }
+footer { margin-top: 2.5rem; font-size: .85rem; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { DARK }
+  .light { display: none; }
+  .dark { display: block; }
+}
+"""
+
+
+def page(title: str, body: str) -> str:
+    """A whole HTML file. ``body`` is markup."""
+    style = STYLE.replace("FONT", FONT).replace("DARK", _colours(DARK))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        # The browser itself is told to ask for nothing.
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>\n:root {{ {_colours(LIGHT)} }}{style}</style>\n</head>\n<body>\n"
+        f"{body}<footer>Sfumato {escape(__version__)}</footer>\n</body>\n</html>\n"
+    )
+
+
+def themed(light: Picture, dark: Picture) -> str:
+    """A picture that follows the page."""
+    return f'<div class="light">{light.svg}</div><div class="dark">{dark.svg}</div>\n'
+
+
+def _colours(theme: Theme) -> str:
+    names = ("background", "ink", "soft", "line", "grid")
+    return " ".join(f"--{name}: {getattr(theme, name)};" for name in names)

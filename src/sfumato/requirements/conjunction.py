@@ -1,0 +1,197 @@
+"""One kernel that tests any conjunction of requirements on a class.
+
+Requirements are data to it: rows of a kind and two bounds, over counters of the class. Where a bound is a fraction, the
+kernel is a hair stricter than the audit, so that rounding never makes a method promise what the audit then denies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels import kernel
+from sfumato.requirements.requirement import Hierarchy, Requirements
+
+EXACT = 1e-12  # the audit's allowance for rounding
+STRICT = 9e-13  # the kernel's
+BELOW = 1 - EXACT  # strictly below a product: 1.1 * 10 is more than 11 in floating point
+EXACT_SHARE, STRICT_SHARE = 1e-9, 9e-10  # the same for variances, which have a scale
+LARGEST_SIZE = 1 << 62
+
+SIZE, FREQUENCY, DISTINCT = 0, 1, 2  # whole numbers decide
+ENTROPY, RECURSIVE, ALPHA, VARIANCE = 3, 4, 5, 6  # the counts of the values decide
+CLOSENESS_EQUAL, CLOSENESS_ORDERED, CLOSENESS_HIERARCHICAL, BETA, BETA_ENHANCED, DELTA = 7, 8, 9, 10, 11, 12
+
+
+class Values(Protocol):
+    """What has to be known of a sensitive attribute; its values are 0..distinct-1."""
+
+    @property
+    def distinct(self) -> int: ...
+
+    @property
+    def numbers(self) -> NDArray[np.float64]: ...
+
+    @property
+    def hierarchy(self) -> Hierarchy | None: ...
+
+
+class Conjunction(NamedTuple):
+    """Requirements as the kernel takes them; sensitive attributes are numbered 0..a-1.
+
+    kind, attribute, whole, bound: by requirement. distinct: int64[a]. reference, numbers: float64[a, m]. nodes:
+    int64[a, 3, s], for each attribute its values from leaf to leaf, then first and last of each node of its taxonomy;
+    weight: float64[a, s].
+    """
+
+    kind: NDArray[np.int64]
+    attribute: NDArray[np.int64]
+    whole: NDArray[np.int64]
+    bound: NDArray[np.float64]
+    distinct: NDArray[np.int64]
+    reference: NDArray[np.float64]
+    numbers: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+    @property
+    def attributes(self) -> int:
+        return len(self.distinct)
+
+
+def conjunction(
+    requirements: Requirements, values: Sequence[Values], references: Sequence[NDArray[np.float64]]
+) -> Conjunction:
+    """The requirements that the kernel knows; ``values`` and ``references`` in the order of their attributes."""
+    width = max((one.distinct for one in values), default=0)
+    trees = [one.hierarchy for one in values]
+    spans = max([width, *(len(tree.first) for tree in trees if tree is not None)])
+    a = len(values)
+    reference, numbers = np.zeros((a, width)), np.zeros((a, width))
+    nodes, weight = np.zeros((a, 3, spans), np.int64), np.zeros((a, spans))
+    for place, (one, tree) in enumerate(zip(values, trees, strict=True)):
+        reference[place, : one.distinct] = references[place]
+        numbers[place, : one.distinct] = one.numbers
+        if tree is not None:
+            for line, part in enumerate((tree.order, tree.first, tree.last)):
+                nodes[place, line, : len(part)] = part
+            weight[place, : len(tree.weight)] = tree.weight
+    known = [(part, condition) for part in requirements.parts if (condition := part.condition()) is not None]
+    names = requirements.attributes
+    return Conjunction(
+        kind=np.array([one.kind for _, one in known], np.int64),
+        attribute=np.array([names.index(part.attribute) if part.attribute else -1 for part, _ in known], np.int64),
+        whole=np.array([one.whole for _, one in known], np.int64),
+        bound=np.array([one.bound for _, one in known], np.float64),
+        distinct=np.array([one.distinct for one in values], np.int64),
+        reference=reference,
+        numbers=numbers,
+        nodes=nodes,
+        weight=weight,
+    )
+
+
+@kernel
+def class_holds(tests, size, count, known, largest, different):  # type: ignore[no-untyped-def]
+    """Whether a class meets every requirement. tests: see Conjunction; size: its records.
+
+    By sensitive attribute: count: int64[a, >= m], how often it has each value; known: int64[a], their sum; largest:
+    the largest of them; different: how many are not 0.
+    """
+    # Whole numbers first: they are cheap, and mostly decide.
+    for t in range(len(tests.kind)):
+        kind, a, whole = tests.kind[t], tests.attribute[t], tests.whole[t]
+        if kind == SIZE:
+            if size < whole:
+                return False
+        elif kind == FREQUENCY:
+            if largest[a] > known[a] // whole:
+                return False
+        elif kind == DISTINCT and different[a] < whole:
+            return False
+    for t in range(len(tests.kind)):
+        if tests.kind[t] > DISTINCT:
+            a = tests.attribute[t]
+            m = tests.distinct[a]
+            if not distribution_holds(
+                tests.kind[t],
+                tests.whole[t],
+                tests.bound[t],
+                count[a, :m],
+                known[a],
+                tests.reference[a, :m],
+                tests.numbers[a, :m],
+                tests.nodes[a],
+                tests.weight[a],
+            ):
+                return False
+    return True
+
+
+@kernel
+def distribution_holds(kind, rank, bound, count, known, reference, numbers, nodes, weight):  # type: ignore[no-untyped-def]
+    """Whether the values of a class meet one requirement. count: int64[m]; known: their sum; the rest by value."""
+    m = len(reference)
+    if kind == ENTROPY:
+        weighted = 0.0
+        for v in range(m):
+            if count[v] > 0:
+                weighted += count[v] * np.log(count[v])
+        entropy = np.log(known) - weighted / known if known > 0 else 0.0
+        return entropy >= bound - STRICT
+    if kind == RECURSIVE:
+        if rank == 1:
+            return True
+        descending = np.sort(count)[::-1]
+        rest = 0
+        for v in range(rank - 1, m):
+            rest += descending[v]
+        return m > 0 and descending[0] < bound * rest * BELOW
+    if kind == VARIANCE:
+        mean = 0.0
+        for v in range(m):
+            mean += count[v] * numbers[v]
+        mean /= max(known, 1)
+        variance = 0.0
+        for v in range(m):
+            variance += count[v] * (numbers[v] - mean) ** 2
+        return variance / max(known, 1) >= bound * (1 - STRICT_SHARE)
+    if known == 0:
+        return kind != DELTA or not np.any(reference > 0)
+    if kind == CLOSENESS_HIERARCHICAL:
+        up_to = np.zeros(m + 1)
+        for place in range(m):
+            v = nodes[0, place]
+            up_to[place + 1] = up_to[place] + count[v] / known - reference[v]
+        distance = 0.0
+        for node in range(len(weight)):
+            distance += weight[node] * abs(up_to[nodes[2, node]] - up_to[nodes[1, node]])
+        return distance <= bound + STRICT
+    total, cumulated, margin, present = 0.0, 0.0, min(STRICT, bound / 2), 0
+    for v in range(m):
+        p, q = count[v] / known, reference[v]
+        present += q > 0
+        if kind == ALPHA:
+            if p > bound + STRICT:
+                return False
+        elif kind == CLOSENESS_EQUAL:
+            total += max(p - q, 0.0)
+        elif kind == CLOSENESS_ORDERED:
+            cumulated += p - q
+            total += abs(cumulated)
+        elif q > 0 and kind == DELTA:
+            if count[v] == 0 or abs(np.log(p / q)) >= bound - margin:
+                return False
+        elif q > 0 and p > q:
+            limit = min(bound, -np.log(q)) if kind == BETA_ENHANCED else bound
+            gain = p / q - 1
+            if gain > STRICT and gain > limit + STRICT:
+                return False
+    if kind == CLOSENESS_ORDERED:
+        total /= max(present - 1, 1)
+    if kind in (CLOSENESS_EQUAL, CLOSENESS_ORDERED):
+        return total <= bound + STRICT
+    return True

@@ -264,12 +264,15 @@ def test_the_released_records_are_the_reference(data: st.DataObject) -> None:
     ]
 
 
-def test_a_value_that_was_left_out_altogether_is_not_among_the_ordered_ones() -> None:
-    # The outlier alone has 9. Of what stays, each class is half of the two values away from the whole.
-    table = patients([0, 0, 0, 1, 1, 1, 9], [20, 21, 22, 60, 61, 62, 1000])
-    require = "t-closeness(illness, t=0.3, distance=ordered)"
-    release = sfumato.anonymize(table, **asks(require, k=3, max_suppressed=0.2))
-    assert release.audit.holds
+@pytest.mark.parametrize("outlier", [-9, 1, 9], ids=["before", "between", "after"])
+def test_a_value_that_was_left_out_altogether_is_not_among_the_ordered_ones(outlier: int) -> None:
+    # The outlier alone has its value. Of what stays, each half of the records is half of the two values away.
+    table = patients([0, 0, 0, 2, 2, 2, outlier], [20, 21, 22, 60, 61, 62, 1000])
+    require = "t-closeness(illness, t={}, distance=ordered)"
+    apart = sfumato.anonymize(table, **asks(require.format(0.5), k=3, max_suppressed=0.2))
+    assert (apart.losses.suppressed, apart.audit.classes, apart.audit.verdicts[1].value) == (1, 2, 0.5)
+    together = sfumato.anonymize(table, **asks(require.format(0.3), k=3, max_suppressed=0.2))
+    assert together.audit.classes == 1
 
 
 @by_method

@@ -68,7 +68,7 @@ class Closeness(Requirement):
 def _moved(classes: int, histogram: Histogram, *, hierarchical: bool) -> NDArray[np.float64]:
     values = len(histogram.reference)
     tree = histogram.hierarchy if hierarchical else None
-    present = int(np.count_nonzero(histogram.reference))  # a value that was left out is not among the ordered ones
+    present = histogram.reference > 0  # a value that was left out is not among the ordered ones
     result = np.zeros(classes)
     step = max(CELLS // max(values, 1), 1)
     for first in range(0, classes, step):
@@ -79,7 +79,8 @@ def _moved(classes: int, histogram: Histogram, *, hierarchical: bool) -> NDArray
         total = counts.sum(axis=1, keepdims=True)
         more = np.where(total > 0, counts / np.maximum(total, 1), histogram.reference) - histogram.reference
         if tree is None:
-            result[first:last] = np.abs(np.cumsum(more, axis=1)).sum(axis=1) / max(present - 1, 1)
+            moved = np.abs(np.cumsum(more, axis=1)[:, present]).sum(axis=1)
+            result[first:last] = moved / max(int(np.count_nonzero(present)) - 1, 1)
         else:
             up_to = np.cumsum(np.pad(more[:, tree.order], [(0, 0), (1, 0)]), axis=1)
             result[first:last] = np.abs(up_to[:, tree.last] - up_to[:, tree.first]) @ tree.weight

@@ -181,7 +181,7 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
             total += max(p - q, 0.0)
         elif kind == CLOSENESS_ORDERED:
             cumulated += p - q
-            total += abs(cumulated)
+            total += abs(cumulated) if q > 0 else 0.0
         elif q > 0 and kind == DELTA:
             if count[v] == 0 or abs(np.log(p / q)) >= bound - margin:
                 return False

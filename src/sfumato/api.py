@@ -148,7 +148,7 @@ def read_table(data: object, policy: Policy, progress: Progress) -> Prepared:
         _check_separable(policy, kept)
     engine = MemoryEngine(progress)
     scanned = engine.scan(source, kept if person is None else [*kept, person])
-    persons = engine.persons(scanned, person)
+    persons = engine.persons(scanned, policy)
     scanned = replace(scanned, table=scanned.table.select(kept))
     encoders = engine.profile(scanned, policy, options, taxonomies)
     encoded = engine.encode(scanned, encoders)

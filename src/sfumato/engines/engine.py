@@ -47,7 +47,7 @@ class Engine(Protocol):
         """The sensitive attributes that requirements count, in codes."""
         ...
 
-    def persons(self, scanned: Any, name: str | None) -> Any:
+    def persons(self, scanned: Any, policy: Policy) -> Any:
         """Whose each record is, where the policy names a person key."""
         ...
 

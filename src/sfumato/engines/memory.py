@@ -142,12 +142,14 @@ class MemoryEngine:
         columns = {column.name: column for column in encoded.carried}
         return {name: _sensitive_values(columns[name], policy, taxonomies.get(name)) for name in names}
 
-    def persons(self, scanned: Scanned, name: str | None) -> NDArray[np.uint32] | None:
+    def persons(self, scanned: Scanned, policy: Policy) -> NDArray[np.uint32] | None:
         """A number for the person of each record, where the policy names a person key."""
+        name = policy.privacy.person
         if name is None:
             return None
-        codes, size = CarriedColumn.of(name, scanned.table.column(name)).distinct
-        unknown = int(np.count_nonzero(codes == size - 1))
+        codes, values = CarriedColumn.of(name, scanned.table.column(name)).numbered
+        missing = np.array([*(is_missing(value, policy.input.nulls) for value in values), True])
+        unknown = int(np.count_nonzero(missing[codes]))
         if unknown:
             raise InputError(
                 f"the person key {name!r} is empty in {unknown:,} records, so nobody can say whose they are. "
@@ -186,8 +188,7 @@ class MemoryEngine:
             if method.meets(requirements) and (most == 0 or method.separates):
                 counting = Counting(records, requirements)
                 for batch in method.classes(records, requirements, self._progress):
-                    owner = np.repeat(np.arange(len(batch.low)), np.diff(batch.starts))
-                    if not requirements.holds(counting.classes(batch.rows, owner, len(batch.low))).all():
+                    if not requirements.holds(counting.runs(batch.rows, batch.starts)).all():
                         raise AssertionError(f"{method.name} made a class that does not meet the requirements")
                     yield batch
                 return

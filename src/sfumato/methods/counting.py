@@ -35,10 +35,17 @@ class Counting:
         counts = self._counts(rows, owner, count, self.requirements.attributes)
         return ClassCounts(counts.sizes, counts.histograms, refined)
 
+    def runs(self, rows: NDArray[np.uint32], starts: NDArray[np.int64]) -> ClassCounts:
+        """The classes whose rows follow each other: class i has rows[starts[i]:starts[i + 1]]."""
+        sizes = np.diff(starts)
+        if not self.requirements.attributes and self.records.persons is None:
+            return ClassCounts(sizes)
+        return self.classes(rows, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+
     @cached_property
     def whole(self) -> ClassCounts:
         """All records as one class: what it does not meet, no joining of classes can bring about."""
-        return self.classes(self.records.rows, np.zeros(self.records.count, np.int64), 1)
+        return self.runs(self.records.rows, np.array([0, self.records.count]))
 
     @cached_property
     def references(self) -> dict[str, NDArray[np.float64]]:

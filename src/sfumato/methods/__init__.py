@@ -14,6 +14,7 @@ from sfumato.methods.anatomy import Anatomy
 from sfumato.methods.close_k import InformationDependency
 from sfumato.methods.method import ClassBatch, Method, Records
 from sfumato.methods.mondrian import Mondrian
+from sfumato.methods.nng import NearestNeighbourGroups
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.methods.single_dimensional import SingleDimensional
 from sfumato.methods.topdown import TopDown
@@ -32,7 +33,7 @@ def methods() -> dict[str, Method]:
         own += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
     own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
     own += [Mondrian(splits="strict"), Mondrian(splits="relaxed")]
-    own += [TopDown(), SingleDimensional()]
+    own += [TopDown(), SingleDimensional(), NearestNeighbourGroups()]
     own.append(Anatomy())
     found = {method.name: method for method in own}
     for entry in entry_points(group="sfumato.methods"):

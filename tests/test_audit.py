@@ -18,10 +18,13 @@ from hypothesis import strategies as st
 import sfumato
 from sfumato.api import anonymize_to_file
 from sfumato.engines.memory import MemoryEngine, Released
+from sfumato.evaluation.audit import audit_classes, requirements_of
 from sfumato.methods import ClassBatch, Records
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements, Verdict
+from sfumato.tables.grouping import find_classes
+from sfumato.tables.source import InputOptions, open_source
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -319,7 +322,7 @@ class Faulty:
 
 @pytest.fixture
 def faulty_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.api.method_named", lambda name: Faulty())
+    monkeypatch.setattr("sfumato.drafting.method_named", lambda name: Faulty())
 
 
 @pytest.fixture
@@ -410,3 +413,13 @@ def test_the_original_is_never_overwritten(tmp_path: Path) -> None:
         with pytest.raises(sfumato.UsageError, match="the output is the input"):
             release.write(target)
     assert original.read_bytes() == before
+
+
+def test_an_audit_that_is_to_count_persons_never_counts_records_instead() -> None:
+    table = pa.table({"age": [1, 1, 2, 2], "illness": ["a", "b", "a", "b"]})
+    policy = merge_flags(None, quasi_identifiers=["age"], k=2, person="number")
+    source = open_source(table, InputOptions())
+    classes = find_classes(source, ["age"], by_row=True)
+    for persons in (None, np.zeros(3, np.uint32)):
+        with pytest.raises(AssertionError, match="whose the records are"):
+            audit_classes(source, classes, policy, requirements_of(policy), {}, persons)

@@ -126,6 +126,8 @@ def audit_classes(
     persons: NDArray[np.uint32] | None = None,
 ) -> AuditReport:
     """Compare what a release shows with what its policy asks for."""
+    if requirements.person is not None and (persons is None or len(persons) != classes.records):
+        raise AssertionError("persons are asked for, and it is not known whose the records are")  # never count records
     names = source.names
     counts = class_counts(source, classes, policy, requirements, taxonomies, persons)
     verdicts = [part.verdict(counts) for part in requirements.parts]

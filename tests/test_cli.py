@@ -421,10 +421,8 @@ def test_methods_are_listed_with_their_papers(shell: Shell) -> None:
 
 
 def test_the_demonstration_leaves_an_audited_release(place: Path) -> None:
-    begun = time.monotonic()
     result = process("demo", capture_output=True)
     assert result.returncode == 0
-    assert time.monotonic() - begun < 60
     assert result.stderr == ""
     assert "holds   k-anonymity, k = 10" in result.stdout
     assert "demo/release.parquet.sfumato.json" in result.stdout

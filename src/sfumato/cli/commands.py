@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,35 +13,11 @@ from sfumato._version import __version__
 from sfumato.cli.compare import compare
 from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import (
-    RELEASE,
-    AcceptLinkable,
-    DateFormat,
-    Decimal,
-    Encoding,
-    Form,
-    Identifiers,
-    Joint,
+    EVERY_FLAG,
     Json,
-    K,
-    L,
-    MaxSuppressed,
-    Nulls,
-    NullSensitive,
-    Other,
-    Person,
     PolicyFile,
-    QuasiIdentifiers,
-    Requires,
-    Rounds,
-    Sensitive,
-    Separator,
-    Sheet,
-    Taxonomies,
-    Types,
-    Weights,
     by_column,
-    policy_flags,
-    reading_flags,
+    with_flags,
 )
 from sfumato.cli.output import People, print_json
 from sfumato.cli.plot import plot
@@ -94,6 +71,7 @@ def sfumato(
 
 
 @app.command()
+@with_flags(*EVERY_FLAG)
 def anonymize(
     table: Annotated[
         Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
@@ -105,45 +83,8 @@ def anonymize(
         ),
     ] = None,
     policy: PolicyFile = None,
-    quasi_identifiers: QuasiIdentifiers = None,
-    sensitive: Sensitive = None,
-    identifiers: Identifiers = None,
-    other: Other = None,
-    taxonomy: Taxonomies = None,
-    column_type: Types = None,
-    weight: Weights = None,
-    round_to: Rounds = None,
-    accept_linkable: AcceptLinkable = None,
-    k: K = None,
-    l: L = None,  # noqa: E741
-    require: Requires = None,
-    person: Person = None,
-    joint: Joint = False,
-    null_sensitive: NullSensitive = None,
-    method: Annotated[
-        str | None,
-        typer.Option("--method", metavar="NAME", rich_help_panel=RELEASE, help="See: sfumato methods."),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option("--engine", metavar="auto|memory", rich_help_panel=RELEASE, help="What the run works in."),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", rich_help_panel=RELEASE, help="For methods that draw at random."),
-    ] = None,
-    keep_order: Annotated[
-        bool,
-        typer.Option("--keep-order", rich_help_panel=RELEASE, help="Leave the rows as they stand in the input."),
-    ] = False,
-    max_suppressed: MaxSuppressed = None,
-    form: Form = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    nulls: Nulls = None,
-    date_format: DateFormat = None,
-    sheet: Sheet = None,
+    *,
+    flags: Mapping[str, Any],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show how the table is understood and what would be done; write nothing.")
     ] = False,
@@ -153,41 +94,11 @@ def anonymize(
 
     Example: sfumato anonymize patients.csv -o release.csv --quasi-identifiers age,zip --sensitive diagnosis -k 10
     """
-    flags = policy_flags(
-        quasi_identifiers=quasi_identifiers,
-        sensitive=sensitive,
-        identifiers=identifiers,
-        other=other,
-        accept_linkable=accept_linkable,
-        k=k,
-        l=l,
-        require=require,
-        person=person,
-        joint=joint or None,
-        null_sensitive=null_sensitive,
-        max_suppressed=max_suppressed,
-        taxonomy=taxonomy,
-        column_type=column_type,
-        weight=weight,
-        round_to=round_to,
-        method=method,
-        engine=engine,
-        seed=seed,
-        keep_order=keep_order or None,
-        form=form,
-        reading=reading_flags(
-            separator=separator,
-            encoding=encoding,
-            sheet=sheet,
-            decimal=decimal,
-            nulls=nulls,
-            date_format=date_format,
-        ),
-    )
     if output is None and not dry_run:
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with progress_for_people() as progress:
-        from sfumato.api import anonymize_to_file, check_output, prepare
+        from sfumato.api import anonymize_to_file, check_output
+        from sfumato.drafting import prepare
         from sfumato.policy import merge_flags
 
         asked = merge_flags(_loaded(policy), **flags)
@@ -214,6 +125,9 @@ def anonymize(
 
 
 @app.command()
+@with_flags(
+    "quasi_identifiers", "sensitive", "identifiers", "k", "l", "require", "form", "separator", "encoding", "sheet"
+)
 def audit(
     release: Annotated[
         Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
@@ -225,16 +139,8 @@ def audit(
         ),
     ] = None,
     policy: PolicyFile = None,
-    quasi_identifiers: QuasiIdentifiers = None,
-    sensitive: Sensitive = None,
-    identifiers: Identifiers = None,
-    k: K = None,
-    l: L = None,  # noqa: E741
-    require: Requires = None,
-    form: Form = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
+    *,
+    flags: Mapping[str, Any],
     json: Json = False,
 ) -> int:
     """Say what holds in a finished release. Exit code 1 when it is not what the policy asks for.
@@ -243,16 +149,6 @@ def audit(
 
     Example: sfumato audit release.csv --quasi-identifiers age,zip -k 10
     """
-    flags = policy_flags(
-        quasi_identifiers=quasi_identifiers,
-        sensitive=sensitive,
-        identifiers=identifiers,
-        k=k,
-        l=l,
-        require=require,
-        form=form,
-        reading=reading_flags(separator=separator, encoding=encoding, sheet=sheet),
-    )
     with progress_for_people() as progress, progress.phase("audit"):
         from sfumato.api import audit as audit_release
 
@@ -284,6 +180,24 @@ def audit(
 
 
 @app.command()
+@with_flags(
+    "quasi_identifiers",
+    "sensitive",
+    "taxonomy",
+    "type",
+    "weight",
+    "round",
+    "k",
+    "l",
+    "require",
+    "form",
+    "separator",
+    "encoding",
+    "decimal",
+    "nulls",
+    "date_format",
+    "sheet",
+)
 def measure(
     original: Annotated[
         Path, typer.Argument(metavar="ORIGINAL", help="The table that the release was made from.", readable=False)
@@ -340,22 +254,8 @@ def measure(
         int, typer.Option("--seed", metavar="N", rich_help_panel=QUERIES, help="Same seed, same range queries.")
     ] = 0,
     policy: PolicyFile = None,
-    quasi_identifiers: QuasiIdentifiers = None,
-    sensitive: Sensitive = None,
-    taxonomy: Taxonomies = None,
-    column_type: Types = None,
-    weight: Weights = None,
-    round_to: Rounds = None,
-    k: K = None,
-    l: L = None,  # noqa: E741
-    require: Requires = None,
-    form: Form = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    nulls: Nulls = None,
-    date_format: DateFormat = None,
-    sheet: Sheet = None,
+    *,
+    flags: Mapping[str, Any],
     json: Json = False,
 ) -> None:
     """Measure every loss of a release, from the two tables alone.
@@ -364,26 +264,6 @@ def measure(
 
     Example: sfumato measure patients.csv release.csv --policy policy.toml
     """
-    flags = policy_flags(
-        quasi_identifiers=quasi_identifiers,
-        sensitive=sensitive,
-        k=k,
-        l=l,
-        require=require,
-        taxonomy=taxonomy,
-        column_type=column_type,
-        weight=weight,
-        round_to=round_to,
-        form=form,
-        reading=reading_flags(
-            separator=separator,
-            encoding=encoding,
-            sheet=sheet,
-            decimal=decimal,
-            nulls=nulls,
-            date_format=date_format,
-        ),
-    )
     with progress_for_people() as progress:
         from sfumato.api import audit as audit_release
         from sfumato.api import measure as measure_losses

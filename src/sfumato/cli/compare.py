@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE
@@ -13,35 +13,13 @@ from rich.text import Text
 
 from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import (
-    RELEASE,
-    AcceptLinkable,
-    DateFormat,
-    Decimal,
-    Encoding,
-    Form,
-    Identifiers,
-    Joint,
+    FLAGS_OF_MANY,
     Json,
     ManyK,
     ManyL,
-    MaxSuppressed,
-    Nulls,
-    NullSensitive,
-    Other,
-    Person,
     PolicyFile,
-    QuasiIdentifiers,
-    Requires,
-    Rounds,
-    Sensitive,
-    Separator,
-    Sheet,
-    Taxonomies,
-    Types,
-    Weights,
     many_values,
-    policy_flags,
-    reading_flags,
+    with_flags,
 )
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files
@@ -55,6 +33,7 @@ UNBOUNDED = 10_000  # characters in a line
 EXPENDABLE = ("MAXSIZE", "C_DM", "total, seconds", "C_AVG", "left out")
 
 
+@with_flags(*FLAGS_OF_MANY)
 def compare(
     table: Annotated[
         Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
@@ -81,37 +60,10 @@ def compare(
         str, typer.Option("--theme", metavar="light|dark", help="The colours of .svg, .png and .pdf.")
     ] = "light",
     policy: PolicyFile = None,
-    quasi_identifiers: QuasiIdentifiers = None,
-    sensitive: Sensitive = None,
-    identifiers: Identifiers = None,
-    other: Other = None,
-    taxonomy: Taxonomies = None,
-    column_type: Types = None,
-    weight: Weights = None,
-    round_to: Rounds = None,
-    accept_linkable: AcceptLinkable = None,
     k: ManyK = None,
     l: ManyL = None,  # noqa: E741
-    require: Requires = None,
-    person: Person = None,
-    joint: Joint = False,
-    null_sensitive: NullSensitive = None,
-    engine: Annotated[
-        str | None,
-        typer.Option("--engine", metavar="auto|memory", rich_help_panel=RELEASE, help="What the run works in."),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", rich_help_panel=RELEASE, help="For methods that draw at random."),
-    ] = None,
-    max_suppressed: MaxSuppressed = None,
-    form: Form = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    nulls: Nulls = None,
-    date_format: DateFormat = None,
-    sheet: Sheet = None,
+    *,
+    flags: Mapping[str, Any],
     json: Json = False,
 ) -> int:
     """Measure methods side by side: loss, classes and time, for every k and l. Makes no release.
@@ -120,39 +72,12 @@ def compare(
 
     Example: sfumato compare patients.csv --policy policy.toml --methods hilbert,idistance -k 5,10,25,50 -o methods.html
     """
-    flags = policy_flags(
-        quasi_identifiers=quasi_identifiers,
-        sensitive=sensitive,
-        identifiers=identifiers,
-        other=other,
-        accept_linkable=accept_linkable,
-        require=require,
-        person=person,
-        joint=joint or None,
-        null_sensitive=null_sensitive,
-        max_suppressed=max_suppressed,
-        taxonomy=taxonomy,
-        column_type=column_type,
-        weight=weight,
-        round_to=round_to,
-        engine=engine,
-        seed=seed,
-        form=form,
-        reading=reading_flags(
-            separator=separator,
-            encoding=encoding,
-            sheet=sheet,
-            decimal=decimal,
-            nulls=nulls,
-            date_format=date_format,
-        ),
-    )
     every_k = None if k is None else many_values("-k", k)
     every_l = None if l is None else many_values("-l", l)
     rows: list[Row] = []
     try:
         with progress_for_people() as progress:
-            from sfumato.api import compare_points
+            from sfumato.comparing import compare_points
             from sfumato.evaluation.comparison import points_of
             from sfumato.pictures.theme import theme_named
             from sfumato.policy import Policy, merge_flags

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -12,6 +14,7 @@ import typer
 from sfumato.errors import UsageError
 
 Value = TypeVar("Value")
+Outcome = TypeVar("Outcome")
 
 COLUMNS = "What the columns are"
 PRIVACY = "What is asked for"
@@ -166,6 +169,22 @@ NullSensitive = Annotated[
         help="What an empty sensitive cell is: no value (it protects nobody), or a value like another.",
     ),
 ]
+MethodName = Annotated[
+    str | None,
+    typer.Option("--method", metavar="NAME", rich_help_panel=RELEASE, help="See: sfumato methods."),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="auto|memory", rich_help_panel=RELEASE, help="What the run works in."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", rich_help_panel=RELEASE, help="For methods that draw at random."),
+]
+KeepOrder = Annotated[
+    bool,
+    typer.Option("--keep-order", rich_help_panel=RELEASE, help="Leave the rows as they stand in the input."),
+]
 MaxSuppressed = Annotated[
     float | None,
     typer.Option(
@@ -215,57 +234,97 @@ Sheet = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
-def policy_flags(
-    *,
-    quasi_identifiers: Sequence[str] | None = None,
-    sensitive: Sequence[str] | None = None,
-    identifiers: Sequence[str] | None = None,
-    other: Sequence[str] | None = None,
-    accept_linkable: Sequence[str] | None = None,
-    k: str | None = None,
-    taxonomy: Sequence[str] | None = None,
-    column_type: Sequence[str] | None = None,
-    weight: Sequence[str] | None = None,
-    round_to: Sequence[str] | None = None,
-    reading: dict[str, Any] | None = None,
-    **settings: Any,
-) -> dict[str, Any]:
+# The flags that a policy can be made of, by the names that ``merge_flags`` knows them by.
+DECLARED: dict[str, Any] = {
+    "quasi_identifiers": QuasiIdentifiers,
+    "sensitive": Sensitive,
+    "identifiers": Identifiers,
+    "other": Other,
+    "taxonomy": Taxonomies,
+    "type": Types,
+    "weight": Weights,
+    "round": Rounds,
+    "accept_linkable": AcceptLinkable,
+    "k": K,
+    "l": L,
+    "require": Requires,
+    "person": Person,
+    "joint": Joint,
+    "null_sensitive": NullSensitive,
+    "method": MethodName,
+    "engine": Engine,
+    "seed": Seed,
+    "keep_order": KeepOrder,
+    "max_suppressed": MaxSuppressed,
+    "form": Form,
+    "separator": Separator,
+    "encoding": Encoding,
+    "decimal": Decimal,
+    "nulls": Nulls,
+    "date_format": DateFormat,
+    "sheet": Sheet,
+}
+READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet")
+EVERY_FLAG = tuple(DECLARED)
+# For commands that try several policies and make no release.
+FLAGS_OF_MANY = tuple(name for name in DECLARED if name not in ("k", "l", "method", "keep_order"))
+
+
+def with_flags(*names: str) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+    """A command that is given these flags of a policy, where its parameter ``flags`` stands.
+
+    There it finds those that the user gave, as ``merge_flags`` takes them. So each flag is declared once, and reads and
+    means the same in every command.
+    """
+
+    def decorate(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+        own = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in own.parameters.values():
+            if parameter.name != "flags":
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+                continue
+            for name in names:
+                absent = False if DECLARED[name].__origin__ is bool else None
+                parameters.append(
+                    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=absent, annotation=DECLARED[name])
+                )
+
+        @functools.wraps(command)
+        def run(**given: Any) -> Outcome:
+            flags = policy_flags({name: given.pop(name) for name in names})
+            return command(**given, flags=flags)
+
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def policy_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that were given, as ``merge_flags`` takes them; those that were not are absent."""
-    flags = {
-        "quasi_identifiers": column_names("--quasi-identifiers", quasi_identifiers),
-        "sensitive": column_names("--sensitive", sensitive),
-        "identifiers": column_names("--identifiers", identifiers),
-        "other": other[0] if other in (["keep"], ["drop"]) else column_names("--other", other),
-        "accept_linkable": column_names("--accept-linkable", accept_linkable),
-        "k": None if k is None else one_k(k),
-        "taxonomy": by_column("--taxonomy", "FILE", taxonomy, str),
-        "type": by_column("--type", "TYPE", column_type, str),
-        "weight": by_column("--weight", "W", weight, _number),
-        "round": by_column("--round", "STEP", round_to, _number),
-        "input": {key: value for key, value in (reading or {}).items() if value is not None},
-        **settings,
+    meant: dict[str, Callable[[Any], Any]] = {
+        "quasi_identifiers": lambda value: column_names("--quasi-identifiers", value),
+        "sensitive": lambda value: column_names("--sensitive", value),
+        "identifiers": lambda value: column_names("--identifiers", value),
+        "other": lambda value: value[0] if value in (["keep"], ["drop"]) else column_names("--other", value),
+        "accept_linkable": lambda value: column_names("--accept-linkable", value),
+        "k": one_k,
+        "taxonomy": lambda value: by_column("--taxonomy", "FILE", value, str),
+        "type": lambda value: by_column("--type", "TYPE", value, str),
+        "weight": lambda value: by_column("--weight", "W", value, _number),
+        "round": lambda value: by_column("--round", "STEP", value, _number),
+        # A tab may be written as a shell writes it.
+        "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
     }
-    return {name: value for name, value in flags.items() if value not in (None, [], {})}
-
-
-def reading_flags(
-    *,
-    separator: str | None,
-    encoding: str | None,
-    sheet: str | None,
-    decimal: str | None = None,
-    nulls: Sequence[str] | None = None,
-    date_format: str | None = None,
-) -> dict[str, Any]:
-    """What goes into the table ``input`` of a policy. A tab may be written as a shell writes it."""
-    return {
-        "separator": "\t" if separator in (r"\t", "tab") else separator,
-        "encoding": encoding,
-        "sheet": sheet,
-        "decimal": decimal,
-        "nulls": list(nulls) if nulls else None,
-        "date_format": date_format,
-    }
+    flags: dict[str, Any] = {}
+    reading: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None or value is False or value == []:
+            continue
+        (reading if name in READ_WITH else flags)[name] = meant[name](value) if name in meant else value
+    return {**flags, "input": reading} if reading else flags
 
 
 def column_names(flag: str, values: Sequence[str] | None) -> list[str]:

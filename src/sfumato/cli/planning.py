@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sfumato._version import __version__
-from sfumato.api import Prepared
+from sfumato.drafting import Prepared
 from sfumato.engines.memory import MemoryEngine
 from sfumato.methods import method_named
 from sfumato.policy import Policy

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sfumato._version import __version__
 from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import (
-    Encoding,
     Json,
-    Nulls,
     PolicyFile,
-    QuasiIdentifiers,
-    Separator,
-    Sheet,
-    Taxonomies,
-    Types,
-    policy_flags,
-    reading_flags,
+    with_flags,
 )
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files
@@ -29,6 +22,7 @@ from sfumato.cli.summaries import show_files
 SUFFIX = ".classes.svg"
 
 
+@with_flags("quasi_identifiers", "taxonomy", "type", "separator", "encoding", "nulls", "sheet")
 def plot(
     release: Annotated[
         Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
@@ -54,13 +48,8 @@ def plot(
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Over the picture.")] = None,
     theme: Annotated[str, typer.Option("--theme", metavar="light|dark", help="The colours.")] = "light",
     policy: PolicyFile = None,
-    quasi_identifiers: QuasiIdentifiers = None,
-    taxonomy: Taxonomies = None,
-    column_type: Types = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    nulls: Nulls = None,
-    sheet: Sheet = None,
+    *,
+    flags: Mapping[str, Any],
     json: Json = False,
 ) -> None:
     """Draw the classes of a release on two of its quasi-identifiers.
@@ -70,12 +59,6 @@ def plot(
 
     Example: sfumato plot release.csv --x age --y zip -o classes.svg
     """
-    flags = policy_flags(
-        quasi_identifiers=quasi_identifiers,
-        taxonomy=taxonomy,
-        column_type=column_type,
-        reading=reading_flags(separator=separator, encoding=encoding, sheet=sheet, nulls=nulls),
-    )
     target = release.with_name(release.name + SUFFIX) if output is None else output
     with progress_for_people() as progress, progress.phase("draw"):
         from sfumato.api import plot as plot_release

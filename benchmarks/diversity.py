@@ -19,7 +19,7 @@ import sfumato
 from benchmarks.markdown import show
 from benchmarks.setting import GENERATOR, Setting
 from sfumato import Policy
-from sfumato.api import prepare
+from sfumato.drafting import prepare
 from sfumato.methods.frontier import frontier_classes
 from sfumato.methods.optimal_1d import POSITION_BITS
 from sfumato.orderings import Hilbert

@@ -32,8 +32,8 @@ from strategies import SENSITIVE, Case, cases
 
 import sfumato
 from sfumato import release as release_module
-from sfumato.api import prepare
 from sfumato.cli import main
+from sfumato.drafting import prepare
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import OutputError
 from sfumato.methods.anatomy import form_groups

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import sfumato
-from sfumato import api
+from sfumato import comparing
 from sfumato.cli import main
 from sfumato.cli.drawing import DrawnProgress
 from sfumato.cli.flags import MOST_VALUES, many_values
@@ -214,27 +214,27 @@ def test_a_run_that_compiled_kernels_is_not_the_one_that_is_timed(monkeypatch: p
         return Row(method=point.method, k=2, l=None, records=4, total_seconds=runs[-1]), len(runs) == 1
 
     clock = iter([0.0, 60.0, 60.0, 66.0, 66.0, 71.0])
-    monkeypatch.setattr(api, "_compared", compared)
-    monkeypatch.setattr(api.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(comparing, "_compared", compared)
+    monkeypatch.setattr(comparing.time, "perf_counter", lambda: next(clock))
     point = Point(merge_flags(None, k=2, quasi_identifiers=["age"], method="hilbert"))
-    row = api._quickest(None, point, api.FIRST_SECONDS, Progress())  # type: ignore[arg-type]
+    row = comparing._quickest(None, point, comparing.FIRST_SECONDS, Progress())  # type: ignore[arg-type]
     assert runs == [60.0, 6.0]
     assert row.total_seconds == 6.0
 
 
 def test_short_runs_are_repeated_and_long_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     point = Point(merge_flags(None, k=2, quasi_identifiers=["age"], method="hilbert"))
-    for length, expected in ((0.001, api.RUNS), (api.SHORT_SECONDS / 2, 2), (api.SHORT_SECONDS, 1)):
+    for length, expected in ((0.001, comparing.RUNS), (comparing.SHORT_SECONDS / 2, 2), (comparing.SHORT_SECONDS, 1)):
         runs = []
-        clock = iter(length * (step // 2 + step % 2) for step in range(2 * api.RUNS))
+        clock = iter(length * (step // 2 + step % 2) for step in range(2 * comparing.RUNS))
 
         def compared(_: object, point: Point, __: object, runs: list[int] = runs) -> tuple[Row, bool]:
             runs.append(1)
             return Row(method=point.method, k=2, l=None, records=4), False
 
-        monkeypatch.setattr(api, "_compared", compared)
-        monkeypatch.setattr(api.time, "perf_counter", lambda clock=clock: next(clock))
-        api._quickest(None, point, api.SHORT_SECONDS, Progress())  # type: ignore[arg-type]
+        monkeypatch.setattr(comparing, "_compared", compared)
+        monkeypatch.setattr(comparing.time, "perf_counter", lambda clock=clock: next(clock))
+        comparing._quickest(None, point, comparing.SHORT_SECONDS, Progress())  # type: ignore[arg-type]
         assert len(runs) == expected
 
 
@@ -685,7 +685,7 @@ def test_method_names_are_looked_up_in_one_place(monkeypatch: pytest.MonkeyPatch
     """A name with a split rule is understood wherever the lookup understands it."""
     named = Strange(each_alone)
     named.name = "mondrian:information-gain"
-    for module in ("sfumato.evaluation.comparison", "sfumato.api"):
+    for module in ("sfumato.evaluation.comparison", "sfumato.drafting"):
         monkeypatch.setattr(
             f"{module}.method_named", lambda name: named if name.startswith("mondrian:") else method_named(name)
         )

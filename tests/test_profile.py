@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato
-from sfumato.api import prepare
+from sfumato.drafting import prepare
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain

@@ -21,7 +21,7 @@ from strategies import Case, cases
 from test_queries import domain_of
 
 import sfumato
-from sfumato.api import load_taxonomies
+from sfumato.drafting import load_taxonomies
 from sfumato.engines.memory import MemoryEngine
 from sfumato.evaluation.queries import QueryAccuracy, Workload, grouped_records, measure_queries
 from sfumato.evaluation.queries.anatomy import Anatomized

@@ -158,6 +158,23 @@ def disclosure(delta: Fraction) -> Asked:
     return Asked(Disclosure("s", float(delta)), lambda counts, q, _: delta_of(counts, q) < delta)
 
 
+# One of each, for tests that try methods under all of them.
+EACH_KIND: dict[str, list[Asked]] = {
+    "frequency": [frequency(2)],
+    "distinct": [distinct(2)],
+    "entropy": [entropy(2)],
+    "recursive": [recursive(Fraction(3, 2), 2)],
+    "variance": [variance(Fraction(1))],
+    "closeness, equal": [equal_closeness(Fraction(1, 3))],
+    "closeness, ordered": [ordered_closeness(Fraction(1, 5))],
+    "alpha-k": [alpha(Fraction(1, 2))],
+    "likeness": [basic_likeness(Fraction(1))],
+    "likeness, enhanced": [enhanced_likeness(Fraction(1))],
+    "disclosure": [disclosure(Fraction(1))],
+    "several": [frequency(2), distinct(2), entropy(2), equal_closeness(Fraction(1, 2))],
+}
+
+
 SHARES = st.fractions(Fraction(1, 12), 1, max_denominator=12)
 RATIOS = st.fractions(Fraction(1, 10), 6, max_denominator=10)
 LEVELS = st.integers(1, 6)

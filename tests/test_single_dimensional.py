@@ -15,17 +15,8 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from test_requirements import (
+    EACH_KIND,
     Asked,
-    alpha,
-    disclosure,
-    distinct,
-    enhanced_likeness,
-    entropy,
-    equal_closeness,
-    frequency,
-    ordered_closeness,
-    recursive,
-    variance,
 )
 
 import sfumato
@@ -176,20 +167,7 @@ def intervals_of(table: Table, classes: list[Part], attribute: int) -> list[int]
     return intervals
 
 
-ASKED: dict[str, list[Asked]] = {
-    "k alone": [],
-    "frequency": [frequency(2)],
-    "distinct": [distinct(2)],
-    "entropy": [entropy(2)],
-    "recursive": [recursive(Fraction(3, 2), 2)],
-    "variance": [variance(Fraction(1))],
-    "closeness, equal": [equal_closeness(Fraction(1, 3))],
-    "closeness, ordered": [ordered_closeness(Fraction(1, 5))],
-    "alpha-k": [alpha(Fraction(1, 2))],
-    "likeness, enhanced": [enhanced_likeness(Fraction(1))],
-    "disclosure": [disclosure(Fraction(1))],
-    "several": [frequency(2), distinct(2), entropy(2), equal_closeness(Fraction(1, 2))],
-}
+ASKED: dict[str, list[Asked]] = {"k alone": [], **EACH_KIND}
 
 
 @pytest.mark.parametrize("seed", range(3))

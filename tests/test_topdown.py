@@ -3,82 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from coded import Group, groups_of, random_records, records_of
 from numpy.typing import NDArray
 
 import sfumato
-from sfumato.losses.costs import attribute_cost, exact_costs
+from sfumato.losses.costs import attribute_cost
 from sfumato.methods import topdown as module
 from sfumato.methods.method import Records
 from sfumato.methods.topdown import TopDown, divide, far_records
 from sfumato.progress import Progress
-from sfumato.requirements import KAnonymity, Requirements
 from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.sorting import Field, bits_for, sort_rows
-from sfumato.taxonomies.derived import flat, prefix
-
-Group = Counter[int]  # how many records of each distinct one
-
+from sfumato.taxonomies.derived import flat
 
 # ---- tables ----
 
 
-def records_of(
-    codes: NDArray[Any], domains: list[Domain], weights: list[float] | None = None, seed: int = 0
-) -> Records:
-    fields = [Field(codes[:, q], bits_for(domain.size)) for q, domain in enumerate(domains)]
-    line = sort_rows(fields, len(codes))
-    distinct = np.ascontiguousarray(codes[line.rows[line.starts[:-1]]])
-    costs = exact_costs(domains, weights or [1.0] * len(domains), len(codes))
-    return Records(distinct, line.starts, line.rows, domains, costs, seed=seed)
+def classes_of(records: Records, k: int, progress: Progress | None = None) -> list[Group]:
+    return groups_of(TopDown(), records, k, progress)
 
 
 def numbers(values: NDArray[Any] | list[int], seed: int = 0) -> Records:
     """One numeric attribute."""
     distinct, codes = np.unique(np.asarray(values), return_inverse=True)
     return records_of(codes[:, None].astype(np.uint8), [NumericDomain("n", distinct, False)], seed=seed)
-
-
-def random_records(generator: np.random.Generator, count: int, kinds_of: tuple[int, ...] | None = None) -> Records:
-    """Some or the given kinds of attributes, with and without null, and many equal records."""
-    kinds: list[Callable[[bool], Domain]] = [
-        lambda null: NumericDomain("a", np.unique(generator.integers(-50, 50, 9)), null),
-        lambda null: NumericDomain("b", np.array([3]), null),
-        lambda null: CategoricalDomain("c", flat(list("uvwxyz"), "c"), null),
-        lambda null: CategoricalDomain("d", prefix(["aa", "ab", "ba", "bb", "bc", "ca"], [1], "d"), null),
-    ]
-    chosen = kinds_of or generator.integers(0, len(kinds), generator.integers(1, 5)).tolist()
-    domains = [kinds[kind](bool(generator.integers(0, 3) == 0)) for kind in chosen]
-    columns = [generator.choice(domain.size, count, p=generator.dirichlet(np.ones(domain.size))) for domain in domains]
-    weights = generator.choice([0.5, 1.0, 3.0], len(domains)).tolist()
-    return records_of(np.stack(columns, axis=1).astype(np.uint8), domains, weights, int(generator.integers(0, 9)))
-
-
-def asking(k: int) -> Requirements:
-    return Requirements((KAnonymity(k),))
-
-
-def classes_of(records: Records, k: int, progress: Progress | None = None) -> list[Group]:
-    """The classes, after a look at rows and boxes."""
-    record_of_row = np.empty(records.count, np.int64)
-    record_of_row[records.rows] = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
-    found, rows = [], []
-    for batch in TopDown().classes(records, asking(k), progress or Progress()):
-        for low, high, (start, end) in zip(batch.low, batch.high, pairwise(batch.starts), strict=True):
-            members = record_of_row[batch.rows[start:end]]
-            assert records.codes[members].min(axis=0).tolist() == low.tolist()
-            assert records.codes[members].max(axis=0).tolist() == high.tolist()
-            found.append(Counter(members.tolist()))
-            rows += batch.rows[start:end].tolist()
-    assert sorted(rows) == list(range(records.count))
-    return found
 
 
 # ---- the slow version ----

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import time
 import warnings as python_warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sfumato.engines.memory import Encoded, MemoryEngine, kept_columns
-from sfumato.errors import PolicyError, UsageError
+from sfumato.comparing import compare_points
+from sfumato.drafting import draft_release, load_taxonomies
+from sfumato.engines.memory import MemoryEngine
+from sfumato.errors import UsageError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_in, requirements_of
-from sfumato.evaluation.comparison import ALL, Attempt, Point, Row, points_of
+from sfumato.evaluation.comparison import ALL, points_of
 from sfumato.evaluation.groups import audit_groups, values_of_original
-from sfumato.evaluation.linkage import linkable_columns
 from sfumato.evaluation.measure import measure_release
 from sfumato.evaluation.queries import (
     Measured,
@@ -26,33 +26,21 @@ from sfumato.evaluation.queries import (
     measure_queries,
     queried_columns,
 )
-from sfumato.kernels import on_compilation
 from sfumato.methods import method_named
-from sfumato.methods.anatomy import COUNT, GROUP
-from sfumato.methods.method import Records
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.release import Draft, Release, most_suppressed, publish, refuse_input_as_output
+from sfumato.release import Release, publish
 from sfumato.releases.certificate import file_digest, read_certificate
-from sfumato.releases.run_record import earlier_releases, fingerprints
 from sfumato.releases.separate import sensitive_path
 from sfumato.report.comparison import Comparison
-from sfumato.requirements import Requirements, Verdict
-from sfumato.tables.columns import CarriedColumn
+from sfumato.requirements import Verdict
 from sfumato.tables.grouping import ReleasedClasses, find_classes, majorities
 from sfumato.tables.source import InputOptions, Source, open_source
-from sfumato.tables.staging import check_target
+from sfumato.tables.staging import check_target, refuse_input_as_output
 from sfumato.tables.write import check_format
 from sfumato.taxonomies.files import read_taxonomy
-from sfumato.taxonomies.tree import Taxonomy
-
-# A point of a comparison is timed again while that is cheap, and the quickest run counts. The first run of a method
-# loads its compiled kernels, which may take a second.
-RUNS = 3
-SHORT_SECONDS = 1.0
-FIRST_SECONDS = 5.0
 
 
 class SfumatoWarning(UserWarning):
@@ -112,117 +100,6 @@ def check_output(data: object, policy: Policy, target: Path) -> None:
     for file in (target, sensitive_path(target)) if separates else (target,):
         check_target(file)
         refuse_input_as_output(data, file)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A table that was read and understood, before any class is formed."""
-
-    data: object
-    kept: list[str]
-    encoded: Encoded
-    records: Records
-    requirements: Requirements
-    taxonomies: Mapping[str, Taxonomy]
-    source: Source
-    options: InputOptions
-    warnings: list[str]
-
-
-def prepare(data: object, policy: Policy, progress: Progress) -> Prepared:
-    """Everything that can be wrong with flags, policy, files, schema, data and feasibility, in that order."""
-    method_named(policy.method.name).check(requirements_of(policy))
-    return prepared_for(read_table(data, policy, progress), policy, progress)
-
-
-def read_table(data: object, policy: Policy, progress: Progress) -> Prepared:
-    """The table in codes. It serves any policy that differs from this one in method, k and l alone."""
-    requirements = requirements_of(policy)
-    options = InputOptions(**policy.input.model_dump())
-    source = open_source(data, options)
-    taxonomies = load_taxonomies(policy)
-    policy.check_columns(source.names)
-    kept, person = kept_columns(policy, source.names), requirements.person
-    _check_bound_names(policy, kept)
-    if method_named(policy.method.name).separates:
-        _check_separable(policy, kept)
-    engine = MemoryEngine(progress)
-    scanned = engine.scan(source, kept if person is None else [*kept, person])
-    persons = engine.persons(scanned, policy)
-    scanned = replace(scanned, table=scanned.table.select(kept))
-    encoders = engine.profile(scanned, policy, options, taxonomies)
-    encoded = engine.encode(scanned, encoders)
-    with progress.phase("check"):
-        _check_linkable(encoded, policy)
-        sensitive = engine.sensitive(encoded, requirements.columns, policy, taxonomies)
-    weights = [policy.columns[domain.name].weight for domain in encoded.domains]
-    records = engine.order(encoded, weights, sensitive, persons=persons, seed=policy.release.seed)
-    return Prepared(data, kept, encoded, records, requirements, taxonomies, source, options, _warnings(policy))
-
-
-def prepared_for(table: Prepared, policy: Policy, progress: Progress) -> Prepared:
-    """A table that was read, once it is seen that the policy's method can be used and what it asks for can be met."""
-    requirements, method = requirements_of(policy), method_named(policy.method.name)
-    method.check(requirements)
-    if method.separates:
-        _check_separable(policy, table.kept)
-    most = most_suppressed(policy, table.records.count)
-    MemoryEngine(progress).check_feasible(table.records, requirements, most)
-    return replace(table, requirements=requirements, warnings=_warnings(policy))
-
-
-def draft_release(data: object, policy: Policy, progress: Progress) -> Draft:
-    """The released table and all that is known of it, not yet audited."""
-    with on_compilation(progress.compiling):
-        prepared = prepare(data, policy, progress)
-        prints = _fingerprints(prepared.encoded, policy, prepared.warnings, progress)
-        return draft_of(prepared, policy, progress, prints)
-
-
-def draft_of(prepared: Prepared, policy: Policy, progress: Progress, prints: Mapping[str, str]) -> Draft:
-    """The draft of a table that was prepared for this policy. Its ``prints`` are what the run record knows it by."""
-    encoded, requirements = prepared.encoded, prepared.requirements
-    engine = MemoryEngine(progress)
-    method = method_named(policy.method.name)
-    bounds = policy.release.form == "bounds"
-    most = most_suppressed(policy, encoded.records)
-    classes = engine.assign(prepared.records, method, requirements, bounds=bounds, most_suppressed=most)
-    if method.separates:
-        released = engine.separate(encoded, prepared.records, classes, requirements.attributes[0])
-    else:
-        released = engine.release(
-            encoded,
-            engine.recode(encoded, classes, bounds=bounds),
-            prepared.kept,
-            bounds=bounds,
-            keep_order=policy.release.keep_order,
-            persons=prepared.records.persons,
-        )
-    return Draft(
-        released=released,
-        engine=engine,
-        policy=policy,
-        requirements=requirements,
-        domains=encoded.domains,
-        taxonomies=prepared.taxonomies,
-        records=encoded.records,
-        chosen=method.name,
-        source=prepared.source,
-        data=prepared.data,
-        options=prepared.options,
-        fingerprints=prints,
-        warnings=prepared.warnings,
-        progress=progress,
-    )
-
-
-def load_taxonomies(policy: Policy) -> dict[str, Taxonomy]:
-    """The taxonomies that are files, by column; read before the data, so that their mistakes are found at once."""
-    return {
-        name: read_taxonomy(policy.taxonomy_path(name), name)
-        for name, column in policy.columns.items()
-        if column.taxonomy_file is not None
-    }
 
 
 def audit(
@@ -372,50 +249,6 @@ def compare(
     return Comparison(rows, points, data, progress.seconds)
 
 
-def compare_points(data: object, points: Sequence[Point], progress: Progress) -> Iterator[Row]:
-    """The row of each point as it comes. The table is read once; what is made of it is audited and forgotten."""
-    with on_compilation(progress.compiling):
-        # The method that serves any table, so that each of the others is refused in its own row.
-        table = read_table(data, merge_flags(points[0].policy, method="auto"), progress)
-    known = set()
-    for number, point in enumerate(points, 1):
-        progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(points))
-        yield _quickest(table, point, SHORT_SECONDS if point.method in known else FIRST_SECONDS, progress)
-        known.add(point.method)
-
-
-def _quickest(table: Prepared, point: Point, enough: float, progress: Progress) -> Row:
-    """What came of a point, in the quickest of some runs that take about ``enough`` seconds together."""
-    runs: list[tuple[float, Row]] = []
-    for _ in range(RUNS):
-        started = time.perf_counter()
-        row, compiled = _compared(table, point, progress)
-        if row.code != 0:
-            return row
-        runs.append((time.perf_counter() - started, row))
-        if sum(seconds for seconds, _ in runs) >= enough and not compiled:
-            break
-    return min(runs, key=lambda run: run[0])[1]
-
-
-def _compared(table: Prepared, point: Point, progress: Progress) -> tuple[Row, bool]:
-    """What came of a point, and whether kernels had to be compiled for it."""
-    compiled = False
-
-    def compiling() -> None:
-        nonlocal compiled
-        compiled = True
-        progress.compiling()
-
-    before, started = progress.seconds.get("partition", 0.0), time.perf_counter()
-    attempt = Attempt()
-    with attempt, on_compilation(compiling):
-        release = Release.of(draft_of(prepared_for(table, point.policy, progress), point.policy, progress, {}))
-        seconds = {"partition": progress.seconds["partition"] - before, "total": time.perf_counter() - started}
-        return Row.measured(point, release.audit, release.losses, seconds), compiled
-    return attempt.row(point, table.encoded.records), compiled
-
-
 def plot(
     release: object,
     x: str | None = None,
@@ -515,82 +348,3 @@ def _counts_by_text(classes: ReleasedClasses, name: str, kind: pa.DataType) -> d
     for shown, size in zip(classes.shown[name].tolist(), classes.sizes.tolist(), strict=True):
         counts[texts[shown]] = counts.get(texts[shown], 0) + size
     return counts
-
-
-def _check_bound_names(policy: Policy, names: Sequence[str]) -> None:
-    if policy.release.form != "bounds":
-        return
-    for name in policy.quasi_identifiers:
-        for bound in (f"{name}_min", f"{name}_max"):
-            if bound in names:
-                raise PolicyError(
-                    f'form = "bounds" adds the column {bound!r}, which the table has already. Rename or drop it.'
-                )
-
-
-def _check_separable(policy: Policy, kept: Sequence[str]) -> None:
-    """Refuse what would tie the two tables together, or what they have no place for."""
-    for name in kept:
-        role = policy.columns[name].role if name in policy.columns else "other"
-        required = {asked.attribute for asked in policy.privacy.sensitive}
-        if role not in ("quasi-identifier", "sensitive") or (role == "sensitive" and name not in required):
-            raise UsageError(
-                f"{policy.method.name} releases quasi-identifiers and one sensitive column, so the column {name!r} "
-                "cannot be kept. Give it the role identifier, which drops it, or choose another method."
-            )
-        if name in (GROUP, COUNT):
-            raise UsageError(
-                f"{policy.method.name} adds the columns {GROUP!r} and {COUNT!r}, and the table has a column {name!r}. "
-                "Rename it."
-            )
-    if policy.release.keep_order or policy.release.form != "labels":
-        key = "keep_order" if policy.release.keep_order else "form"
-        raise UsageError(f"{key} does not go with {policy.method.name}. Remove one of the two.")
-
-
-def _check_linkable(encoded: Encoded, policy: Policy) -> None:
-    accepted = {*policy.accept_linkable, *policy.sensitive}
-    others: list[CarriedColumn] = [column for column in encoded.carried if column.name not in accepted]
-    found = linkable_columns(others, encoded.codes, encoded.domains)
-    if found:
-        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in found.items())
-        raise PolicyError(
-            f"kept columns would undo the release: {reasons}. Drop them (role identifier), make them "
-            "quasi-identifiers, or list them in accept_linkable if nobody else can know them."
-        )
-
-
-def _warnings(policy: Policy) -> list[str]:
-    found = []
-    required = {asked.attribute for asked in policy.privacy.sensitive}
-    unprotected = [name for name in policy.sensitive if name not in required]
-    if unprotected:
-        names = ", ".join(repr(name) for name in unprotected)
-        found.append(
-            f"the sensitive column {names} is released as it is: k-anonymity hides who a record is, not what it says; "
-            "a class whose records all share one value reveals it"
-        )
-    if policy.release.keep_order:
-        found.append("rows keep the order of the input, which can tell who they are when that order is known")
-    return found
-
-
-def _fingerprints(encoded: Encoded, policy: Policy, warnings: list[str], progress: Progress) -> dict[str, str]:
-    with progress.phase("check"):
-        try:
-            prints = fingerprints(encoded.codes, encoded.domains)
-            drawn = policy.release.seed is None and method_named(policy.method.name).separates
-            earlier = earlier_releases(prints, policy, drawn=drawn)
-        except OSError:
-            warnings.append(
-                "no run record can be kept (the state directory is not writable), so an earlier release of this table "
-                "under another policy would go unnoticed"
-            )
-            return {}
-    if earlier:
-        warnings.append(
-            f"this table was released {earlier:,} time{'s' if earlier > 1 else ''} before"
-            f"{', drawn anew each time' if drawn else ' under another policy'}: "
-            "whoever has both releases can intersect their classes, which may be smaller than k"
-        )
-    return prints

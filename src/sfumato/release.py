@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sfumato._version import __version__
 from sfumato.engines.engine import Engine
-from sfumato.errors import AuditError, UsageError
+from sfumato.errors import AuditError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, require_pass
 from sfumato.evaluation.groups import audit_groups
 from sfumato.evaluation.measure import Losses, measure_release
@@ -27,7 +27,7 @@ from sfumato.requirements import Requirements
 from sfumato.tables.domains import Domain
 from sfumato.tables.frames import to_kind
 from sfumato.tables.source import InputOptions, Source, open_source
-from sfumato.tables.staging import Stage, cannot_write
+from sfumato.tables.staging import Stage, cannot_write, refuse_input_as_output
 from sfumato.tables.write import check_format
 from sfumato.taxonomies.tree import Taxonomy
 
@@ -194,11 +194,6 @@ def publish(draft: Draft, target: Path) -> Release:
 def most_suppressed(policy: Policy, records: int) -> int:
     """How many records may be left out."""
     return int(policy.release.max_suppressed_fraction * records * (1 + 1e-12))  # 0.07 * 100 is less than 7
-
-
-def refuse_input_as_output(data: object, target: Path) -> None:
-    if isinstance(data, str | Path) and target.exists() and Path(data).exists() and target.samefile(data):
-        raise UsageError("the output is the input. Name another file: the original is never overwritten.")
 
 
 def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class MemoryEngine:
         with self._progress.phase("collapse"):
             fields = [Field(encoded.codes[:, q], bits_for(domain.size)) for q, domain in enumerate(encoded.domains)]
             line = sort_rows(fields, encoded.records)
-            distinct = np.ascontiguousarray(encoded.codes[line.rows[line.starts[:-1]]])
+            distinct = np.take(encoded.codes, line.rows[line.starts[:-1]], axis=0)
             costs = exact_costs(encoded.domains, weights, encoded.records)
         return Records(distinct, line.starts, line.rows, encoded.domains, costs, sensitive, persons, seed)
 
@@ -307,6 +307,7 @@ def _canonical(recoded: Recoded, carried: Sequence[CarriedColumn], here: NDArray
     fields = [Field(recoded.class_of_row, bits_for(len(recoded.sizes)))]
     for column in carried:
         fields += column.fields()
-    if len(here) < len(recoded.class_of_row):
-        fields = [Field(field.values[here], field.bits) for field in fields]
+    if len(here) == len(recoded.class_of_row):
+        return sort_rows(fields, len(here)).rows
+    fields = [Field(field.values[here], field.bits) for field in fields]
     return here[sort_rows(fields, len(here)).rows]

@@ -78,7 +78,7 @@ class Anatomy:
         sizes = np.bincount(groups)
         starts = np.append(0, np.cumsum(sizes))
         record = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
-        codes = records.codes[record[order[line]]]
+        codes = np.take(records.codes, record[order[line]], axis=0)
         low, high = np.minimum.reduceat(codes, starts[:-1]), np.maximum.reduceat(codes, starts[:-1])
         progress.advance(records.count)
         yield ClassBatch(rows[line], starts, low, high)

@@ -59,7 +59,7 @@ class Records:
         some = weights > 0
         return replace(
             self,
-            codes=np.ascontiguousarray(self.codes[some]),
+            codes=np.compress(some, self.codes, axis=0),
             starts=np.append(0, np.cumsum(weights[some])),
             rows=self.rows[stays],
         )

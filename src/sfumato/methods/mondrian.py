@@ -136,4 +136,4 @@ def _single_rows(records: Records, columns: list[NDArray[np.uint32]]) -> Units:
     data[:, WEIGHT], data[:, ORIGIN] = 1, rows
     for place, codes in enumerate(columns):
         data[:, VALUES + place] = codes[rows]
-    return Units(records.codes[at], data)
+    return Units(np.take(records.codes, at, axis=0), data)

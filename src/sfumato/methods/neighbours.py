@@ -60,7 +60,7 @@ def grow(codes: Codes, weights: NDArray[np.int64], costs: Costs) -> Tree:
     """The tree of some distinct records. codes: uint[m, d], C-order; weights: int64[m], how often each occurs."""
     order, spans, low, high = halve(codes, costs.layout, costs.units)
     least = first_records(order, spans)
-    return Tree(order, np.ascontiguousarray(codes[order]), weights[order], spans, low, high, least)
+    return Tree(order, np.take(codes, order, axis=0), weights[order], spans, low, high, least)
 
 
 def nearest(tree: Tree, k: int, costs: Costs, done: Callable[[int], None]) -> Neighbours:

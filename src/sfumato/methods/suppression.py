@@ -6,7 +6,8 @@ in the order of the quasi-identifiers: there it is hardest to hide.
 
 Outliers: a record that is left out counts as a loss of 1 on every quasi-identifier, so it is worth leaving out if the
 others of its class gain more than that. The best candidate of each class is taken, the classes are formed anew without
-them, and what has less loss stays.
+them, and what has less loss stays. It ends with a round that gains less than one part in a thousand (``WORTH``), so
+fewer may be left out than a search without end would find.
 """
 
 from __future__ import annotations

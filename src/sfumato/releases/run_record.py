@@ -45,7 +45,8 @@ def fingerprints(codes: Codes, domains: Sequence[Domain]) -> dict[str, str]:
     """
     secret = _secret()
     os.close(_open_record())
-    telling = [q for q in range(len(domains)) if (codes[:, q] != codes[0, q]).any()] or range(len(domains))
+    differ = in_threads(lambda q: bool((codes[:, q] != codes[0, q]).any()), range(len(domains)))
+    telling = [q for q in range(len(domains)) if differ[q]] or range(len(domains))
     digests = in_threads(lambda q: _fingerprint(secret, codes[:, q], domains[q]), telling)
     names = [hmac.digest(secret, domains[q].name.encode(), "sha256").hex() for q in telling]
     return dict(zip(names, digests, strict=True))

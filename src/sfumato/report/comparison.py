@@ -13,9 +13,8 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.comparison import Point, Row, exit_code, least_losses, table_text
 from sfumato.pictures.lines import Scale, curves
 from sfumato.pictures.picture import FORMATS, Picture, beside
-from sfumato.release import refuse_input_as_output
 from sfumato.report.page import page, themed
-from sfumato.tables.staging import Stage, cannot_write, check_target
+from sfumato.tables.staging import Stage, cannot_write, check_target, refuse_input_as_output
 
 TITLE = "Methods side by side"
 KINDS = (".html", *FORMATS, ".csv", ".json")

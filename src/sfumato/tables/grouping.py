@@ -50,17 +50,18 @@ def find_classes(source: Source, key: Sequence[str], *, by_row: bool = False) ->
     numbering = {name: _Numbering() for name in key}
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in key}
     for batch in source.batches(list(key)):
-        for name in key:
-            parts[name].append(numbering[name].numbers(batch.column(name)))
+        in_threads(partial(_number, batch, numbering, parts), key)
     columns = {name: np.concatenate(arrays) if arrays else np.empty(0, np.uint32) for name, arrays in parts.items()}
     parts.clear()
     group = _groups(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])
-    in_order = np.sort(group)
-    begins = np.flatnonzero(np.append(True, in_order[1:] != in_order[:-1])) if in_order.size else np.empty(0, np.int64)
-    ids = in_order[begins]
-    sizes = np.diff(np.append(begins, in_order.size))
-    class_of_row = np.searchsorted(ids, group) if by_row else None
-    shown = _shown(group, ids, columns)
+    # Rows of a class mostly stand together, so runs are sorted instead of rows.
+    runs = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if group.size else np.empty(0, np.int64)
+    lengths = np.diff(np.append(runs, group.size))
+    _, first, class_of_run = np.unique(group[runs], return_index=True, return_inverse=True)
+    sizes = np.zeros(len(first), np.int64)
+    np.add.at(sizes, class_of_run, lengths)
+    shown = {name: column[runs[first]].astype(np.int64) for name, column in columns.items()}
+    class_of_row = np.repeat(class_of_run, lengths) if by_row else None
     return ReleasedClasses(sizes, {name: numbering[name].values for name in key}, shown, class_of_row)
 
 
@@ -193,15 +194,10 @@ def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray
     return np.maximum.reduceat(found.count, np.flatnonzero(np.append(True, found.owner[1:] != found.owner[:-1])))
 
 
-def _shown(
-    group: NDArray[np.int64], ids: NDArray[np.int64], columns: dict[str, NDArray[Any]]
-) -> dict[str, NDArray[np.int64]]:
-    """What each class shows in each column, taken from one of its rows."""
-    # Rows of a class mostly stand together, so only the first of each run is looked up.
-    runs = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if group.size else np.empty(0, np.int64)
-    row = np.empty(len(ids), np.int64)
-    row[np.searchsorted(ids, group[runs])] = runs
-    return {name: column[row].astype(np.int64) for name, column in columns.items()}
+def _number(
+    batch: pa.RecordBatch, numbering: dict[str, _Numbering], parts: dict[str, list[NDArray[Any]]], name: str
+) -> None:
+    parts[name].append(numbering[name].numbers(batch.column(name)))
 
 
 class _Numbering:

@@ -109,6 +109,11 @@ class Stage:
         return partial(old.replace, target)
 
 
+def refuse_input_as_output(data: object, target: Path) -> None:
+    if isinstance(data, str | Path) and target.exists() and Path(data).exists() and target.samefile(data):
+        raise UsageError("the output is the input. Name another file: the original is never overwritten.")
+
+
 def check_target(target: Path) -> None:
     """Refuse what can be seen to be no place for a file before any work is done."""
     if "\0" in str(target) or any("\ud800" <= character <= "\udfff" for character in str(target)):

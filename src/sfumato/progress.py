@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class Progress:
@@ -12,6 +13,10 @@ class Progress:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.told: dict[str, Any] = {}
+        """What was decided on the way, by name, for whoever wants to know."""
+        self.stopped = False
+        """Has a person asked to come to an end? What can end early with what it has, does."""
 
     @contextmanager
     def phase(self, name: str, total: int | None = None) -> Iterator[None]:

@@ -208,6 +208,7 @@ def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, An
         "audit": audit.as_dict(),
         "method": draft.policy.method.name,
         "chosen": draft.chosen,
+        **({"choice": draft.progress.told["choice"]} if "choice" in draft.progress.told else {}),
         "engine": draft.engine.name,
         "seed": draft.policy.release.seed if draft.separated else draft.policy.release.seed or 0,
         "version": __version__,

@@ -22,6 +22,7 @@ WORDS = {
     "check": "checking",
     "collapse": "collapsing equal records",
     "partition": "forming classes",
+    "improve": "searching for less loss",
     "recode": "recoding",
     "arrange": "arranging",
     "write": "writing",

@@ -173,6 +173,24 @@ MethodName = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", rich_help_panel=RELEASE, help="See: sfumato methods."),
 ]
+EffortLevel = Annotated[
+    str | None,
+    typer.Option(
+        "--effort",
+        metavar="fast|balanced|best",
+        rich_help_panel=RELEASE,
+        help="How much search for less loss; balanced when absent, fast for tables above 200,000 records.",
+    ),
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        "--seconds",
+        metavar="S",
+        rich_help_panel=RELEASE,
+        help="Search so long instead. The same seed then no longer gives the same bytes.",
+    ),
+]
 Engine = Annotated[
     str | None,
     typer.Option("--engine", metavar="auto|memory", rich_help_panel=RELEASE, help="What the run works in."),
@@ -252,6 +270,8 @@ DECLARED: dict[str, Any] = {
     "joint": Joint,
     "null_sensitive": NullSensitive,
     "method": MethodName,
+    "effort": EffortLevel,
+    "seconds": Seconds,
     "engine": Engine,
     "seed": Seed,
     "keep_order": KeepOrder,

@@ -143,3 +143,16 @@ def widen(low, high, codes):  # type: ignore[no-untyped-def]
             high[q] = code
             grew = True
     return grew
+
+
+@kernel
+def total_cost(starts, low, high, layout, units):  # type: ignore[no-untyped-def]
+    """What all records of the classes pay. low, high: uint[c, d]."""
+    total = np.int64(0)
+    box_low, box_high = np.zeros(low.shape[1], np.int64), np.zeros(low.shape[1], np.int64)
+    for i in range(len(low)):
+        for q in range(low.shape[1]):
+            box_low[q] = low[i, q]
+            box_high[q] = high[i, q]
+        total += (starts[i + 1] - starts[i]) * box_cost(box_low, box_high, layout, units)
+    return total

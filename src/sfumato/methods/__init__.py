@@ -11,8 +11,10 @@ from importlib.metadata import entry_points
 
 from sfumato.errors import UsageError
 from sfumato.methods.anatomy import Anatomy
+from sfumato.methods.auto import Auto
 from sfumato.methods.close_k import InformationDependency
-from sfumato.methods.method import ClassBatch, Method, Records
+from sfumato.methods.gain_tree import GainTree
+from sfumato.methods.method import ClassBatch, Effort, Method, Records
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.nng import NearestNeighbourGroups
 from sfumato.methods.optimal_1d import OptimalOneDimensional
@@ -20,20 +22,20 @@ from sfumato.methods.single_dimensional import SingleDimensional
 from sfumato.methods.topdown import TopDown
 from sfumato.orderings import orderings
 
-AUTO = "hilbert"
+AUTO = Auto.name
 
-__all__ = ["AUTO", "ClassBatch", "Method", "Records", "method_named", "methods"]
+__all__ = ["AUTO", "ClassBatch", "Effort", "Method", "Records", "method_named", "methods"]
 
 
 @cache
 def methods() -> dict[str, Method]:
     """Every method there is, by name: ours first, then those of installed packages."""
-    own: list[Method] = []
+    own: list[Method] = [Auto()]
     for ordering in orderings().values():
         own += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
     own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
     own += [Mondrian(splits="strict"), Mondrian(splits="relaxed")]
-    own += [TopDown(), SingleDimensional(), NearestNeighbourGroups()]
+    own += [GainTree(), TopDown(), SingleDimensional(), NearestNeighbourGroups()]
     own.append(Anatomy())
     found = {method.name: method for method in own}
     for entry in entry_points(group="sfumato.methods"):
@@ -42,9 +44,8 @@ def methods() -> dict[str, Method]:
 
 
 def method_named(name: str) -> Method:
-    """The method that a user asked for; ``auto`` chooses."""
+    """The method that a user asked for."""
     known = methods()
-    chosen = AUTO if name == "auto" else name
-    if chosen not in known:
-        raise UsageError.unknown_choice("method", name, ["auto", *known])
-    return known[chosen]
+    if name not in known:
+        raise UsageError.unknown_choice("method", name, list(known))
+    return known[name]

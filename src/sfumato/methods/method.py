@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,14 @@ class SensitiveValues:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """How much work a method may do that could go on for ever: so much, or for so long."""
+
+    level: Literal["fast", "balanced", "best"] = "fast"
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class Records:
     """A coded table with equal records made one.
 
@@ -45,6 +53,7 @@ class Records:
     sensitive: Mapping[str, SensitiveValues] = field(default_factory=dict)
     persons: NDArray[np.uint32] | None = None
     seed: int | None = None  # for methods that draw at random; none was given
+    effort: Effort = Effort()
 
     @property
     def count(self) -> int:

@@ -83,46 +83,63 @@ class OptimalOneDimensional:
         return requirements.tested
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        weights = np.diff(records.starts)
-        keys_of = self.ordering.fitted(records.codes, weights, records.domains, records.seed or 0)
+        keys_of = self.ordering.fitted(records.codes, np.diff(records.starts), records.domains, records.seed or 0)
         keys = keys_of(records.codes)
         line = sort_rows(keys.fields(), len(records.codes)).rows
-        at = np.repeat(line, weights[line])  # the distinct record at each place of the line
-        if requirements.attributes or requirements.person is not None:
-            rows = _rows_in_line(records, line)
-            cuts, rows, at = diverse_cuts(records, requirements, keys.leading(POSITION_BITS)[at], rows, at)
-            progress.advance(len(at))
-        else:
-            costs_of = self._box_costs(records, at) if self.cost == "box" else _extent_costs(keys, at)
-            cut = partial(optimal_cuts, len(at), requirements.least_class, costs_of, progress)
-            work: list[Callable[[], NDArray[Any]]] = [cut, partial(_rows_in_line, records, line)]
-            cuts, rows = in_threads(lambda part: part(), work)
-        if requirements.tested and needs_joining(requirements):
-            batch = ClassBatch(rows, cuts, *_boxes(records.codes, at, cuts))
-            # Unions keep these requirements, so classes that show the same may be looked at one by one.
-            yield join_failing(batch, records, requirements, lambda low, _: np.arange(len(low)))
-            return
-        for first in range(0, len(cuts) - 1, BATCH_CLASSES):
-            part = cuts[first : first + BATCH_CLASSES + 1]
-            low, high = _boxes(records.codes, at, part)
-            yield ClassBatch(rows[part[0] : part[-1]], part - part[0], low, high)
+        costs_of = box_costs_of if self.cost == "box" else partial(_extent_costs, keys)
+        yield from best_classes(records, requirements, line, keys.leading(POSITION_BITS), costs_of, progress)
 
-    def _box_costs(self, records: Records, at: NDArray[np.uint32]) -> BlockCosts:
-        costs = records.costs
 
-        def block(first: int, last: int, k: int) -> NDArray[np.int64]:
-            result = np.zeros((k, last - first), np.int64)
-            box_costs(records.codes, at, first, last, k, costs.layout, costs.units, result)
-            return result
+def best_classes(
+    records: Records,
+    requirements: Requirements,
+    line: NDArray[np.uint32],
+    position: NDArray[np.int64],
+    costs_of: Callable[[Records, NDArray[np.uint32]], BlockCosts],
+    progress: Progress,
+) -> Iterator[ClassBatch]:
+    """The best cut of a line, given as the distinct records in order and the position of each on it.
 
-        return block
+    Costs are asked for by the distinct record at each place; requirements on sensitive values are cut for by the true
+    boxes whatever they are.
+    """
+    at = np.repeat(line, np.diff(records.starts)[line])  # the distinct record at each place of the line
+    if requirements.attributes or requirements.person is not None:
+        rows = _rows_in_line(records, line)
+        cuts, rows, at = diverse_cuts(records, requirements, position[at], rows, at)
+        progress.advance(len(at))
+    else:
+        cut = partial(optimal_cuts, len(at), requirements.least_class, costs_of(records, at), progress)
+        work: list[Callable[[], NDArray[Any]]] = [cut, partial(_rows_in_line, records, line)]
+        cuts, rows = in_threads(lambda part: part(), work)
+    if requirements.tested and needs_joining(requirements):
+        batch = ClassBatch(rows, cuts, *boxes_of(records.codes, at, cuts))
+        # Unions keep these requirements, so classes that show the same may be looked at one by one.
+        yield join_failing(batch, records, requirements, lambda low, _: np.arange(len(low)))
+        return
+    for first in range(0, len(cuts) - 1, BATCH_CLASSES):
+        part = cuts[first : first + BATCH_CLASSES + 1]
+        low, high = boxes_of(records.codes, at, part)
+        yield ClassBatch(rows[part[0] : part[-1]], part - part[0], low, high)
+
+
+def box_costs_of(records: Records, at: NDArray[np.uint32]) -> BlockCosts:
+    """The costs of the true boxes."""
+    costs = records.costs
+
+    def block(first: int, last: int, k: int) -> NDArray[np.int64]:
+        result = np.zeros((k, last - first), np.int64)
+        box_costs(records.codes, at, first, last, k, costs.layout, costs.units, result)
+        return result
+
+    return block
 
 
 # The costs of all runs that end in a block of places: int64[k, last - first], by length - k and place.
 BlockCosts = Callable[[int, int, int], NDArray[np.int64]]
 
 
-def _extent_costs(keys: Keys, at: NDArray[np.uint32]) -> BlockCosts:
+def _extent_costs(keys: Keys, _: Records, at: NDArray[np.uint32]) -> BlockCosts:
     # As many leading bits as leave the sum over all records within 62 bits.
     position = keys.leading(62 - bits_for(len(at) + 1))[at]
 
@@ -140,7 +157,8 @@ def _rows_in_line(records: Records, line: NDArray[np.uint32]) -> NDArray[np.uint
     return rows
 
 
-def _boxes(codes: Codes, at: NDArray[np.uint32], cuts: NDArray[np.int64]) -> tuple[Codes, Codes]:
+def boxes_of(codes: Codes, at: NDArray[np.uint32], cuts: NDArray[np.int64]) -> tuple[Codes, Codes]:
+    """The smallest box around each run of the line between two cuts."""
     parts = in_threads(lambda part: boxes(codes, at, cuts[part[0] : part[1] + 1]), slices(len(cuts) - 1, BOXES))
     return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
 from sfumato.kernels import kernel
-from sfumato.losses.costs import box_cost, widen
+from sfumato.losses.costs import box_cost, total_cost, widen
 from sfumato.methods.counting import Counting
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.requirements import ClassCounts, Histogram, Joint, Requirement, Requirements
@@ -167,19 +167,6 @@ def _outliers(batch: ClassBatch, records: Records) -> Rows:
     order = np.lexsort([place[worth], -saving[worth]])
     found: Rows = batch.rows[place[worth][order]]
     return found
-
-
-@kernel
-def total_cost(starts, low, high, layout, units):  # type: ignore[no-untyped-def]
-    """What all records of the classes pay. low, high: uint[c, d]."""
-    total = np.int64(0)
-    box_low, box_high = np.zeros(low.shape[1], np.int64), np.zeros(low.shape[1], np.int64)
-    for i in range(len(low)):
-        for q in range(low.shape[1]):
-            box_low[q] = low[i, q]
-            box_high[q] = high[i, q]
-        total += (starts[i + 1] - starts[i]) * box_cost(box_low, box_high, layout, units)
-    return total
 
 
 @kernel

@@ -13,14 +13,15 @@ from importlib.metadata import entry_points
 from sfumato.orderings.hilbert import Hilbert
 from sfumato.orderings.idistance import IDistance
 from sfumato.orderings.ordering import Keys, KeysOf, Ordering
+from sfumato.orderings.snake import Snake
 
-__all__ = ["Hilbert", "IDistance", "Keys", "KeysOf", "Ordering", "orderings"]
+__all__ = ["Hilbert", "IDistance", "Keys", "KeysOf", "Ordering", "Snake", "orderings"]
 
 
 @cache
 def orderings() -> dict[str, Ordering]:
     """Every ordering there is, by name: ours first, then those of installed packages."""
-    own: list[Ordering] = [Hilbert(), IDistance()]
+    own: list[Ordering] = [Hilbert(), IDistance(), Snake(), Snake(curve=Hilbert())]
     found = {ordering.name: ordering for ordering in own}
     for entry in entry_points(group="sfumato.orderings"):
         found.setdefault(entry.name, entry.load())

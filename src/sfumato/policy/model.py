@@ -348,6 +348,10 @@ class Method(_Part):
     """How classes are found. Which names there are, the methods know."""
 
     name: Annotated[str, BeforeValidator(_name)] = "auto"
+    effort: Literal["fast", "balanced", "best"] | None = None
+    """How long a search for less loss goes on; absent, the size of the table decides."""
+    seconds: Annotated[float, BeforeValidator(positive_number)] | None = None
+    """So long instead; the same seed then no longer gives the same bytes."""
 
 
 class Engine(_Part):

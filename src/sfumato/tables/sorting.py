@@ -71,7 +71,7 @@ def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
             run_bits = bits_for(int(runs[-1]) + 1)
         width = min(WORD - row_bits - run_bits, total - offset)
         open_rows = rows[open_places]
-        packed = _bits(fields, offset, width, open_rows if offset else None)
+        packed = key_bits(fields, offset, width, open_rows if offset else None)
         packed <<= np.uint64(row_bits)
         packed |= open_rows
         if run_bits:
@@ -88,7 +88,9 @@ def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
     return SortedRows(rows, np.append(np.flatnonzero(begins), count))
 
 
-def _bits(fields: Sequence[Field], offset: int, width: int, rows: NDArray[np.uint32] | None) -> NDArray[np.uint64]:
+def key_bits(
+    fields: Sequence[Field], offset: int, width: int, rows: NDArray[np.uint32] | None = None
+) -> NDArray[np.uint64]:
     """Bits ``offset`` to ``offset + width`` of the key that the fields make, for all rows or the given ones."""
     key = np.zeros(len(fields[0].values) if rows is None else rows.size, np.uint64)
 

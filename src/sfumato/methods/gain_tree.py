@@ -1,0 +1,247 @@
+"""The gain tree: records divided again and again where that takes most loss away, then cut in the best way.
+
+A part of the table is divided on one attribute, below or above a code, or for categories also one code from all others,
+so that both sides have enough records; of all such divisions the one that leaves the least total NCP. The leaves stand
+side by side, near ones near each other, and the line of their records is cut by dynamic programming (``optimal_1d``) as
+along any ordering. On tables with categories such a line is better than a curve: it is made for the loss, not for
+distance.
+
+It divides distinct records, each with its number of rows; the cut may part equal records. Large parts are divided one
+after the other, small ones by several threads, in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels import in_threads, kernel
+from sfumato.losses.costs import Costs, box_cost
+from sfumato.methods.method import ClassBatch, Records
+from sfumato.methods.optimal_1d import best_classes, box_costs_of
+from sfumato.progress import Progress
+from sfumato.requirements import Requirements
+from sfumato.tables.domains import CategoricalDomain, Codes
+
+BLOCK = 1 << 14  # records that one thread divides to the end
+FAR = 1 << 40  # more than any code
+INFINITE = 1 << 62
+NONE = -1
+FEW_CODES, CODES_A_RECORD = 16, 2  # codes are counted in a table where that is not much larger than the part
+
+
+class GainTree:
+    """Divide where that gains most, then cut the line of the leaves in the best way."""
+
+    name = "gain-tree"
+    paper = "greedy top-down specialisation by NCP, as in Xu et al., KDD 2006, and the cut of Ghinita et al., VLDB 2007"
+    summary = "a tree of the divisions that take most loss away, its leaves in line, the best cut; time O(N d² log N)"
+    use = "little loss in little time where there are categories, at large k above all"
+    separates = False
+
+    def check(self, requirements: Requirements) -> None:
+        """Any requirement can be met: the line is cut for it, or classes are joined."""
+
+    def meets(self, requirements: Requirements) -> bool:
+        return requirements.tested
+
+    def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
+        weights = np.diff(records.starts)
+        categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
+        line = gain_order(records.codes, weights, categorical, records.costs, requirements.least_class)
+        position = np.empty(len(line), np.int64)
+        position[line] = np.cumsum(weights[line])
+        yield from best_classes(records, requirements, line, position, box_costs_of, progress)
+
+
+def gain_order(
+    codes: Codes, weights: NDArray[np.int64], categorical: NDArray[np.bool_], costs: Costs, least: int, stop: int = 0
+) -> NDArray[np.uint32]:
+    """The records in the order of the leaves. Parts of ``stop`` rows or fewer are not divided further.
+
+    codes: uint[m, d], C-order. weights: int64[m], the rows of each record. least: the fewest rows of a part.
+    """
+    largest = int(codes.max(initial=0)) + 1
+    order = np.arange(len(codes), dtype=np.uint32)
+    waiting, small = [(0, len(order))], []
+    room = room_for(len(order), codes.shape[1], largest)
+    arguments = (codes, weights, categorical, costs.layout, costs.units, least, stop)
+    while waiting:
+        begin, end = waiting.pop()
+        if end - begin <= BLOCK:
+            small.append((begin, end))
+            continue
+        middle = divide_once(order, begin, end, *arguments, room)
+        if middle != NONE:
+            waiting += [(begin, middle), (middle, end)]
+
+    def grow(part: tuple[int, int]) -> None:
+        divide_all(order, *part, *arguments, room_for(part[1] - part[0], codes.shape[1], largest))
+
+    in_threads(grow, sorted(small, key=lambda part: part[0] - part[1]))
+    return order
+
+
+class Room(NamedTuple):
+    """Working space for a part of the records, by place in it or by slot, the codes of an attribute that occur.
+
+    slot: int64[m]. code, counts: int64[s]. low, high: int64[s, d], the boxes of the slots; above_low, above_high: those
+    of a slot and all above. spare: uint32[m].
+    """
+
+    slot: NDArray[np.int64]
+    code: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    above_low: NDArray[np.int64]
+    above_high: NDArray[np.int64]
+    spare: NDArray[np.uint32]
+
+
+def room_for(records: int, attributes: int, largest: int) -> Room:
+    """Working space for so many records with codes below ``largest``."""
+    slots = min(largest, FEW_CODES + CODES_A_RECORD * records) + 1
+    boxes = np.empty((4, slots, attributes), np.int64)
+    return Room(
+        np.empty(records, np.int64),
+        np.empty(slots, np.int64),
+        np.empty(slots, np.int64),
+        boxes[0],
+        boxes[1],
+        boxes[2],
+        boxes[3],
+        np.empty(records, np.uint32),
+    )
+
+
+@kernel
+def divide_all(order, begin, end, codes, weights, categorical, layout, units, least, stop, room):  # type: ignore[no-untyped-def]
+    """Divide a part of the order until no division is left."""
+    waiting = np.empty((end - begin + 1, 2), np.int64)
+    waiting[0, 0], waiting[0, 1] = begin, end
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        first, last = waiting[depth, 0], waiting[depth, 1]
+        middle = divide_once(order, first, last, codes, weights, categorical, layout, units, least, stop, room)
+        if middle != NONE:
+            waiting[depth, 0], waiting[depth, 1] = middle, last
+            waiting[depth + 1, 0], waiting[depth + 1, 1] = first, middle
+            depth += 2
+
+
+@kernel
+def divide_once(order, begin, end, codes, weights, categorical, layout, units, least, stop, room):  # type: ignore[no-untyped-def]
+    """Make the division with the least cost and bring its sides together: where the second begins, NONE if none."""
+    d = codes.shape[1]
+    low, high = np.full(d, FAR, np.int64), np.full(d, NONE, np.int64)
+    total = np.int64(0)
+    for place in range(begin, end):
+        total += weights[order[place]]
+        for q in range(d):
+            code = np.int64(codes[order[place], q])
+            low[q], high[q] = min(low[q], code), max(high[q], code)
+    if total < 2 * least or total <= stop:
+        return NONE
+    best, attribute, limit, alone = np.int64(INFINITE), NONE, np.int64(NONE), False
+    for q in range(d):
+        if low[q] < high[q]:
+            slots = fill_slots(order, begin, end, codes, weights, q, low[q], high[q], room)
+            cost, slot, single = best_division(slots, total, least, categorical[q], layout, units, room)
+            if cost < best:
+                best, attribute, limit, alone = cost, q, room.code[slot], single
+    if attribute == NONE:
+        return NONE
+    middle, others = begin, 0
+    for place in range(begin, end):
+        record = order[place]
+        code = np.int64(codes[record, attribute])
+        if code == limit or (code < limit and not alone):
+            order[middle] = record
+            middle += 1
+        else:
+            room.spare[others] = record
+            others += 1
+    for place in range(others):
+        order[middle + place] = room.spare[place]
+    return middle
+
+
+@kernel
+def fill_slots(order, begin, end, codes, weights, attribute, low, high, room):  # type: ignore[no-untyped-def]
+    """Count the records of a part by their code on one attribute, with the box of each code: how many slots.
+
+    A slot of which no record has the code has a count of 0.
+    """
+    d, slots = codes.shape[1], high - low + 1
+    if slots <= FEW_CODES + CODES_A_RECORD * (end - begin):
+        for slot in range(slots):
+            room.code[slot] = low + slot
+        for place in range(begin, end):
+            room.slot[place - begin] = np.int64(codes[order[place], attribute]) - low
+    else:
+        packed = np.empty(end - begin, np.uint64)
+        for place in range(begin, end):
+            packed[place - begin] = np.uint64(codes[order[place], attribute]) << np.uint64(32) | np.uint64(
+                place - begin
+            )
+        packed.sort()
+        slots = 0
+        for entry in packed:
+            value = np.int64(entry >> np.uint64(32))
+            if slots == 0 or room.code[slots - 1] != value:
+                room.code[slots] = value
+                slots += 1
+            room.slot[np.int64(entry & np.uint64(0xFFFFFFFF))] = slots - 1
+    for slot in range(slots):
+        room.counts[slot] = 0
+        for q in range(d):
+            room.low[slot, q], room.high[slot, q] = FAR, NONE
+    for place in range(begin, end):
+        record, slot = order[place], room.slot[place - begin]
+        room.counts[slot] += weights[record]
+        for q in range(d):
+            value = np.int64(codes[record, q])
+            room.low[slot, q] = min(room.low[slot, q], value)
+            room.high[slot, q] = max(room.high[slot, q], value)
+    return slots
+
+
+@kernel
+def best_division(slots, total, least, categorical, layout, units, room):  # type: ignore[no-untyped-def]
+    """The least cost of a division by slot, the slot, and whether it stands alone against all others."""
+    d = room.low.shape[1]
+    for q in range(d):
+        room.above_low[slots, q], room.above_high[slots, q] = FAR, NONE
+    for slot in range(slots - 1, -1, -1):
+        for q in range(d):
+            room.above_low[slot, q] = min(room.above_low[slot + 1, q], room.low[slot, q])
+            room.above_high[slot, q] = max(room.above_high[slot + 1, q], room.high[slot, q])
+    low, high = np.full(d, FAR, np.int64), np.full(d, NONE, np.int64)  # of the slots below
+    rest_low, rest_high = np.empty(d, np.int64), np.empty(d, np.int64)
+    best, found, single, below = np.int64(INFINITE), NONE, False, np.int64(0)
+    for slot in range(slots - 1):
+        here = room.counts[slot]
+        if here == 0:
+            continue
+        if categorical and below > 0 and here >= least and total - here >= least:
+            for q in range(d):
+                rest_low[q] = min(low[q], room.above_low[slot + 1, q])
+                rest_high[q] = max(high[q], room.above_high[slot + 1, q])
+            cost = here * box_cost(room.low[slot], room.high[slot], layout, units)
+            cost += (total - here) * box_cost(rest_low, rest_high, layout, units)
+            if cost < best:
+                best, found, single = cost, slot, True
+        below += here
+        for q in range(d):
+            low[q], high[q] = min(low[q], room.low[slot, q]), max(high[q], room.high[slot, q])
+        if below >= least and total - below >= least:
+            cost = below * box_cost(low, high, layout, units)
+            cost += (total - below) * box_cost(room.above_low[slot + 1], room.above_high[slot + 1], layout, units)
+            if cost < best:
+                best, found, single = cost, slot, False
+    return best, found, single

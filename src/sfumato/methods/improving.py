@@ -1,0 +1,154 @@
+"""Better classes from given ones: rounds of local search and of rebuilding, each in other neighbourhoods.
+
+In every round the classes are brought into a new order by a gain tree of one record of each, with attributes weighted
+at random; classes that stand together there are a neighbourhood of about a thousand records, in which records change
+classes (``local_search``) and small groups of classes are formed anew (``rebuilding``). Neighbourhoods share no class,
+so that threads work on them side by side, and whichever finishes first, the result is the same.
+
+After every neighbourhood what there is meets the requirements and has at most the loss of before. So it can end at any
+moment: with the rounds of its effort, when the seconds are over, or when it is interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels import in_threads
+from sfumato.losses.costs import CLIMB, Costs, total_cost
+from sfumato.methods.classing import Asked, Part
+from sfumato.methods.counting import Counting
+from sfumato.methods.gain_tree import gain_order
+from sfumato.methods.method import ClassBatch, Records
+from sfumato.methods.optimal_1d import boxes_of
+from sfumato.methods.rebuilding import rebuild
+from sfumato.progress import Progress
+from sfumato.requirements import Requirements
+from sfumato.requirements.conjunction import Conjunction
+from sfumato.tables.domains import CategoricalDomain
+
+NEIGHBOURHOOD = 1000  # records, or for large classes
+FEWEST_CLASSES = 20  # so many of them
+NEAR = 4  # classes that are rebuilt together
+PASSES = 4
+LIGHTEST, HEAVIEST = 0.3, 3.0  # weights of attributes
+SETTLED = 20_000  # a round that gains less than one part in so many was the last
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: after so many rounds, or so many seconds."""
+
+    rounds: int
+    seconds: float | None = None
+
+
+class Improvement:
+    """Classes that become better. Rows of a class stand together: class i has rows[starts[i]:starts[i + 1]]."""
+
+    def __init__(self, batch: ClassBatch, records: Records, requirements: Requirements) -> None:
+        self._records, self._requirements = records, requirements
+        self._rows, self._starts = batch.rows, batch.starts
+        record_of_row = np.empty(int(records.rows.max(initial=0)) + 1, np.uint32)
+        record_of_row[records.rows] = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
+        self._at = record_of_row[batch.rows]
+        self._columns = [records.sensitive[name].codes for name in requirements.attributes]
+        self._tests: Conjunction | None = None
+        if self._columns:
+            self._tests = Counting(records, requirements).conjunction()
+        self._asked = Asked(records.costs.layout, records.costs.units, requirements.least_class)
+        self._categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
+        self._random = np.random.PCG64(records.seed or 0)
+
+    @property
+    def batch(self) -> ClassBatch:
+        """The classes as they are now."""
+        low, high = boxes_of(self._records.codes, self._at, self._starts)
+        return ClassBatch(self._rows, self._starts, low, high)
+
+    def improve(self, limits: Limits, progress: Progress) -> str:
+        """Improve until a limit is reached: why it ended."""
+        deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
+        total = self._cost()
+        for number in range(limits.rounds):
+            gained = self._round(number, lambda: deadline is not None and time.monotonic() > deadline, progress)
+            if progress.stopped:
+                return f"interrupted in round {number + 1:,}"
+            if deadline is not None and time.monotonic() > deadline:
+                return f"the time was over in round {number + 1:,}"
+            if gained * SETTLED <= total:
+                return f"settled after {number + 1:,} rounds"
+            total -= gained
+        return f"{limits.rounds:,} rounds"
+
+    def _round(self, number: int, over: Callable[[], bool], progress: Progress) -> int:
+        self._rearrange()
+        starts = self._starts
+        size = max(NEIGHBOURHOOD, FEWEST_CLASSES * self._asked.least)
+        marks = np.searchsorted(starts, np.arange(size, starts[-1] - size // 2, size))
+        edges = np.unique(np.concatenate([[0], marks, [len(starts) - 1]]))
+        seeds = self._random.random_raw(len(edges)) | np.uint64(1)
+
+        def work(place: int) -> tuple[int, NDArray[np.int64]]:
+            first, last = int(edges[place]), int(edges[place + 1])
+            owner = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
+            if progress.stopped or over():
+                return 0, owner
+            gained = self._rebuilt(int(starts[first]), int(starts[last]), owner, seeds[place : place + 1].copy())
+            progress.advance(len(owner))
+            return gained, owner
+
+        found = in_threads(work, range(len(edges) - 1))
+        offset = np.repeat(starts[edges[:-1]], np.diff(starts[edges]))
+        label = np.concatenate([owner for _, owner in found]) + offset
+        order = np.argsort(label, kind="stable")
+        self._rows, self._at = self._rows[order], self._at[order]
+        in_order = label[order]
+        self._starts = np.concatenate([[0], np.flatnonzero(np.diff(in_order)) + 1, [len(order)]])
+        return sum(gained for gained, _ in found)
+
+    def _rebuilt(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
+        values = np.empty((end - begin, len(self._columns)), np.uint32)
+        for place, column in enumerate(self._columns):
+            values[:, place] = column[self._rows[begin:end]]
+        part = Part(np.take(self._records.codes, self._at[begin:end], axis=0), values)
+        tries = int(owner[-1]) + 1
+        return int(rebuild(part, owner, self._asked, self._tests, PASSES, tries, NEAR, PASSES // 2, state))
+
+    def _rearrange(self) -> None:
+        """Bring classes into a new order in which near ones stand together."""
+        records, starts = self._records, self._starts
+        sizes = np.diff(starts)
+        chosen = starts[:-1] + (self._drawn(len(sizes)) * sizes).astype(np.int64)
+        weights = LIGHTEST + (HEAVIEST - LIGHTEST) * self._drawn(len(records.domains))
+        codes = np.take(records.codes, self._at[chosen], axis=0)
+        costs, once = reweighted(records.costs, weights), np.ones(len(codes), np.int64)
+        order = gain_order(codes, once, self._categorical, costs, 2)
+        self._starts = np.append(0, np.cumsum(sizes[order]))
+        places = np.arange(self._starts[-1]) + np.repeat(starts[:-1][order] - self._starts[:-1], sizes[order])
+        self._rows, self._at = self._rows[places], self._at[places]
+
+    def _drawn(self, count: int) -> NDArray[np.float64]:
+        """Numbers from 0 to below 1, the same in every version of NumPy, as its raw ones are."""
+        return (self._random.random_raw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def _cost(self) -> int:
+        low, high = boxes_of(self._records.codes, self._at, self._starts)
+        return int(total_cost(self._starts, low, high, self._asked.layout, self._asked.units))
+
+
+def reweighted(costs: Costs, weights: NDArray[np.float64]) -> Costs:
+    """The same costs with other weights of the attributes."""
+    layout, units = costs.layout.copy(), costs.units.copy()
+    ends: list[Any] = [*layout[1:, 1], len(units)]
+    for q, (begin, end, weight) in enumerate(zip(layout[:, 1], ends, weights, strict=True)):
+        # Beside the costs of a climb stand the codes up to which they hold.
+        some = slice(begin + 1, end, 2) if layout[q, 0] == CLIMB else slice(begin, end)
+        units[some] = (units[some] * weight).astype(np.int64)
+        layout[q, 3] = int(layout[q, 3] * weight)
+    return Costs(layout, units)

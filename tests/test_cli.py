@@ -26,7 +26,7 @@ from sfumato.cli.flags import by_column, column_names, one_k
 from sfumato.errors import AuditError, UsageError
 
 HEAVY = ("numba", "duckdb", "polars", "pandas", "pyarrow", "sklearn", "scipy", "pyspark", "numpy")
-COMMANDS = ("anonymize", "audit", "measure", "compare", "plot", "generate", "methods", "demo")
+COMMANDS = ("anonymize", "audit", "measure", "compare", "plot", "policy", "risk", "generate", "methods", "demo")
 SECRET = "zzsecretzz"
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]
 

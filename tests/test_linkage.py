@@ -107,7 +107,7 @@ def test_tables_of_pairs_and_sorting_agree_with_counting_by_hand(rows: list[tupl
     for dense in (1 << 24, 0):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(linkage, "DENSE", dense)
-            assert linkage._determines(values, 7, (codes, 4)) == expected
+            assert linkage.determines(values, 7, (codes, 4)) == expected
 
 
 @pytest.mark.parametrize("records", [1, 2, 3])

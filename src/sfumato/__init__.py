@@ -26,7 +26,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sfumato.policy import Policy
+    from sfumato.proposal import propose_policy
     from sfumato.release import Release
+    from sfumato.risking import risk
     from sfumato.tables.generators import generate
 
 __all__ = [
@@ -49,6 +51,8 @@ __all__ = [
     "generate",
     "measure",
     "plot",
+    "propose_policy",
+    "risk",
 ]
 
 # Loaded when first used: importing the package must not load any of the large libraries.
@@ -62,6 +66,8 @@ _HOME = {
     "generate": "sfumato.tables.generators",
     "measure": "sfumato.api",
     "plot": "sfumato.api",
+    "propose_policy": "sfumato.proposal",
+    "risk": "sfumato.risking",
 }
 
 

@@ -21,6 +21,8 @@ from sfumato.cli.flags import (
 )
 from sfumato.cli.output import People, print_json
 from sfumato.cli.plot import plot
+from sfumato.cli.policy import propose
+from sfumato.cli.risk import risk
 from sfumato.cli.summaries import (
     show_audit,
     show_counts,
@@ -322,6 +324,8 @@ def measure(
 
 app.command()(compare)
 app.command()(plot)
+app.command("policy")(propose)
+app.command()(risk)
 
 
 @app.command()

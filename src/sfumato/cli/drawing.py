@@ -31,6 +31,8 @@ WORDS = {
     "measure": "measuring",
     "generate": "generating",
     "draw": "drawing",
+    "risk": "counting small classes",
+    "propose": "looking at the columns",
 }
 
 

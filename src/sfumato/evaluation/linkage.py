@@ -33,7 +33,7 @@ def linkable_columns(columns: Sequence[CarriedColumn], codes: Codes, domains: Se
             found[column.name] = f"{alone / known.sum():.0%} of the records that have a value are alone with it"
             continue
         determined = in_threads(
-            partial(_determines, values, size), [(codes[:, q], domain.size) for q, domain in enumerate(domains)]
+            partial(determines, values, size), [(codes[:, q], domain.size) for q, domain in enumerate(domains)]
         )
         if any(determined):
             name = domains[determined.index(True)].name
@@ -41,7 +41,7 @@ def linkable_columns(columns: Sequence[CarriedColumn], codes: Codes, domains: Se
     return found
 
 
-def _determines(values: Codes, size: int, attribute: tuple[Codes, int]) -> bool:
+def determines(values: Codes, size: int, attribute: tuple[Codes, int]) -> bool:
     """Whether knowing ``values`` removes nearly all errors in guessing an attribute: its codes and their number."""
     codes, domain_size = attribute
     if size * domain_size <= DENSE:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from sfumato.errors import UsageError
 from sfumato.kernels import in_threads, slices
 from sfumato.tables.arrays import to_numpy
-from sfumato.tables.ascending import ascending, is_missing
+from sfumato.tables.ascending import ascending, is_missing, text_of
 from sfumato.tables.source import Source
 
 LARGEST = 1 << 62
+DENSE_CELLS = 1 << 18  # combinations of values that are counted in a table of all of them
+EXACT = 1 << 53  # whole numbers below are exact as floats
 CHUNK = 1 << 16  # rows that are numbered at once: they stay within a core's cache
 
 
@@ -111,6 +113,75 @@ def refine(
 
 
 @dataclass(frozen=True)
+class Merged:
+    """Classes that are merged because fewer columns are compared: the records of each, and what counts as its size.
+
+    one: one of the classes that were merged, of each.
+    """
+
+    records: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    one: NDArray[np.int64]
+
+
+def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str | None = None) -> Merged:
+    """The classes by these columns of their key alone, in no order.
+
+    The size is the number of records or, with ``person``, a column of the key that says whose they are, of persons.
+    """
+    widths = [max(len(classes.values[name]), 1) for name in columns]
+    group = _groups([classes.shown[name] for name in columns], widths)
+    cells = math.prod(widths)
+    if person is None and cells <= max(DENSE_CELLS, len(group)) and classes.records < EXACT:
+        counts = np.bincount(group, weights=classes.sizes, minlength=cells)
+        one = np.empty(cells, np.int64)
+        one[group] = np.arange(len(group))
+        there = np.flatnonzero(counts)
+        records = counts[there].astype(np.int64)
+        return Merged(records, records, one[there])
+    order = np.argsort(group)
+    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
+    records = np.add.reduceat(classes.sizes[order], begins)
+    if person is None:
+        return Merged(records, records, order[begins])
+    number = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, group.size)))
+    return Merged(records, _different(number, classes.shown[person][order], len(begins)), order[begins])
+
+
+def with_one_null(classes: ReleasedClasses, columns: Sequence[str], tokens: Collection[str]) -> ReleasedClasses:
+    """The classes with null shown for text that ``tokens`` say means it; some may then show the same."""
+    shown = dict(classes.shown)
+    for name in columns:
+        missing = [place for place, value in enumerate(classes.values[name]) if is_missing(value, tokens)]
+        if len(missing) > 1:
+            shown[name] = np.where(np.isin(shown[name], missing), missing[0], shown[name])
+    return replace(classes, shown=shown)
+
+
+def sizes_elsewhere(
+    classes: ReleasedClasses, elsewhere: ReleasedClasses, columns: Sequence[str], tokens: Collection[str] = ()
+) -> NDArray[np.int64]:
+    """How many records another table has for each class: those with the same text in all ``columns``.
+
+    Null, and text that ``tokens`` say means it, equals null.
+    """
+    numbered, widths = [], []
+    for name in columns:
+        number: dict[str | None, int] = {}
+        both = []
+        for one in (classes, elsewhere):
+            texts = [None if is_missing(value, tokens) else text_of(value) for value in one.values[name]]
+            places = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+            both.append(places[one.shown[name]])
+        numbered.append(np.concatenate(both))
+        widths.append(max(len(number), 1))
+    found, group = np.unique(_groups(numbered, widths), return_inverse=True)
+    counts = np.zeros(len(found), np.int64)
+    np.add.at(counts, group[len(classes.sizes) :], elsewhere.sizes)
+    return counts[group[: len(classes.sizes)]]
+
+
+@dataclass(frozen=True)
 class Distribution:
     """How often each value of a column occurs in each class: class, value and count of every pair that occurs.
 
@@ -183,7 +254,10 @@ def _ranked(
 
 
 def _different(owner: NDArray[np.integer], keys: NDArray[np.integer], count: int) -> NDArray[np.int64]:
-    """How many different keys belong to each owner."""
+    """How many different keys belong to each owner. Neither is below 0."""
+    width = int(keys.max()) + 1 if keys.size else 1
+    if count * width <= LARGEST:  # as one number each, which sorts much faster than pairs
+        return np.bincount(np.unique(owner.astype(np.int64) * width + keys) // width, minlength=count)
     found = np.unique(np.stack([owner.astype(np.int64), keys.astype(np.int64)], axis=1), axis=0)
     return np.bincount(found[:, 0], minlength=count)
 

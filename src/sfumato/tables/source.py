@@ -100,12 +100,22 @@ def open_source(data: object, options: InputOptions) -> Source:
     return open_frame(data)
 
 
-def _open_file(path: Path, options: InputOptions) -> Source:
-    _check_readable(path)
-    suffix, compression = path.suffix.lower(), None
+def kind_of_file(path: Path) -> tuple[str, str | None]:
+    """The suffix that tells what kind of table a file is, and how it is compressed."""
+    suffix = path.suffix.lower()
     if suffix in _COMPRESSIONS:
-        compression = _COMPRESSIONS[suffix]
-        suffix = Path(path.stem).suffix.lower()
+        return Path(path.stem).suffix.lower(), _COMPRESSIONS[suffix]
+    return suffix, None
+
+
+def is_text_file(path: Path) -> bool:
+    """Whether the name of a file says that it is a table in text."""
+    return kind_of_file(path)[0] in _CSV
+
+
+def _open_file(path: Path, options: InputOptions) -> Source:
+    check_readable(path)
+    suffix, compression = kind_of_file(path)
     if suffix in _CSV:
         from sfumato.tables.csv import CsvSource
 
@@ -129,7 +139,7 @@ def _open_file(path: Path, options: InputOptions) -> Source:
     )
 
 
-def _check_readable(path: Path) -> None:
+def check_readable(path: Path) -> None:
     """Fail early and plainly on what no reader could open; the readers' own errors are for what is in the file."""
     name = f"the file {str(path)!r}"
     try:

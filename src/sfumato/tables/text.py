@@ -22,13 +22,16 @@ def open_text(path: Path, encoding: str, compression: str | None) -> io.Buffered
 
     Bytes that are not text in the file's encoding are refused when reading comes to them.
     """
-    where = f"the file {str(path)!r}"
+    return io.BufferedReader(_Utf8Stream(open_bytes(path, compression), encoding, f"the file {str(path)!r}"))
+
+
+def open_bytes(path: Path, compression: str | None) -> pa.NativeFile:
+    """The bytes of a file, decompressed."""
     try:
         file = pa.OSFile(str(path))
     except OSError:
-        raise InputError(f"{where} can no longer be opened. Check that it is still there.") from None
-    content = file if compression is None else pa.CompressedInputStream(file, compression)
-    return io.BufferedReader(_Utf8Stream(content, encoding, where))
+        raise InputError(f"the file {str(path)!r} can no longer be opened. Check that it is still there.") from None
+    return file if compression is None else pa.CompressedInputStream(file, compression)
 
 
 class _Utf8Stream(io.RawIOBase):

@@ -23,8 +23,6 @@ from sfumato.tables.source import InputOptions, Source, open_source
 from sfumato.taxonomies.files import read_taxonomy
 from sfumato.taxonomies.tree import Taxonomy
 
-QUICKLY_BALANCED = 200_000  # records up to which a balanced search takes seconds
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -69,14 +67,8 @@ def read_table(data: object, policy: Policy, progress: Progress) -> Prepared:
         sensitive = engine.sensitive(encoded, requirements.columns, policy, taxonomies)
     weights = [policy.columns[domain.name].weight for domain in encoded.domains]
     records = engine.order(encoded, weights, sensitive, persons=persons, seed=policy.release.seed)
-    records = replace(records, effort=effort_of(policy, records.count))
+    records = replace(records, effort=Effort(policy.method.effort, policy.method.seconds))
     return Prepared(data, kept, encoded, records, requirements, taxonomies, source, options, _warnings(policy))
-
-
-def effort_of(policy: Policy, records: int) -> Effort:
-    """As the policy says; else as much as takes seconds."""
-    level = policy.method.effort or ("balanced" if records <= QUICKLY_BALANCED else "fast")
-    return Effort(level, policy.method.seconds)
 
 
 def prepared_for(table: Prepared, policy: Policy, progress: Progress) -> Prepared:

@@ -179,7 +179,7 @@ EffortLevel = Annotated[
         "--effort",
         metavar="fast|balanced|best",
         rich_help_panel=RELEASE,
-        help="How much search for less loss; balanced when absent, fast for tables above 200,000 records.",
+        help="How much search for less loss: none, ten rounds, or as long as it gains; fast when absent.",
     ),
 ]
 Seconds = Annotated[

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import kernel
+from sfumato.kernels import kernel, sort_numbers
 from sfumato.losses.costs import Costs
 from sfumato.requirements.conjunction import Conjunction, class_holds
 from sfumato.tables.domains import CategoricalDomain, Codes, Domain
@@ -159,7 +159,7 @@ def frequency_set(units, attribute, begin, end, low, high, room, secrets):  # ty
     packed = np.empty(end - begin, np.uint64)
     for place in range(end - begin):
         packed[place] = np.uint64(codes[begin + place, attribute]) << np.uint64(32) | np.uint64(place)
-    packed.sort()
+    sort_numbers(packed)
     for place in range(end - begin):
         unit = begin + np.int64(packed[place] & np.uint64(0xFFFFFFFF))
         here = np.int64(packed[place] >> np.uint64(32))

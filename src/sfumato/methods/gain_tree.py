@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import in_threads, kernel
+from sfumato.kernels import in_threads, kernel, sort_numbers
 from sfumato.losses.costs import Costs, box_cost
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.optimal_1d import best_classes, box_costs_of
@@ -189,7 +189,7 @@ def fill_slots(order, begin, end, codes, weights, attribute, low, high, room):  
             packed[place - begin] = np.uint64(codes[order[place], attribute]) << np.uint64(32) | np.uint64(
                 place - begin
             )
-        packed.sort()
+        sort_numbers(packed)
         slots = 0
         for entry in packed:
             value = np.int64(entry >> np.uint64(32))

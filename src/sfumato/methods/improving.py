@@ -1,7 +1,7 @@
 """Better classes from given ones: rounds of local search and of rebuilding, each in other neighbourhoods.
 
 In every round the classes are brought into a new order by a gain tree of one record of each, with attributes weighted
-at random; classes that stand together there are a neighbourhood of about a thousand records, in which records change
+at random; classes that stand together there are a neighbourhood of some dozens, in which records change
 classes (``local_search``) and small groups of classes are formed anew (``rebuilding``). Neighbourhoods share no class,
 so that threads work on them side by side, and whichever finishes first, the result is the same.
 
@@ -32,8 +32,9 @@ from sfumato.requirements import Requirements
 from sfumato.requirements.conjunction import Conjunction
 from sfumato.tables.domains import CategoricalDomain
 
-NEIGHBOURHOOD = 1000  # records, or for large classes
-FEWEST_CLASSES = 20  # so many of them
+# A neighbourhood has so many classes, but not fewer records, and not more but for a few classes.
+CLASSES, FEWEST_CLASSES = 48, 20
+FEWEST_RECORDS, MOST_RECORDS = 250, 1500
 NEAR = 4  # classes that are rebuilt together
 PASSES = 4
 LIGHTEST, HEAVIEST = 0.3, 3.0  # weights of attributes
@@ -89,7 +90,9 @@ class Improvement:
     def _round(self, number: int, over: Callable[[], bool], progress: Progress) -> int:
         self._rearrange()
         starts = self._starts
-        size = max(NEIGHBOURHOOD, FEWEST_CLASSES * self._asked.least)
+        average = int(starts[-1]) / (len(starts) - 1)
+        most = max(MOST_RECORDS, int(FEWEST_CLASSES * average))
+        size = min(max(int(CLASSES * average), FEWEST_RECORDS), most)
         marks = np.searchsorted(starts, np.arange(size, starts[-1] - size // 2, size))
         edges = np.unique(np.concatenate([[0], marks, [len(starts) - 1]]))
         seeds = self._random.random_raw(len(edges)) | np.uint64(1)

@@ -16,6 +16,7 @@ from sfumato.methods.agglomeration import agglomerate, increase
 from sfumato.methods.classing import INFINITE, NONE, Part, classes_for, link, look_at, tally_for, unlink
 from sfumato.methods.local_search import search
 
+SPARE = 8  # classes that there may be more than before
 SHUFFLE = 2  # how near a class is counts for more by up to one part in so many
 
 
@@ -38,7 +39,7 @@ def rebuild(part, owner, asked, tests, first, tries, near, passes, state):  # ty
     where there is nothing but the least size.
     """
     n, d = part.codes.shape
-    most = max(n // asked.least, owner.max() + 1)
+    most = owner.max() + 1 + SPARE
     classes = classes_for(n, d, most)
     for row in range(n):
         link(classes, row, owner[row])
@@ -66,13 +67,14 @@ def rebuild_once(part, classes, asked, tally, near, passes, state):  # type: ign
         rows += size[labels[place]]
     if count < 2 or worth == 0:
         return np.int64(0)
+    inside = np.zeros(len(size), np.bool_)
+    for place in range(count):
+        inside[labels[place]] = True
     chosen, place = np.empty(rows, np.int64), 0
-    for which in range(count):
-        row = classes.first[labels[which]]
-        while row != NONE:
+    for row in range(len(part.codes)):
+        if inside[classes.owner[row]]:
             chosen[place] = row
-            row, place = classes.after[row], place + 1
-    chosen.sort()  # what was tried before leaves no trace in the order
+            place += 1
     few = Part(part.codes[chosen], part.values[chosen])
     owner = np.empty(rows, np.int64)
     made = agglomerate(few, asked, tally, owner)
@@ -93,8 +95,10 @@ def rebuild_once(part, classes, asked, tally, near, passes, state):  # type: ign
         free[place] = labels[place]
     label = 0
     for place in range(count, left):
-        while size[label] > 0:
+        while label < len(size) and size[label] > 0:
             label += 1
+        if label == len(size):
+            return np.int64(0)  # no room for so many
         free[place] = label
         label += 1
     for place in range(rows):

@@ -348,8 +348,8 @@ class Method(_Part):
     """How classes are found. Which names there are, the methods know."""
 
     name: Annotated[str, BeforeValidator(_name)] = "auto"
-    effort: Literal["fast", "balanced", "best"] | None = None
-    """How long a search for less loss goes on; absent, the size of the table decides."""
+    effort: Literal["fast", "balanced", "best"] = "fast"
+    """How long a search for less loss goes on, where the method has one."""
     seconds: Annotated[float, BeforeValidator(positive_number)] | None = None
     """So long instead; the same seed then no longer gives the same bytes."""
 

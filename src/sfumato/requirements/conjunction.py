@@ -145,11 +145,7 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
     if kind == RECURSIVE:
         if rank == 1:
             return True
-        descending = np.sort(count)[::-1]
-        rest = 0
-        for v in range(rank - 1, m):
-            rest += descending[v]
-        return m > 0 and descending[0] < bound * rest * BELOW
+        return recursive_holds(rank, bound, count, known)
     if kind == VARIANCE:
         mean = 0.0
         for v in range(m):
@@ -195,3 +191,22 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
     if kind in (CLOSENESS_EQUAL, CLOSENESS_ORDERED):
         return total <= bound + STRICT
     return True
+
+
+@kernel
+def recursive_holds(rank, bound, count, known):  # type: ignore[no-untyped-def]
+    """Whether the largest count is below ``bound`` times what is left without the rank - 1 largest ones."""
+    rest, largest, above, taken = known, 0, LARGEST_SIZE, 0
+    while taken < rank - 1:  # the largest are found one by one, from above
+        highest, times = 0, 0
+        for v in range(len(count)):
+            if count[v] < above:
+                times = 1 if count[v] > highest else times + (count[v] == highest)
+                highest = max(highest, count[v])
+        if highest == 0:
+            break
+        largest = max(largest, highest)
+        times = min(times, rank - 1 - taken)
+        rest -= times * highest
+        taken, above = taken + times, highest
+    return len(count) > 0 and largest < bound * rest * BELOW

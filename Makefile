@@ -1,13 +1,14 @@
-# Everything is set up in .venv; nothing outside this directory is touched but the caches of pip and of the kernels.
+# Everything is set up in .venv; nothing outside this directory is touched but the caches of pip and of the kernels, and,
+# where root runs the tests, the programs of the system that they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint format bench clean
+.PHONY: help demo system-packages test test-all lint format bench clean
 
 help:
-	@echo "make demo    anonymize a generated census-like table, audit and measure it; files in demo/"
+	@echo "make demo    anonymize a generated census-like table, audit, measure and report it; files in demo/"
 	@echo "make test    all tests"
 	@echo "make lint    style, types and the direction of imports"
 	@echo "make format  rewrite the sources in the house style"
@@ -37,10 +38,16 @@ $(VENV)-peers/installed: benchmarks/peers.txt
 demo: $(VENV)/installed
 	$(BIN)/sfumato demo --directory demo
 
-test: $(VENV)/installed-dev
+# Programs that tests need and pip does not bring, each with the package of Debian that does.
+PROGRAMS := chromium:chromium
+
+system-packages:
+	@scripts/system-packages $(PROGRAMS)
+
+test: $(VENV)/installed-dev system-packages
 	$(BIN)/python -m pytest --numprocesses auto
 
-test-all: $(VENV)/installed-dev
+test-all: $(VENV)/installed-dev system-packages
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest --numprocesses auto
 
 lint: $(VENV)/installed-dev

@@ -22,10 +22,14 @@ import sfumato
 from sfumato.cli import main
 from sfumato.errors import InputError, OutputError, TaxonomyError, UsageError
 from sfumato.pictures.axes import DAY, GAP, STRIP, THINNEST, Axis, axis_of
+from sfumato.pictures.bars import Bar, Line, bars, histogram
 from sfumato.pictures.classes import amount_bounds, chosen_axes, draw_classes, merged, usual_depth
+from sfumato.pictures.heat import difference_map, heat_map
 from sfumato.pictures.lines import curves, log_ticks, spread
+from sfumato.pictures.marks import fitting
 from sfumato.pictures.picture import Picture, beside
 from sfumato.pictures.theme import DARK, LIGHT, Theme, theme_named
+from sfumato.pictures.trees import Branch, tree
 from sfumato.policy import Column, Grouping
 from sfumato.taxonomies.tree import Taxonomy, grow
 
@@ -176,11 +180,21 @@ def test_null_has_a_strip_behind_the_values_that_the_whole_domain_includes() -> 
 
 
 def test_groups_take_the_room_of_their_leaves_in_the_order_of_the_taxonomy() -> None:
-    axis = axis_of("country", ["Europe", "Chile", "*", "America"], LENGTH, taxonomy=continents())
-    assert axis.spans.tolist() == [[0, 2], [3, 4], [0, 5], [2, 5]]
+    released = ["Europe", "Chile", "*", "America", "Peru", "Brazil", "Austria", "Italy"]
+    axis = axis_of("country", released, LENGTH, taxonomy=continents())
+    assert axis.spans.tolist() == [[0, 2], [3, 4], [0, 5], [2, 5], [2, 3], [4, 5], [0, 1], [1, 2]]
     assert axis.labels is not None
     assert axis.labels.texts == ["Austria", "Italy", "Peru", "Chile", "Brazil"]
     assert axis.labels.borders == [1, 2, 3, 4]
+
+
+def test_a_value_that_is_hidden_in_a_group_is_not_named_beside_the_axis() -> None:
+    axis = axis_of("country", ["Europe", "Chile", "Peru", "Brazil", "*"], LENGTH, taxonomy=continents())
+    assert axis.labels is not None
+    assert axis.labels.texts == ["Europe", "Peru", "Chile", "Brazil"]
+    hidden = axis_of("country", ["Europe", "Chile", "*"], LENGTH, taxonomy=continents())
+    assert hidden.labels is not None
+    assert hidden.labels.texts == ["Europe", "America"]
 
 
 def test_names_are_of_groups_where_there_is_no_room_for_leaves() -> None:
@@ -706,3 +720,70 @@ def test_axes_hold_no_text_of_theirs_in_their_repr() -> None:
     axis = axis_of("city", ["zzsecretzz"], LENGTH)
     assert isinstance(axis, Axis)
     assert "zzsecretzz" not in repr(axis)
+
+
+# Bars, histograms, maps and trees
+
+
+def boxes(picture: Picture, colour: str) -> list[tuple[float, float, float, float]]:
+    return [box(path) for path in parsed(picture).iter(f"{SVG}path") if path.get("fill") == colour]
+
+
+def test_bars_are_as_long_as_their_records_and_many_values_together_have_none() -> None:
+    rows = [
+        Bar("a", 40.0),
+        Bar("b", 10.0),
+        Bar("*", 20.0, aside=True),
+        Bar("7 others", 90.0, aside=True, several=True),
+    ]
+    picture = bars(rows, title="city")
+    lengths = [one[2] for one in boxes(picture, LIGHT.series[0])]
+    assert lengths[0] / lengths[1] == pytest.approx(4, rel=1e-3)
+    assert [one[2] for one in boxes(picture, LIGHT.line)] == pytest.approx([lengths[0] / 2], rel=1e-3)
+    assert texts(picture) == ["city", "a", "40", "b", "10", "*", "20", "7 others", "90"]
+    assert "a: 40; b: 10" in picture.description
+
+
+def test_a_bar_to_compare_with_lies_under_the_other() -> None:
+    picture = bars([Bar("a", 30.0, before=60.0)], title="city")
+    (after,), (before,) = boxes(picture, LIGHT.series[0]), boxes(picture, LIGHT.series[1])
+    assert before[2] / after[2] == pytest.approx(2, rel=1e-3)
+    assert before[1] > after[1]
+
+
+def test_a_long_name_loses_its_middle() -> None:
+    assert fitting("Married with spouse absent", 100) == "Married\N{HORIZONTAL ELLIPSIS}absent"
+    assert fitting("short", 100) == "short"
+
+
+def test_a_histogram_has_a_bar_between_each_two_edges_and_a_line_with_its_name() -> None:
+    picture = histogram(
+        [0, 1, 3], [4, 8], title="t", x_title="x", description="d", firm=[1, 8], line=Line(2.0, "k = 2"), domain=(0, 4)
+    )
+    strong, faint = boxes(picture, LIGHT.series[0]), boxes(picture, LIGHT.amounts[0])
+    assert strong[1][2] / strong[0][2] == pytest.approx(2, rel=1e-2)
+    assert strong[1][3] / strong[0][3] == pytest.approx(8, rel=1e-2)
+    assert faint[0][3] / strong[0][3] == pytest.approx(3, rel=1e-2)
+    assert "k = 2" in texts(picture)
+
+
+def test_a_map_has_a_field_for_each_pair_the_stronger_the_more_records() -> None:
+    picture = heat_map("x", ["a", "b"], "y", ["c", "d"], np.array([[0.0, 1.0], [100.0, 10_000.0]]))
+    assert len(boxes(picture, LIGHT.band)) == 2  # one field, and its key in the legend
+    assert boxes(picture, LIGHT.amounts[-1])[0][:2] > boxes(picture, LIGHT.amounts[0])[0][:2]
+    assert "10,000, have b and d" in picture.description
+
+
+def test_a_map_of_differences_tells_more_from_less() -> None:
+    picture = difference_map("x", ["a", "b", "c"], "y", ["d"], np.array([[-5.0, 0.0, 5.0]]))
+    fields = [boxes(picture, LIGHT.differences[place])[0][0] for place in (0, 3, 6)]
+    assert fields == sorted(fields)
+
+
+def test_a_tree_shows_released_nodes_in_bold_with_their_records() -> None:
+    picture = tree([Branch("*", 0, 5), Branch("Europe", 1, 0), Branch("Austria", 2, 20)], title="country")
+    assert texts(picture) == ["country", "*", "5", "Europe", "Austria", "20"]
+    bold = {text.text for text in parsed(picture).iter(f"{SVG}text") if text.get("font-weight") == "600"}
+    assert bold == {"country", "*", "Austria"}
+    lengths = [one[2] for one in boxes(picture, LIGHT.series[0])]
+    assert lengths[1] / lengths[0] == pytest.approx(4, rel=1e-2)

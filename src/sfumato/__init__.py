@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato._version import __version__
 
 if TYPE_CHECKING:
-    from sfumato.api import SfumatoWarning, anonymize, audit, compare, measure, plot
+    from sfumato.api import SfumatoWarning, anonymize, audit, compare, measure, plot, report_private, report_release
     from sfumato.errors import (
         AuditError,
         DataError,
@@ -52,6 +52,8 @@ __all__ = [
     "measure",
     "plot",
     "propose_policy",
+    "report_private",
+    "report_release",
     "risk",
 ]
 
@@ -68,6 +70,8 @@ _HOME = {
     "plot": "sfumato.api",
     "propose_policy": "sfumato.proposal",
     "risk": "sfumato.risking",
+    "report_private": "sfumato.api",
+    "report_release": "sfumato.api",
 }
 
 

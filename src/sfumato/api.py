@@ -35,7 +35,10 @@ from sfumato.release import Release, publish
 from sfumato.releases.certificate import file_digest, read_certificate
 from sfumato.releases.separate import sensitive_path
 from sfumato.report.comparison import Comparison
+from sfumato.report.private import PrivateReport, private_report
+from sfumato.report.release import ReleaseReport, check_report, empty_report, release_report
 from sfumato.requirements import Verdict
+from sfumato.tables.delivery import NoRecordsError
 from sfumato.tables.grouping import ReleasedClasses, find_classes, majorities
 from sfumato.tables.source import InputOptions, Source, open_source
 from sfumato.tables.staging import check_target, refuse_input_as_output
@@ -184,11 +187,8 @@ def measure(
         raise UsageError("a release by anatomy has no class column beside its records, so it has no target.")
     requirements = requirements_of(asked)
     options = InputOptions(**asked.input.model_dump())
-    original_source = open_source(original, options)
+    original_source = _original(original, asked)
     taxonomies = load_taxonomies(asked)
-    for name in asked.quasi_identifiers:
-        if name not in original_source.names:
-            raise UsageError.unknown_column(name, "the policy", original_source.names)
     workload = Workload(
         level=queries,
         ranges=range_queries,
@@ -227,6 +227,92 @@ def measure(
                 workload, codes, domains, sensitive, second, grouped, decimal=decimal, nulls=nulls
             )
     return Measured(losses.values, losses.columns, losses.suppressed, answered)
+
+
+def report_release(
+    original: object,
+    release: object,
+    path: str | Path | None = None,
+    policy: Policy | None = None,
+    **flags: Any,
+) -> ReleaseReport:
+    """One offline page that says what a finished release shows and what it cost; written where a path is given.
+
+    It is safe to share: the ``original`` is only measured against, as ``measure`` does. Without a policy the
+    certificate beside the release says what was asked for.
+    """
+    if path is not None:
+        check_report(Path(path))
+        for table in (original, release):
+            refuse_input_as_output(table, Path(path))
+    asked, certified = _asked(release, policy, flags)
+    told = ("method", "chosen", "engine", "seed", "version", "bound", "libraries", "files")
+    about = {key: certified[key] for key in told if certified is not None and key in certified}
+    try:
+        source = _open_release(release, asked, certified)
+        for _ in source.batches(source.names[:1]):
+            break
+    except NoRecordsError:
+        made = empty_report(asked, _nothing_released(original, asked) | about)
+    else:
+        found = audit(release, policy, **flags)
+        measured = measure(original, release, policy, **flags)
+        summary = {
+            "records": found.records + measured.suppressed,
+            "released": found.records,
+            "classes": found.classes,
+            "smallest_class": found.smallest_class,
+            "suppressed": measured.suppressed,
+            **measured.values,
+            "columns": measured.columns,
+            "audit": found.as_dict(),
+            **about,
+        }
+        second = _sensitive_table(release, asked)
+        made = release_report(source, second, asked, load_taxonomies(asked), summary, remarks=found.remarks)
+    if path is not None:
+        made.write(path)
+    return made
+
+
+def report_private(
+    original: object, release: object, path: str | Path | None = None, policy: Policy | None = None, **flags: Any
+) -> PrivateReport:
+    """A page that compares a release with the counts of its original. Not to be shared."""
+    if path is not None:
+        check_report(Path(path))
+        for table in (original, release):
+            refuse_input_as_output(table, Path(path))
+    asked, source, _ = _released(release, policy, flags)
+    options = InputOptions(**asked.input.model_dump())
+    made = private_report(_original(original, asked), source, asked, options, load_taxonomies(asked))
+    if path is not None:
+        made.write(path)
+    return made
+
+
+def _original(original: object, policy: Policy) -> Source:
+    """The table that a release was made of, with its quasi-identifiers."""
+    source = open_source(original, InputOptions(**policy.input.model_dump()))
+    for name in policy.quasi_identifiers:
+        if name not in source.names:
+            raise UsageError.unknown_column(name, "the policy", source.names)
+    return source
+
+
+def _nothing_released(original: object, policy: Policy) -> dict[str, Any]:
+    """What is to be said of a release without a record: all were left out."""
+    records = sum(batch.num_rows for batch in _original(original, policy).batches(policy.quasi_identifiers[:1]))
+    return {
+        "records": records,
+        "released": 0,
+        "classes": 0,
+        "smallest_class": 0,
+        "suppressed": records,
+        "gcp": 1.0,
+        "columns": dict.fromkeys(policy.quasi_identifiers, 1.0),
+        "audit": [],
+    }
 
 
 def compare(
@@ -296,6 +382,11 @@ def _released(
     release: object, policy: Policy | None, flags: Mapping[str, Any]
 ) -> tuple[Policy, Source, dict[str, Any] | None]:
     """What to check, the release to read, and its certificate where it has one."""
+    asked, certified = _asked(release, policy, flags)
+    return asked, _open_release(release, asked, certified), certified
+
+
+def _asked(release: object, policy: Policy | None, flags: Mapping[str, Any]) -> tuple[Policy, dict[str, Any] | None]:
     certified = read_certificate(Path(release)) if isinstance(release, str | Path) else None
     if policy is None and certified is not None:
         policy = Policy.from_dict(certified["policy"], Path(release).absolute().parent)  # type: ignore[arg-type]
@@ -306,10 +397,13 @@ def _released(
         )
     asked = merge_flags(policy, **flags)
     asked.check_complete()
+    return asked, certified
+
+
+def _open_release(release: object, policy: Policy, certified: Mapping[str, Any] | None) -> Source:
     # Our own releases are always UTF-8; what was made elsewhere is read as the policy says.
-    options = asked.input.model_dump() if certified is None else {"separator": asked.input.separator}
-    first = release[0] if isinstance(release, tuple) else release
-    return asked, open_source(first, InputOptions(**options)), certified
+    options = policy.input.model_dump() if certified is None else {"separator": policy.input.separator}
+    return open_source(release[0] if isinstance(release, tuple) else release, InputOptions(**options))
 
 
 def _unchanged(release: Path, certified: Mapping[str, Any]) -> Verdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,8 @@ from sfumato.progress import Progress
 from sfumato.releases.certificate import certificate, certificate_path
 from sfumato.releases.run_record import record_run
 from sfumato.releases.separate import sensitive_path
+from sfumato.report.private import PrivateReport, private_report
+from sfumato.report.release import ReleaseReport, check_report, release_report
 from sfumato.requirements import Requirements
 from sfumato.tables.domains import Domain
 from sfumato.tables.frames import to_kind
@@ -55,6 +58,12 @@ class Draft:
     def separated(self) -> bool:
         """Are the sensitive values released in a table of their own?"""
         return self.engine.sensitive_table(self.released) is not None
+
+    def sources(self) -> tuple[Source, Source | None]:
+        """The finished table, and that of sensitive values where they are released apart, to read."""
+        second = self.engine.sensitive_table(self.released)
+        first = open_source(self.engine.table(self.released), InputOptions())
+        return first, None if second is None else open_source(second, InputOptions())
 
     def examined(self, source: Source, second: Source | None) -> tuple[AuditReport, Losses]:
         """Audit and measure the table as ``source`` gives it back; a release that fails goes no further.
@@ -92,6 +101,7 @@ class Release:
 
     def __init__(self, draft: Draft, audit: AuditReport, losses: Losses) -> None:
         self._draft = draft
+        self._certificate: Mapping[str, Any] | None = None  # once it is written
         self.audit = audit
         self.losses = losses
         self.policy = draft.policy
@@ -103,12 +113,7 @@ class Release:
     @classmethod
     def of(cls, draft: Draft) -> Release:
         """Audit a draft in memory."""
-        second = draft.engine.sensitive_table(draft.released)
-        sources = [
-            None if table is None else open_source(table, InputOptions())
-            for table in (draft.engine.table(draft.released), second)
-        ]
-        return cls(draft, *draft.examined(*sources))  # type: ignore[arg-type]
+        return cls(draft, *draft.examined(*draft.sources()))
 
     @cached_property
     def data(self) -> Any:
@@ -128,15 +133,47 @@ class Release:
 
     def write(self, path: str | Path) -> Path:
         """Write the release and its certificate; the finished file is audited before it gets its name."""
-        publish(self._draft, Path(path))
+        self._certificate = publish(self._draft, Path(path))._certificate
         return Path(path)
 
     def plot(
         self, x: str | None = None, y: str | None = None, *, title: str | None = None, theme: str = "light"
     ) -> Picture:
         """The classes on two quasi-identifiers, by default those with the most different released values."""
-        source = open_source(self._draft.engine.table(self._draft.released), InputOptions())
+        source, _ = self._draft.sources()
         return plot_classes(source, self.policy, self._draft.taxonomies, x, y, title=title, theme=theme)
+
+    def report(self, path: str | Path | None = None) -> ReleaseReport:
+        """One offline page that says what was released and what it cost; safe to share. Written where a path is given.
+
+        After ``write`` it names the files and their hashes too.
+        """
+        if path is not None:
+            check_report(Path(path))
+        draft, certified = self._draft, self._certificate
+        with draft.progress.phase("report"):
+            report = release_report(
+                *draft.sources(),
+                self.policy,
+                draft.taxonomies,
+                self.summary() if certified is None else certified,
+                remarks=self.audit.remarks,
+                where="finished table" if certified is None else "released file",
+            )
+            if path is not None:
+                report.write(path)
+        return report
+
+    def report_private(self, path: str | Path) -> PrivateReport:
+        """A page that compares the release with the counts of the original. Not to be shared."""
+        check_report(Path(path))
+        draft = self._draft
+        with draft.progress.phase("report"):
+            report = private_report(
+                draft.source, draft.sources()[0], self.policy, draft.options, draft.taxonomies, self.warnings
+            )
+            report.write(path)
+        return report
 
     def summary(self) -> dict[str, Any]:
         """What ``sfumato anonymize --json`` prints."""
@@ -179,6 +216,7 @@ def publish(draft: Draft, target: Path) -> Release:
             except OSError as error:
                 raise cannot_write(certificate_path(target), error) from None
             stage.publish()
+    release._certificate = json.loads(text)
     if draft.fingerprints:
         source = str(Path(draft.data).absolute()) if isinstance(draft.data, str | Path) else draft.source.kind
         try:

@@ -22,6 +22,7 @@ from sfumato.cli.flags import (
 from sfumato.cli.output import People, print_json
 from sfumato.cli.plot import plot
 from sfumato.cli.policy import propose
+from sfumato.cli.report import check_pages, report_release, show_private, write_pages
 from sfumato.cli.risk import risk
 from sfumato.cli.summaries import (
     show_audit,
@@ -87,6 +88,21 @@ def anonymize(
     policy: PolicyFile = None,
     *,
     flags: Mapping[str, Any],
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="R.html", help="Also a page that says what was released; safe to share.", readable=False
+        ),
+    ] = None,
+    report_private: Annotated[
+        Path | None,
+        typer.Option(
+            "--report-private",
+            metavar="FILE",
+            help="Also a page with counts of the original, before and after: not to be shared.",
+            readable=False,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show how the table is understood and what would be done; write nothing.")
     ] = False,
@@ -104,8 +120,13 @@ def anonymize(
         from sfumato.policy import merge_flags
 
         asked = merge_flags(_loaded(policy), **flags)
+        pages = {"report": report, "report_private": report_private}
+        if report is not None or report_private is not None:
+            check_pages(asked, table, output, pages)
         if not dry_run and output is not None:
-            summary = anonymize_to_file(table, asked, output, progress).summary()
+            release = anonymize_to_file(table, asked, output, progress)
+            written = write_pages(release, pages)
+            summary = release.summary() | {key: str(file) for key, file in written.items()}
         else:
             from sfumato.cli.planning import plan_of
 
@@ -122,8 +143,9 @@ def anonymize(
         from sfumato.releases.separate import sensitive_path
 
         beside = [sensitive_path(output)] if method_named(asked.method.name).separates else []
-        files = [output, *beside, certificate_path(output)]
+        files = [output, *beside, certificate_path(output), *written.values()]
         show_release(People(), summary, files, f"sfumato audit {shlex.quote(str(output))}")
+        show_private(People(), report_private, output)
 
 
 @app.command()
@@ -326,6 +348,7 @@ app.command()(compare)
 app.command()(plot)
 app.command("policy")(propose)
 app.command()(risk)
+app.command("report")(report_release)
 
 
 @app.command()
@@ -425,7 +448,7 @@ def demo(
         ),
     ] = Path("demo"),
 ) -> None:
-    """Show the whole path on synthetic records: generate, anonymize, audit, measure. Takes less than a minute.
+    """Show the whole path on synthetic records: generate, anonymize, audit, measure, report. Takes less than a minute.
 
     Example: sfumato demo --directory demo
     """

@@ -10,7 +10,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.api import anonymize_to_file
+from sfumato.api import anonymize_to_file, report_release
 from sfumato.api import audit as audit_release
 from sfumato.api import measure as measure_losses
 from sfumato.cli.drawing import progress_for_people
@@ -29,7 +29,7 @@ SHOWN = 6
 
 
 def run_demo(directory: Path, console: People) -> None:
-    """Generate, anonymize, audit and measure in ``directory``, and tell what happens."""
+    """Generate, anonymize, audit, measure and report in ``directory``, and tell what happens."""
     table, release = directory / "census.parquet", directory / "release.parquet"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -67,8 +67,15 @@ def run_demo(directory: Path, console: People) -> None:
     show_loss(console, losses.values["gcp"], losses.columns)
     show_losses(console, losses.values)
 
+    page = directory / "report.html"
+    _step(console, "5. a page to hand on", "report", table, release, *with_policy, "-o", page)
+    with progress_for_people() as progress, progress.phase("report"):
+        made = report_release(table, release, page, policy)
+    console.print(made.verdict)
+    console.print(f"open it in a browser: {page.absolute().as_uri()}")
+
     console.heading("\nwhat is left")
-    show_files(console, [release, certificate_path(release), *generated[:2], directory / "taxonomies"])
+    show_files(console, [page, release, certificate_path(release), *generated[:2], directory / "taxonomies"])
     console.heading("\nwhat to try next")
     again = directory / "release.csv"
     for command in (

@@ -33,6 +33,7 @@ WORDS = {
     "draw": "drawing",
     "risk": "counting small classes",
     "propose": "looking at the columns",
+    "report": "drawing the report",
 }
 
 

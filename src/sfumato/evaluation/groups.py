@@ -83,6 +83,21 @@ def _checkable(policy: Policy, requirements: Requirements) -> str:
     return requirements.attributes[0]
 
 
+def group_counts(first: Source, second: Source, name: str, policy: Policy) -> ClassCounts:
+    """The groups as requirements see them: their sizes, and how often each value of ``name`` is in each."""
+    groups = _sizes(first)
+    return ClassCounts(np.array(list(groups.values()), np.int64), {name: _counts(second, name, policy, groups)[1]})
+
+
+def value_counts(second: Source, name: str) -> tuple[list[object], NDArray[np.int64]]:
+    """The different sensitive values of the second table, and the records of each."""
+    found = find_classes(second, [name, COUNT])
+    counts = np.array([_count(value) for value in found.values[COUNT]], np.int64)[found.shown[COUNT]]
+    records = np.zeros(len(found.values[name]), np.int64)
+    np.add.at(records, found.shown[name], counts * found.sizes)
+    return found.values[name], records
+
+
 def values_of_original(second: Source, original: Source, requirements: Requirements) -> Verdict:
     """Does the second table count no sensitive value more often than the original has it?"""
     (name,) = requirements.attributes

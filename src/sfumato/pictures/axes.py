@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -130,7 +130,7 @@ def _by_taxonomy(name: str, texts: Sequence[str | None], length: float, taxonomy
         for text, (low, high) in zip(texts, spans.tolist(), strict=True)
     ]
     first, last = taxonomy.first.tolist(), taxonomy.last.tolist()
-    level = _level(taxonomy, int(length // LABEL))
+    level = _level(taxonomy, shown_nodes(taxonomy, texts), int(length // LABEL))
     cells = [(float(first[node]), last[node] + 1.0) for node in level]
     count = max(len(taxonomy.leaves), 1)
     labels = _labels(cells, [taxonomy.labels[node] for node in level], length / count)
@@ -202,14 +202,36 @@ def _labels(cells: Sequence[Range], texts: Sequence[str], unit: float) -> Labels
     return Labels(middles=[middle for middle, _ in kept], texts=[text for _, text in kept], borders=borders)
 
 
-def _level(taxonomy: Taxonomy, room: int) -> list[int]:
-    """The nodes that are named: those of the most specific level of which there are few enough."""
+def shown_nodes(taxonomy: Taxonomy, texts: Iterable[str | None]) -> list[int]:
+    """The released nodes and those above them, in preorder. Others may be values of the original that are hidden."""
+    nodes, parents = taxonomy.node_of_label(), taxonomy.parent.tolist()
+    found = {0}
+    for text in texts:
+        node = nodes.get(text, 0) if text is not None else 0
+        while node not in found:
+            found.add(node)
+            node = parents[node]
+    return sorted(found)
+
+
+def _level(taxonomy: Taxonomy, shown: Sequence[int], room: int) -> list[int]:
+    """The nodes that are named: those of the most specific level of which there are few enough.
+
+    A leaf that is not among those ``shown`` may be a value of the original that is hidden: its group stands for it.
+    """
+    inner = (taxonomy.span() > 1).tolist()
+    named = set(shown)
     children: dict[int, list[int]] = {}
     for node, parent in enumerate(taxonomy.parent.tolist()):
         children.setdefault(parent, []).append(node)
-    found = children.get(0, [0])
+
+    def under(node: int) -> list[int]:
+        below = children.get(node, [])
+        return below if below and all(inner[one] or one in named for one in below) else [node]
+
+    found = under(0)
     while True:
-        finer = [one for node in found for one in children.get(node, [node])]
+        finer = [one for node in found for one in under(node)]
         if len(finer) == len(found) or len(finer) > room:
             return found
         found = finer

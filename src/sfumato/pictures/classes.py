@@ -24,7 +24,7 @@ from sfumato.pictures.directions import Direction
 from sfumato.pictures.picture import Picture, draw
 from sfumato.pictures.theme import Theme, theme_named
 from sfumato.policy import Policy
-from sfumato.tables.grouping import find_classes
+from sfumato.tables.grouping import ReleasedClasses, find_classes
 from sfumato.tables.source import Source
 from sfumato.taxonomies.tree import Taxonomy
 
@@ -70,6 +70,21 @@ def plot_classes(
     if len(policy.quasi_identifiers) < 2:
         raise UsageError("classes are drawn on two quasi-identifiers, and the release has one. Draw another release.")
     classes = find_classes(source, class_key(policy, source.names))
+    return picture_of(classes, policy, taxonomies, x, y, look, title=title)
+
+
+def picture_of(
+    classes: ReleasedClasses,
+    policy: Policy,
+    taxonomies: Mapping[str, Taxonomy],
+    x: str | None,
+    y: str | None,
+    theme: Theme,
+    *,
+    title: str | None = None,
+    most: int | None = None,
+) -> Picture:
+    """Classes that were found, on two columns that can be drawn; of very many rectangles ``most``."""
     distinct = {name: len(np.unique(classes.shown[name])) for name in policy.quasi_identifiers}
     across, upward = chosen_axes(distinct, x, y)
     axes = [
@@ -89,7 +104,9 @@ def plot_classes(
         if policy.columns[name].taxonomy_file is not None and name not in taxonomies
     ]
     shown = classes.shown[across], classes.shown[upward]
-    return draw_classes(classes.sizes, axes[0], shown[0], axes[1], shown[1], look, title=title, remarks=remarks)
+    return draw_classes(
+        classes.sizes, axes[0], shown[0], axes[1], shown[1], theme, title=title, remarks=remarks, most=most
+    )
 
 
 def chosen_axes(distinct: Mapping[str, int], x: str | None, y: str | None) -> tuple[str, str]:
@@ -112,16 +129,25 @@ def draw_classes(
     *,
     title: str | None = None,
     remarks: Sequence[str] = (),
+    most: int | None = None,
 ) -> Picture:
-    """Draw classes of these sizes. ``x_shown`` and ``y_shown`` say which value of its axis each class shows."""
-    rectangles = merged(sizes, x.drawn()[x_shown], y.drawn()[y_shown])
+    """Draw classes of these sizes. ``x_shown`` and ``y_shown`` say which value of its axis each class shows.
+
+    Of more than ``most`` rectangles those with the most records are drawn.
+    """
+    every = rectangles = merged(sizes, x.drawn()[x_shown], y.drawn()[y_shown])
+    if most is not None and len(every.records) > most:
+        kept = np.sort(np.argsort(-every.records, kind="stable")[:most])
+        rectangles = Rectangles(every.corners[kept], every.records[kept])
+        share = rectangles.records.sum() / every.records.sum()
+        remarks = [*remarks, f"drawn are the {most:,} rectangles with the most records: {share:.0%} of all records"]
     across, upward = Direction(x, "x", theme), Direction(y, "y", theme)
     specification = {
         "width": x.length,
         "height": y.length,
         "layer": [*across.ground(), *upward.ground(), _layer(rectangles, across, upward, theme)],
     }
-    subtitle = _subtitle(sizes, rectangles)
+    subtitle = _subtitle(sizes, every)
     description = (
         f"{subtitle}. Each rectangle reaches over the values of {x.name} (across) and {y.name} (along the side) that a "
         "class leaves open; the more records it has, the stronger its colour."
@@ -138,7 +164,7 @@ def draw_classes(
             "y": y.name,
             "records": int(sizes.sum()),
             "classes": len(sizes),
-            "rectangles": len(rectangles.records),
+            "rectangles": len(every.records),
         },
     )
 

@@ -19,8 +19,10 @@ VEGA_LITE = "v5.21"
 PATH = re.compile(r' d="[^"]*"')
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
 LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
-# Characters that XML cannot hold, not even escaped.
-UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Characters that XML cannot hold, not even escaped, and those that turn round the text beside them.
+UNWRITABLE = re.compile(
+    "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ def check_picture(path: Path) -> None:
     check_target(path)
 
 
+def check_drawing() -> None:
+    """Refuse to draw where that is not possible, before any work is done."""
+    _converter()
+
+
 def draw(
     specification: Mapping[str, Any],
     theme: Theme,
@@ -86,7 +93,7 @@ def draw(
     whole = {**specification, "title": heading, "config": theme.config(), "autosize": {"type": "pad"}}
     # No address may be asked for anything: what is drawn stands in the specification.
     drawn = _converter().vegalite_to_svg(whole, vl_version=VEGA_LITE, allowed_base_urls=[])
-    return Picture(title, description, _accessible(_shorter(drawn), title, description), facts or {}, tuple(remarks))
+    return Picture(title, description, accessible(_shorter(drawn), title, description), facts or {}, tuple(remarks))
 
 
 def beside(pictures: Sequence[Picture], *, title: str, description: str) -> Picture:
@@ -99,7 +106,7 @@ def beside(pictures: Sequence[Picture], *, title: str, description: str) -> Pict
         left += wide
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}"'
     whole = f'{opening} viewBox="0 0 {width:g} {height:g}">{"".join(parts)}</svg>'
-    return Picture(title, description, _accessible(whole, title, description))
+    return Picture(title, description, accessible(whole, title, description))
 
 
 def readable(text: str) -> str:
@@ -112,7 +119,7 @@ def _shorter(svg: str) -> str:
     return PATH.sub(lambda path: LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", path[0]), svg)
 
 
-def _accessible(svg: str, title: str, description: str) -> str:
+def accessible(svg: str, title: str, description: str) -> str:
     """The picture as one image that has a name and a description."""
     opening, rest = svg.split(">", 1)
     texts = (escape(readable(text), quote=False) for text in (title, description))

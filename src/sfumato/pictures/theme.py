@@ -35,6 +35,8 @@ class Theme:
     series: tuple[str, ...]
     amounts: tuple[str, ...]
     """From little to much."""
+    differences: tuple[str, ...]
+    """From much less over the same to much more."""
 
     def config(self) -> dict[str, Any]:
         """What all specifications share."""
@@ -92,6 +94,7 @@ LIGHT = Theme(
     band="#f3f5f7",
     series=("#c9601e", "#1f4e8c", "#398b72", "#a059b1", "#5c94f0", "#834243", "#284002", "#5f055b"),
     amounts=("#f3c9a5", "#e5a06c", "#d27a3d", "#ad5a22", "#7c3b12", "#4a2008"),
+    differences=("#12467f", "#5b8cc4", "#b7cfea", "#eceff1", "#f6d2b3", "#d9813f", "#8a3f10"),
 )
 DARK = Theme(
     name="dark",
@@ -103,6 +106,7 @@ DARK = Theme(
     band="#1e252d",
     series=("#f0935a", "#6ea8f0", "#26d9ac", "#e8bbf3", "#d5f077", "#c35141", "#2e8c7c", "#955dbc"),
     amounts=("#5a3117", "#854a22", "#b4682f", "#dd8d4f", "#f2b88a", "#fde6d2"),
+    differences=("#8cbcf5", "#4c82c0", "#2b496b", "#2a323b", "#66401f", "#bd6f34", "#f7b988"),
 )
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
 

@@ -32,7 +32,7 @@ def certificate(summary: Mapping[str, Any], policy: Policy, files: Mapping[str, 
         "format": FORMAT,
         **kept,
         "libraries": {name: version(name) for name in LIBRARIES},
-        "policy": _shareable(policy),
+        "policy": shareable_policy(policy),
         "files": [
             {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)} for name, path in files.items()
         ],
@@ -62,7 +62,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _shareable(policy: Policy) -> dict[str, Any]:
+def shareable_policy(policy: Policy) -> dict[str, Any]:
     """The policy with taxonomy files by name only: a path tells about the machine."""
     content = policy.to_dict()
     for name, column in policy.columns.items():

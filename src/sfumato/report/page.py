@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from sfumato._version import __version__
 from sfumato.pictures.picture import Picture
 from sfumato.pictures.theme import DARK, FONT, LIGHT, Theme
+from sfumato.report.markup import Markup
 
 STYLE = """
 body { margin: 0 auto; padding: 2rem 1.5rem 3rem; max-width: 84rem; background: var(--background); color: var(--ink);
@@ -38,19 +40,21 @@ footer { margin-top: 2.5rem; font-size: .85rem; }
   .dark { display: block; }
 }
 """
+TAG = re.compile(r"<[^<>]*>")
+COLOUR = re.compile(r'(fill|stroke)="(#[0-9a-f]{6})"')
 
 
-def page(title: str, body: str) -> str:
-    """A whole HTML file. ``body`` is markup."""
-    style = STYLE.replace("FONT", FONT).replace("DARK", _colours(DARK))
+def page(title: str, body: str, style: str = "") -> str:
+    """A whole HTML file. ``body`` is markup; ``style`` comes after what all pages share."""
+    shared = STYLE.replace("FONT", FONT).replace("DARK", _colours(DARK))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         # The browser itself is told to ask for nothing.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>\n:root {{ {_colours(LIGHT)} }}{style}</style>\n</head>\n<body>\n"
-        f"{body}<footer>Sfumato {escape(__version__)}</footer>\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n:root {{ {_colours(LIGHT)} }}{shared}{style}</style>\n"
+        f"</head>\n<body>\n{body}<footer>Sfumato {escape(__version__)}</footer>\n</body>\n</html>\n"
     )
 
 
@@ -59,6 +63,24 @@ def themed(light: Picture, dark: Picture) -> str:
     return f'<div class="light">{light.svg}</div><div class="dark">{dark.svg}</div>\n'
 
 
+def following(picture: Picture) -> Markup:
+    """A picture of the light theme whose colours are those of the page: drawn once, it is light and dark."""
+    names = {colour: name for name, colour in _named(LIGHT).items()}
+
+    def variable(found: re.Match[str]) -> str:
+        colour = names.get(found[2])
+        return found[0] if colour is None else f'{found[1]}="var(--{colour})"'
+
+    return Markup(TAG.sub(lambda tag: COLOUR.sub(variable, tag[0]), picture.svg))
+
+
+def _named(theme: Theme) -> dict[str, str]:
+    """Every colour of a theme by the name that the page knows it by."""
+    names = {name: getattr(theme, name) for name in ("background", "ink", "soft", "line", "grid", "band")}
+    for family in ("series", "amounts", "differences"):
+        names |= {f"{family}-{place}": colour for place, colour in enumerate(getattr(theme, family))}
+    return names
+
+
 def _colours(theme: Theme) -> str:
-    names = ("background", "ink", "soft", "line", "grid")
-    return " ".join(f"--{name}: {getattr(theme, name)};" for name in names)
+    return " ".join(f"--{name}: {colour};" for name, colour in _named(theme).items())

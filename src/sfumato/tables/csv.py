@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError
-from sfumato.tables.delivery import TEXT, checked_names, deliver
+from sfumato.tables.delivery import TEXT, NoRecordsError, checked_names, deliver
 from sfumato.tables.text import open_text
 
 # Also the longest record that can be read: one may touch two blocks but not three.
@@ -99,7 +99,9 @@ class CsvSource:
             if header.fields == 0:
                 raise InputError(f"line 1 of {self._where} is empty. Put the names of the columns there.")
             if not any(record.fields or header.fields == 1 for record in records):
-                raise InputError(f"{self._where} has a header and no records. Give a file with at least one record.")
+                raise NoRecordsError(
+                    f"{self._where} has a header and no records. Give a file with at least one record."
+                )
         with self._lines() as lines:
             try:
                 names = next(csv.reader(islice(lines, header.last_line), delimiter=self._separator))

@@ -18,6 +18,10 @@ BATCH_ROWS = 1 << 18
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
+class NoRecordsError(InputError):
+    """A table that has a header and nothing under it."""
+
+
 def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     """The names, if every column has one of its own.
 
@@ -75,7 +79,7 @@ def _delivered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str)
             arrays = in_threads(partial(_column, part), list(schema))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     if not rows:
-        raise InputError(f"{where} has no records. Give a table with at least one.")
+        raise NoRecordsError(f"{where} has no records. Give a table with at least one.")
 
 
 def _value_type(stored: pa.DataType) -> pa.DataType:

@@ -43,6 +43,7 @@ class Stage:
         self._staged: list[tuple[Path, Path]] = []
         self._locks: list[IO[bytes]] = []
         self._replaced: list[Path] = []  # second names of files that were replaced
+        self._private: set[Path] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -57,8 +58,8 @@ class Stage:
         for lock in self._locks:
             lock.close()
 
-    def path(self, target: Path) -> Path:
-        """A fresh file beside ``target``, with the same suffixes."""
+    def path(self, target: Path, *, private: bool = False) -> Path:
+        """A fresh file beside ``target``, with the same suffixes; ``private`` stays its owner's alone."""
         check_target(target)
         try:
             _remove_abandoned(target)
@@ -71,6 +72,7 @@ class Stage:
                     fcntl.flock(lock, fcntl.LOCK_EX)
                 # Another run may have taken the file for abandoned in the moment before it was locked.
                 if staged.exists():
+                    self._private |= {staged} if private else set()
                     return staged
                 self._staged.pop()
         except OSError as error:
@@ -86,7 +88,8 @@ class Stage:
             for staged, target in self._staged:
                 with staged.open("rb") as file:
                     os.fsync(file.fileno())
-                staged.chmod(_usual_permissions(target))
+                if staged not in self._private:
+                    staged.chmod(_usual_permissions(target))
             with contextlib.ExitStack() as undo:
                 for staged, target in self._staged:
                     undo.callback(self._replace(staged, target))

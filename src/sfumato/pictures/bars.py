@@ -1,0 +1,194 @@
+"""How many records there are of each: bars of named values, and histograms along an axis of numbers or dates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sfumato.pictures.lines import log_ticks
+from sfumato.pictures.marks import Box, Label, Mark, fitting, laid_out
+from sfumato.pictures.picture import Picture, draw, readable
+from sfumato.pictures.theme import Theme, theme_named
+
+WIDTH, HEIGHT = 312.0, 150.0
+ROW, THICK = 21.0, 13.0
+NAMES = 132.0  # the room for the names
+NUMBERS = 52.0  # and for the numbers behind the bars
+HEADROOM = 1.08
+Along = Literal["numeric", "log", "date"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A named number of records. ``before`` is to compare with.
+
+    ``aside`` is for what is no value like the others; with ``several`` it stands for many of them and has no bar, which
+    would only make the others small.
+    """
+
+    name: str = field(repr=False)
+    records: float
+    aside: bool = False
+    before: float | None = None
+    several: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line across a histogram, with its name."""
+
+    at: float
+    name: str
+
+
+def bars(rows: Sequence[Bar], *, title: str, subtitle: Sequence[str] = (), theme: str = "light") -> Picture:
+    """A bar for every row, from the top. With something to compare with, a second and thinner bar for that."""
+    look = theme_named(theme)
+    barred = [row for row in rows if not row.several]
+    most = max([1.0, *(row.records for row in barred), *(row.before or 0.0 for row in barred)])
+    room = WIDTH - NAMES - NUMBERS
+    compared = any(row.before is not None for row in rows)
+    marks: list[Mark] = []
+    for place, row in enumerate(rows):
+        middle = (place + 0.5) * ROW
+        colour = look.line if row.aside else look.series[0]
+        parts = [(row.records, colour, -THICK / 2, 0.0 if compared else THICK / 2)]
+        if compared:
+            parts.append((row.before or 0.0, look.series[1], 1.0, THICK / 2))
+        for amount, fill, top, bottom in () if row.several else parts:
+            end = NAMES + max(room * amount / most, 0.5)
+            marks.append(Box(NAMES, middle + top, end, middle + bottom, fill))
+        longest = 0.0 if row.several else max(row.records, row.before or 0.0)
+        marks.append(Label(NAMES - 8, middle, fitting(row.name, NAMES - 8), look.ink, "end"))
+        marks.append(Label(NAMES + room * longest / most + 6, middle, f"{round(row.records):,}", look.soft))
+    told = "; ".join(
+        f"{row.name}: {round(row.records):,}" + ("" if row.before is None else f" instead of {round(row.before):,}")
+        for row in rows
+    )
+    height = max(ROW * len(rows), ROW)
+    return laid_out(
+        marks, WIDTH, height, look, title=title, subtitle=subtitle, description=f"Records by value. {told}."
+    )
+
+
+def histogram(
+    edges: Sequence[float],
+    records: Sequence[float],
+    *,
+    title: str,
+    x_title: str,
+    subtitle: Sequence[str] = (),
+    description: str,
+    firm: Sequence[float] | None = None,
+    before: Sequence[float] | None = None,
+    along: Along = "numeric",
+    domain: tuple[float, float] | None = None,
+    line: Line | None = None,
+    x_format: str | None = None,
+    theme: str = "light",
+) -> Picture:
+    """The records between each edge and the next. Dates are milliseconds since 1970.
+
+    ``firm`` of them are drawn strongly, the others faintly. ``before`` is drawn as an outline to compare with. ``line``
+    is a line from the top to the bottom with its name.
+    """
+    look = theme_named(theme)
+    low, high = domain or (edges[0], edges[-1])
+    top = max([1.0, *records, *(before or ())]) * HEADROOM
+    rows = [
+        {"left": left, "right": right, "all": many, "firm": many if firm is None else firm[place], "zero": 0}
+        for place, (left, right, many) in enumerate(zip(edges, edges[1:], records, strict=False))
+    ]
+    places = _across(along, low, high, x_title, x_format, edges)
+    upward = {
+        "type": "quantitative",
+        "scale": {"domain": [0, top], "nice": False},
+        "axis": {
+            "title": "records",
+            "tickCount": 4,
+            "format": "~s" if top >= 10_000 else ",d",
+            "tickMinStep": 1,
+            "domain": False,
+            "ticks": False,
+        },
+    }
+
+    def layer(height: str, base: str, **style: Any) -> dict[str, Any]:
+        encoding = {"x": {"field": "left", **places}, "x2": {"field": "right"}}
+        encoding |= {"y": {"field": height, **upward}, "y2": {"field": base}}
+        return {"data": {"values": rows}, "mark": {"type": "rect", "aria": False} | style, "encoding": encoding}
+
+    gap = {"stroke": look.background, "strokeWidth": 0.6}
+    layers = [layer("firm", "zero", color=look.series[0], **gap)]
+    if firm is not None:
+        layers.append(layer("all", "firm", color=look.amounts[0], **gap))
+    if before is not None:
+        layers.append(_outline(edges, before, places, upward, look))
+    if line is not None:
+        layers += _line(line, low, high, along, places, look)
+    specification = {"width": WIDTH - 46, "height": HEIGHT, "layer": layers}
+    return draw(specification, look, title=title, subtitle=subtitle, description=description)
+
+
+def _across(
+    along: Along, low: float, high: float, title: str, form: str | None, edges: Sequence[float]
+) -> dict[str, Any]:
+    scale: dict[str, Any] = {"domain": [low, high], "nice": False, "zero": False}
+    axis: dict[str, Any] = {"title": readable(title), "grid": False, "tickCount": 5, "labelFlush": False}
+    axis |= {"labelOverlap": "greedy", "titleLimit": WIDTH}
+    if form is not None:
+        axis["format"] = form
+    if along == "log":
+        scale["type"] = "log"
+        axis |= {"values": log_ticks(low, high), "format": "~s"}
+    elif along == "date":
+        scale["type"] = "utc"
+    elif form is None:
+        whole = all((2 * edge) % 1 == 0 for edge in edges)
+        axis |= {"tickMinStep": 1} if whole else {}
+        if max(abs(low), abs(high)) < 10_000 and whole:
+            axis["format"] = "d"
+        elif max(abs(low), abs(high)) >= 10_000:
+            axis["format"] = "~s"
+    return {"type": "temporal" if along == "date" else "quantitative", "scale": scale, "axis": axis}
+
+
+def _outline(
+    edges: Sequence[float], heights: Sequence[float], places: dict[str, Any], upward: dict[str, Any], look: Theme
+) -> dict[str, Any]:
+    """The upper edge of other bars."""
+    corners = [{"x": edges[0], "y": 0.0, "at": 0}]
+    for left, right, many in zip(edges, edges[1:], heights, strict=False):
+        corners += [{"x": left, "y": many, "at": len(corners)}, {"x": right, "y": many, "at": len(corners) + 1}]
+    corners.append({"x": edges[-1], "y": 0.0, "at": len(corners)})
+    return {
+        "data": {"values": corners},
+        "mark": {"type": "line", "aria": False, "color": look.series[1], "strokeWidth": 1.8, "interpolate": "linear"},
+        "encoding": {
+            "x": {"field": "x", **places},
+            "y": {"field": "y", **upward},
+            "order": {"field": "at", "type": "quantitative"},
+        },
+    }
+
+
+def _line(
+    line: Line, low: float, high: float, along: Along, places: dict[str, Any], look: Theme
+) -> list[dict[str, Any]]:
+    right = line.at > (low * high) ** 0.5 if along == "log" else line.at > (low + high) / 2
+    beside = {"align": "right", "dx": -5} if right else {"align": "left", "dx": 5}
+    data = {"values": [{"at": line.at, "text": readable(line.name)}]}
+    place = {"x": {"field": "at", **places}}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "aria": False, "color": look.ink, "strokeWidth": 1.5, "strokeDash": [4, 3]},
+            "encoding": place,
+        },
+        {
+            "data": data,
+            "mark": {"type": "text", "aria": False, "baseline": "top", "fontWeight": 600, "color": look.ink} | beside,
+            "encoding": place | {"y": {"value": 0}, "text": {"field": "text", "type": "nominal"}},
+        },
+    ]

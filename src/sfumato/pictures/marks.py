@@ -1,0 +1,122 @@
+"""Pictures that are laid out here, mark by mark: bars with names, trees, maps of fields.
+
+They have no axis of numbers or dates, whose ticks are what Vega-Lite is for, so they are written as SVG directly. A
+report has dozens of them, and drawing them otherwise would take longer than the run that it reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Literal
+
+from sfumato.pictures.picture import Picture, accessible, readable
+from sfumato.pictures.theme import FONT, TEXT_SIZE, TITLE_SIZE, Theme
+
+LETTER = 6.4  # the usual width of one
+MIDDLE = 0.35 * TEXT_SIZE  # from the middle of a line of text to where its letters stand
+LEFT, TOP, RIGHT, BOTTOM = 18, 18, 22, 16  # around the picture, as in the theme
+TITLE_LINE, SUBTITLE_LINE, UNDER_TITLE = 22, 18, 16
+
+Anchor = Literal["start", "end"]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A filled rectangle."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    fill: str
+
+    def svg(self) -> str:
+        width, height = _short(self.right - self.left), _short(self.bottom - self.top)
+        return f'<path d="M{_short(self.left)},{_short(self.top)}h{width}v{height}h-{width}Z" fill="{self.fill}"/>'
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A straight line."""
+
+    x: float
+    y: float
+    to_x: float
+    to_y: float
+    colour: str
+
+    def svg(self) -> str:
+        shape = f"M{_short(self.x)},{_short(self.y)}L{_short(self.to_x)},{_short(self.to_y)}"
+        return f'<path d="{shape}" stroke="{self.colour}" stroke-width="1" fill="none"/>'
+
+
+@dataclass(frozen=True)
+class Label:
+    """A line of text whose middle is at ``y``."""
+
+    x: float
+    y: float
+    text: str = field(repr=False)
+    colour: str
+    anchor: Anchor = "start"
+    bold: bool = False
+    angle: float = 0.0
+
+    def svg(self) -> str:
+        turned = f" rotate({_short(self.angle)})" if self.angle else ""
+        place = f'transform="translate({_short(self.x)},{_short(self.y)}){turned}" dy="{_short(MIDDLE)}"'
+        weight = ' font-weight="600"' if self.bold else ""
+        text = escape(readable(self.text), quote=False)
+        return f'<text {place} text-anchor="{self.anchor}" fill="{self.colour}"{weight}>{text}</text>'
+
+
+Mark = Box | Stroke | Label
+
+
+def laid_out(
+    marks: Iterable[Mark],
+    width: float,
+    height: float,
+    theme: Theme,
+    *,
+    title: str,
+    subtitle: Sequence[str] = (),
+    description: str,
+) -> Picture:
+    """The marks under a title, as the theme has it."""
+    headings = [_heading(TOP, title, TITLE_SIZE, f'fill="{theme.ink}" font-weight="600"')]
+    for place, line in enumerate(subtitle):
+        under = TOP + TITLE_LINE + SUBTITLE_LINE * place
+        headings.append(_heading(under, line, TEXT_SIZE + 1, f'fill="{theme.soft}"'))
+    top = TOP + TITLE_LINE + SUBTITLE_LINE * len(subtitle) + UNDER_TITLE
+    whole, tall = LEFT + width + RIGHT, top + height + BOTTOM
+    size = f'width="{_short(whole)}" height="{_short(tall)}" viewBox="0 0 {_short(whole)} {_short(tall)}"'
+    drawn = "".join(mark.svg() for mark in marks)
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
+        f'<rect width="{_short(whole)}" height="{_short(tall)}" fill="{theme.background}"/>'
+        f'<g font-family="{FONT}" font-size="{TEXT_SIZE}">{"".join(headings)}'
+        f'<g transform="translate({LEFT},{_short(top)})">{drawn}</g></g></svg>'
+    )
+    return Picture(title, description, accessible(svg, title, description))
+
+
+def _heading(top: float, text: str, size: int, style: str) -> str:
+    shown = escape(readable(text), quote=False)
+    return f'<text x="{LEFT}" y="{_short(top + size - 3)}" font-size="{size}" {style}>{shown}</text>'
+
+
+def fitting(text: str, room: float) -> str:
+    """As much of a text as there is room for. Its middle goes: names often differ at their ends."""
+    letters = max(int(room / LETTER), 3)
+    if len(text) <= letters:
+        return text
+    front = letters // 2
+    return f"{text[:front].rstrip()}\N{HORIZONTAL ELLIPSIS}{text[len(text) - (letters - 1 - front) :].lstrip()}"
+
+
+def _short(number: float) -> str:
+    """To a hundredth of a unit, which nobody sees."""
+    return f"{number:.2f}".rstrip("0").rstrip(".")

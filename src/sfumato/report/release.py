@@ -1,0 +1,338 @@
+"""The report of a release: one offline page that is safe to share.
+
+It is made of the released rows, the policy, and scalar losses of three digits. Nothing else of the original has a way
+into it: this module is never given the original.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from sfumato.errors import InputError, UsageError
+from sfumato.methods import method_named
+from sfumato.pictures.classes import picture_of
+from sfumato.pictures.picture import check_drawing
+from sfumato.pictures.theme import LIGHT
+from sfumato.policy import Policy
+from sfumato.releases.certificate import shareable_policy
+from sfumato.report import drawings
+from sfumato.report.facts import NOTHING, Facts, facts_of, scalars
+from sfumato.report.markup import Markup, element, folded, joined, name, named, table
+from sfumato.report.page import page
+from sfumato.report.risks import risks
+from sfumato.report.style import RELEASE_STYLE
+from sfumato.report.words import degree, guessing, percent, verdict, what_is_shown
+from sfumato.tables.source import Source
+from sfumato.tables.staging import Stage, cannot_write, check_target
+from sfumato.taxonomies.tree import Taxonomy
+
+SUFFIXES = (".html", ".htm")
+TITLE = "Report of a release"
+MOST_RECTANGLES = 2000  # more would make the page large and slow to draw
+MOST_LOSSES = 40  # rows that are open at once
+
+
+class ReleaseReport:
+    """The report of a release. ``write`` puts it into a file, ``summary`` has its figures for programs."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        policy: Policy,
+        taxonomies: Mapping[str, Taxonomy],
+        summary: Mapping[str, Any],
+        *,
+        remarks: Sequence[str] = (),
+        where: str = "released file",
+    ) -> None:
+        self._facts = facts
+        self._policy = policy
+        self._taxonomies = taxonomies
+        self._summary = scalars(summary)
+        self._remarks = tuple(remarks)
+        self._where = where
+        self._separated = method_named(policy.method.name).separates
+        self._group = "group" if self._separated else "class"
+
+    @property
+    def verdict(self) -> str:
+        """One sentence that says it all."""
+        return verdict(self._summary, self._policy, self._where, separated=self._separated)
+
+    def summary(self) -> dict[str, Any]:
+        """What ``sfumato report --json`` prints."""
+        return {**self._summary, **self._facts.as_dict(), "remarks": list(self._remarks)}
+
+    def page(self) -> str:
+        """One offline HTML page."""
+        sections = [
+            _section(anchor, title, build())
+            for anchor, title, build in (
+                ("verdict", "Verdict", self._verdict),
+                ("risks", "What could still go wrong", self._risks),
+                ("class-sizes", f"Sizes of the {'groups' if self._separated else 'classes'}", self._class_sizes),
+                ("loss", "What was lost, by column", self._loss),
+                ("columns", "What the release shows, by column", self._columns),
+                ("taxonomies", "Where taxonomies were cut", self._taxonomy_cuts),
+                ("classes", "The classes on two columns", self._classes),
+                ("pairs", "Columns against each other", self._pairs),
+                ("diversity", "Diversity of sensitive columns", self._diversity),
+                ("policy", "The policy", self._policy_text),
+                ("certificate", "The certificate", self._certificate),
+            )
+        ]
+        links = [element("li", element("a", title, href=f"#{anchor}")) for anchor, title, _ in sections]
+        shown = self._summary
+        head = element(
+            "header",
+            element(
+                "p", element("span", "Safe to share", class_="mark"), " Made of the release alone", class_="eyebrow"
+            ),
+            element("h1", f"{shown['released']:,} records released in {shown['classes']:,} {self._plural}"),
+            element("nav", element("ul", *links), aria_label="Contents"),
+        )
+        skip = element("a", "To the verdict", href="#verdict", class_="skip")
+        main = element("main", *(markup for _, _, markup in sections))
+        return page(TITLE, joined([skip, head, main]), RELEASE_STYLE)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the page, whole or not at all."""
+        target = Path(path)
+        check_report(target)
+        write_page(self.page(), target)
+        return target
+
+    def __repr__(self) -> str:
+        return f"<ReleaseReport of {self._facts.records:,} records in {len(self._facts.sizes):,} {self._plural}>"
+
+    @property
+    def _plural(self) -> str:
+        return "groups" if self._separated else "classes"
+
+    def _verdict(self) -> Markup:
+        shown = self._summary
+        fails = any(not one["holds"] for one in shown["audit"])
+        said = element("p", element("strong", self.verdict), class_="verdict")
+        tiles = {
+            f"records released of {shown['records']:,}": f"{shown['released']:,}",
+            f"{self._plural}, the smallest of {shown['smallest_class']:,} records": f"{shown['classes']:,}",
+            "records left out": f"{shown['suppressed']:,}",
+            "of the information lost (GCP)": percent(shown["gcp"]),
+        }
+        listed = [element("div", element("dt", text), element("dd", figure)) for text, figure in tiles.items()]
+        rows = [
+            (
+                one["requirement"],
+                element("span", "holds" if one["holds"] else "fails", class_="holds" if one["holds"] else "broken"),
+                _reached(one),
+            )
+            for one in shown["audit"]
+        ]
+        heads = ("requirement", "verdict", "reached")
+        audit = table("What was checked, from the release as anybody has it", heads, rows, text=(0, 1))
+        remarks = [element("p", f"{text[:1].upper()}{text[1:]}.", class_="warning") for text in self._remarks]
+        about = (
+            "GCP is the share of its column's range or taxonomy that a released value leaves open, on average: 0% is "
+            "the original, 100% says nothing. A record that was left out counts as 100%."
+        )
+        return joined(
+            [
+                element("div", said, class_="fails") if fails else said,
+                element("dl", *listed, class_="tiles"),
+                audit if rows else "",
+                *remarks,
+                element("p", about, class_="soft"),
+            ]
+        )
+
+    def _risks(self) -> Markup:
+        kept = [column.name for column in self._facts.columns if column.role == "other"]
+        kept += [one for one in self._facts.further if one not in self._policy.quasi_identifiers]
+        found = risks(self._policy, kept, suppressed=self._summary["suppressed"], separated=self._separated)
+        items = (element("li", element("strong", one.heading), one.text) for one in found)
+        return element("ul", *items, class_="risks")
+
+    def _class_sizes(self) -> Markup:
+        if not self._facts.records:
+            return _nothing()
+        k = self._policy.k
+        text = (
+            "Nothing may stand left of the line. Records far to the right of it are blurred more than k asks for."
+            if k > 1
+            else f"Every record counts once, in the {self._group} that it is in."
+        )
+        drawn, told = drawings.class_sizes(self._facts.sizes, k, self._group)
+        return element("div", drawn, element("div", element("p", told), element("p", text)), class_="split")
+
+    def _loss(self) -> Markup:
+        losses: Mapping[str, float] = self._summary["columns"]
+        values = {column.name: column for column in self._facts.columns}
+        rows = []
+        for column, loss in losses.items():
+            bar = element("span", element("span", style=f"width: {100 * min(max(loss, 0.0), 1.0):.1f}%"), class_="bar")
+            shown = values.get(column)
+            words = "" if shown is None else what_is_shown(shown, self._policy, self._taxonomies.get(column))
+            rows.append(
+                (
+                    name(column),
+                    element("span", bar, percent(loss), class_="lost"),
+                    degree(loss),
+                    element("span", words, class_="words"),
+                )
+            )
+        heads = ("column", "lost", "in a word", "what records show")
+        caption = "Loss of each quasi-identifier"
+        text = (3, 2, 1, 0)
+        more = rows[MOST_LOSSES:]
+        return joined(
+            [
+                table(caption, heads, rows[:MOST_LOSSES], text=text, look="losses"),
+                folded(f"{len(more):,} more", table(caption, heads, more, text=text, look="losses")) if more else "",
+            ]
+        )
+
+    def _columns(self) -> Markup:
+        cards = []
+        for column in self._facts.columns:
+            about: object = f"{column.role}, kept as it is; {len(column.texts):,} different values"
+            if column.role == "quasi-identifier":
+                about = f"{what_is_shown(column, self._policy, self._taxonomies.get(column.name))}."
+            cards.append(drawings.column(column, about))
+        further = self._facts.further
+        more = (
+            folded(f"{len(further):,} further columns are released and not drawn", element("p", named(further, 1000)))
+            if further
+            else ""
+        )
+        return joined([element("div", *cards, class_="cards") if cards else _nothing(), more])
+
+    def _taxonomy_cuts(self) -> Markup:
+        quasi = [column for column in self._facts.columns if column.role == "quasi-identifier"]
+        cuts = (drawings.taxonomy_cut(one, self._policy, self._taxonomies.get(one.name)) for one in quasi)
+        drawn = [cut for cut in cuts if cut is not None]
+        if not drawn:
+            return element("p", "No column of the release has a taxonomy with groups to draw.", class_="soft")
+        text = (
+            "Bold names are released, each with the records that show it; the others are groups above them. Values "
+            "that are hidden in a group do not stand here."
+        )
+        return joined([element("p", text), element("div", *drawn, class_="cards")])
+
+    def _classes(self) -> Markup:
+        quasi = self._policy.quasi_identifiers
+        if self._separated:
+            return element(
+                "p", "Quasi-identifiers are released as they are, so groups are no rectangles.", class_="soft"
+            )
+        if self._facts.classes is None or len(quasi) < 2:
+            reason = (
+                "The release has a single quasi-identifier." if self._facts.records else "The release has no records."
+            )
+            return element("p", f"{reason} There is nothing to draw.", class_="soft")
+        try:
+            picture = picture_of(
+                self._facts.classes, self._policy, self._taxonomies, None, None, LIGHT, most=MOST_RECTANGLES
+            )
+        except InputError:
+            return element("p", "These columns reach further than can be drawn.", class_="soft")
+        text = (
+            "The two quasi-identifiers with the most different released values. Every rectangle is what a class leaves "
+            "open; the stronger its colour, the more records."
+        )
+        return joined([element("p", text), drawings.figure(picture, wide=True)])
+
+    def _pairs(self) -> Markup:
+        if not self._facts.pairs:
+            return element("p", "There are no two columns to lay against each other.", class_="soft")
+        text = "The pairs that tell most of each other. Records that show a range are spread evenly over it."
+        return joined([element("p", text), element("div", *map(drawings.pair, self._facts.pairs), class_="cards")])
+
+    def _diversity(self) -> Markup:
+        if not self._facts.diversity:
+            return element("p", "The release has no sensitive column.", class_="soft")
+        cards = [drawings.diversity(one, guessing(one, self._group), self._group) for one in self._facts.diversity]
+        text = f"The further to the left, the less a {self._group} tells of its records."
+        return joined([element("p", text), element("div", *cards, class_="cards")])
+
+    def _policy_text(self) -> Markup:
+        text = "All that was asked for, as a policy file that can be used again. Taxonomies are told by name."
+        return joined([element("p", text), _preformatted(tomli_w.dumps(shareable_policy(self._policy)), "The policy")])
+
+    def _certificate(self) -> Markup:
+        files = self._summary.get("files") or []
+        rows = [
+            (element("code", file["name"]), f"{file['bytes']:,}", element("code", file["sha256"])) for file in files
+        ]
+        found = (
+            table("Files of the release", ("file", "bytes", "SHA-256"), rows, text=(0, 2))
+            if rows
+            else element("p", "The release has no certificate beside it, so no file is named here.", class_="soft")
+        )
+        text = "Losses stand here with three digits. What is not in a file of these hashes was not checked."
+        content = json.dumps(self._summary, indent=2, ensure_ascii=False)
+        return joined([found, element("p", text), folded("All figures", _preformatted(content, "All figures"))])
+
+
+def release_report(
+    source: Source,
+    second: Source | None,
+    policy: Policy,
+    taxonomies: Mapping[str, Taxonomy],
+    summary: Mapping[str, Any],
+    *,
+    remarks: Sequence[str] = (),
+    where: str = "released file",
+) -> ReleaseReport:
+    """The report of a finished release. ``summary`` is that of its run, its certificate, or of a new measurement."""
+    facts = facts_of(source, second, policy, taxonomies)
+    return ReleaseReport(facts, policy, taxonomies, summary, remarks=remarks, where=where)
+
+
+def empty_report(policy: Policy, summary: Mapping[str, Any]) -> ReleaseReport:
+    """The report of a release without a record."""
+    return ReleaseReport(NOTHING, policy, {}, summary)
+
+
+def check_report(target: Path) -> None:
+    """Refuse what can be seen to be no place for a report, or no way to draw one, before any work is done."""
+    if target.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"the report {target.name!r} is a page. Give it a name that ends in .html.")
+    check_target(target)
+    check_drawing()
+
+
+def write_page(text: str, target: Path, *, private: bool = False) -> None:
+    """Write a page, whole or not at all; a private one for its owner alone."""
+    with Stage() as stage:
+        staged = stage.path(target, private=private)
+        try:
+            staged.write_text(text, "utf-8", newline="\n")
+        except OSError as error:
+            raise cannot_write(target, error) from None
+        stage.publish()
+
+
+def _section(anchor: str, title: str, content: Markup) -> tuple[str, str, Markup]:
+    heading = element("h2", title, id=f"{anchor}-title")
+    return anchor, title, element("section", heading, content, id=anchor, aria_labelledby=f"{anchor}-title")
+
+
+def _preformatted(text: str, label: str) -> Markup:
+    return element("pre", element("code", text), tabindex="0", role="region", aria_label=label)
+
+
+def _nothing() -> Markup:
+    return element("p", "The release has no records.", class_="soft")
+
+
+def _reached(one: Mapping[str, Any]) -> str:
+    """The value beside a bound."""
+    if "=" not in one["requirement"]:
+        return ""
+    value = one["value"]
+    return "no bound" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

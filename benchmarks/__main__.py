@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import curves, diversity, first_use, floor, loss, memory, peers
+from benchmarks import curves, diversity, first_use, floor, loss, memory, peers, tradeoff
 from benchmarks.setting import Setting, surroundings
 
 SECTIONS: dict[str, Callable[[Setting], Any]] = {
@@ -22,6 +22,7 @@ SECTIONS: dict[str, Callable[[Setting], Any]] = {
     "memory": memory.run,
     "loss": loss.run,
     "diversity": diversity.run,
+    "tradeoff": tradeoff.run,
     "peers": peers.run,
     "first-use": first_use.run,
 }

@@ -26,7 +26,10 @@ from sfumato.cli.flags import by_column, column_names, one_k
 from sfumato.errors import AuditError, UsageError
 
 HEAVY = ("numba", "duckdb", "polars", "pandas", "pyarrow", "sklearn", "scipy", "pyspark", "numpy")
-COMMANDS = ("anonymize", "audit", "measure", "compare", "plot", "policy", "risk", "generate", "methods", "demo")
+COMMANDS = (
+    "anonymize", "audit", "measure", "compare", "tradeoff", "plot", "report", "policy", "risk", "generate", "methods",
+    "demo",
+)  # fmt: skip
 SECRET = "zzsecretzz"
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]
 
@@ -413,10 +416,10 @@ def test_the_options_of_agrawal_reach_it(place: Path, shell: Shell) -> None:
 
 def test_methods_are_listed_with_their_papers(shell: Shell) -> None:
     listed = {method["name"]: method for method in shell.json("methods")["methods"]}
-    assert listed["hilbert"]["auto"] is True
+    assert listed["auto"]["default"] is True
     assert "VLDB 2007" in listed["hilbert-fast"]["paper"]
     text = shell("methods")
-    assert "hilbert (auto)" in text
+    assert "auto (default)" in text
     assert "hilbert-fast" in text
 
 

@@ -37,9 +37,10 @@ def help_of(*arguments: str) -> str:
         "import sfumato.cli",
         help_of("--help"),
         help_of("anonymize", "--help"),
+        help_of("tradeoff", "--help"),
         help_of("--version"),
     ],
-    ids=["import", "names", "policy", "cli", "help", "help of a command", "version"],
+    ids=["import", "names", "policy", "cli", "help", "help of a command", "help of a trade-off", "version"],
 )
 def test_no_large_library_is_loaded(code: str) -> None:
     assert loaded_after(code) == set()

@@ -57,12 +57,12 @@ def box_cost(codes: NDArray[Any], costs: Costs) -> Cost:
     return cost
 
 
-def box_blocks(codes: NDArray[Any], costs: Costs) -> Callable[[int, int, int], NDArray[np.int64]]:
+def box_blocks(codes: NDArray[Any], costs: Costs) -> Callable[[int, int, range], NDArray[np.int64]]:
     at = np.arange(len(codes), dtype=np.uint32)
 
-    def block(first: int, last: int, k: int) -> NDArray[np.int64]:
-        result = np.zeros((k, last - first), np.int64)
-        box_costs(codes, at, first, last, k, costs.layout, costs.units, result)
+    def block(first: int, last: int, lengths: range) -> NDArray[np.int64]:
+        result = np.zeros((len(lengths), last - first), np.int64)
+        box_costs(codes, at, first, last, lengths.start, costs.layout, costs.units, result)
         return result
 
     return block
@@ -125,6 +125,27 @@ def test_ties_go_to_the_shorter_class() -> None:
     assert optimal_cuts(7, 2, box_blocks(codes, costs), Progress()).tolist() == [0, 3, 5, 7]
 
 
+@pytest.mark.parametrize("many_k", [[1], [1, 2, 3, 4], [2, 3, 5, 9, 30, 41], [7, 13, 20], [39, 40, 41, 80]])
+def test_several_k_at_once_are_cut_as_each_alone(many_k: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(sum(many_k))
+    domains = some_domains(generator)
+    codes = some_codes(generator, domains, 80)
+    costs = exact_costs(domains, [1.0] * len(domains), 80)
+    monkeypatch.setattr(optimal_1d, "BLOCK_COSTS", 1)
+    found = optimal_1d.best_cuts(80, many_k, box_blocks(codes, costs), Progress())
+    assert {k: cuts.tolist() for k, cuts in found.items()} == {
+        k: oracle.best_cuts(80, k, box_cost(codes, costs)) for k in many_k
+    }
+
+
+@pytest.mark.parametrize(
+    "many_k, expected",
+    [([], []), ([5], [[5]]), ([9, 2, 4, 3, 2], [[2, 3, 4], [9]]), ([1, 2, 4, 8, 17], [[1, 2, 4, 8], [17]])],
+)
+def test_k_that_are_far_apart_are_not_cut_together(many_k: list[int], expected: list[list[int]]) -> None:
+    assert optimal_1d._overlapping(many_k) == expected
+
+
 @pytest.mark.parametrize(("count", "k"), [(2000, 1), (2000, 3), (1500, 40), (1500, 300), (700, 350), (513, 2)])
 def test_blocks_and_threads_do_not_change_the_cuts(count: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(count + k)
@@ -159,7 +180,7 @@ def test_tabled_and_climbed_taxonomies_cost_the_same(monkeypatch: pytest.MonkeyP
     climbed = exact_costs([domain], [1.0], 400)
     assert not np.array_equal(tabled.layout, climbed.layout)
     for k in (1, 2, 7):
-        blocks = [box_blocks(codes, costs)(0, 400, k) for costs in (tabled, climbed)]
+        blocks = [box_blocks(codes, costs)(0, 400, range(k, 2 * k)) for costs in (tabled, climbed)]
         assert np.array_equal(blocks[0], blocks[1])
 
 
@@ -176,8 +197,8 @@ def test_differences_and_tables_cost_the_same() -> None:
             table[low, high] = attribute_cost(differences.layout, differences.units, 0, low, high)
     layout = np.array([[TABLE, 0, size, differences.layout[0, 3]]], np.int64)
     for k in (1, 2, 7):
-        one = box_blocks(codes, differences)(0, 400, k)
-        assert np.array_equal(one, box_blocks(codes, Costs(layout, table.ravel()))(0, 400, k))
+        one = box_blocks(codes, differences)(0, 400, range(k, 2 * k))
+        assert np.array_equal(one, box_blocks(codes, Costs(layout, table.ravel()))(0, 400, range(k, 2 * k)))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
@@ -189,7 +210,7 @@ def test_block_costs_are_those_of_every_box(dtype: type) -> None:
     cost = box_cost(codes, costs)
     k = 4
     for first, last in ((0, 25), (25, 26), (26, 60)):
-        found = box_blocks(codes, costs)(first, last, k)
+        found = box_blocks(codes, costs)(first, last, range(k, 2 * k))
         for length in range(k, 2 * k):
             for place in range(max(first, length - 1), last):
                 assert found[length - k, place - first] == cost(place - length + 1, place + 1)
@@ -242,7 +263,7 @@ def test_classes_are_runs_of_the_hilbert_order(method: OptimalOneDimensional) ->
 
 @pytest.mark.compiled
 def test_k_of_all_records_needs_no_recurrence() -> None:
-    def no_costs(first: int, last: int, k: int) -> NDArray[np.int64]:
+    def no_costs(first: int, last: int, lengths: range) -> NDArray[np.int64]:
         raise AssertionError("nothing is to be chosen")
 
     assert optimal_cuts(1_000_000, 1_000_000, no_costs, Progress()).tolist() == [0, 1_000_000]

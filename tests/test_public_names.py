@@ -12,7 +12,7 @@ from sfumato import errors
 EXPECTED = {
     "AuditError", "DataError", "InfeasibleError", "InputError", "OutputError", "Policy", "PolicyError", "Release",
     "SfumatoError", "SfumatoWarning", "TaxonomyError", "UsageError", "__version__", "anonymize", "audit", "compare",
-    "generate", "measure", "plot", "propose_policy", "report_private", "report_release", "risk",
+    "generate", "measure", "plot", "propose_policy", "report_private", "report_release", "risk", "tradeoff",
 }  # fmt: skip
 
 

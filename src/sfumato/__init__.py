@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 from sfumato._version import __version__
 
 if TYPE_CHECKING:
-    from sfumato.api import SfumatoWarning, anonymize, audit, compare, measure, plot, report_private, report_release
+    from sfumato.api import (
+        SfumatoWarning,
+        anonymize,
+        audit,
+        compare,
+        measure,
+        plot,
+        report_private,
+        report_release,
+        tradeoff,
+    )
     from sfumato.errors import (
         AuditError,
         DataError,
@@ -55,6 +65,7 @@ __all__ = [
     "report_private",
     "report_release",
     "risk",
+    "tradeoff",
 ]
 
 # Loaded when first used: importing the package must not load any of the large libraries.
@@ -72,6 +83,7 @@ _HOME = {
     "risk": "sfumato.risking",
     "report_private": "sfumato.api",
     "report_release": "sfumato.api",
+    "tradeoff": "sfumato.api",
 }
 
 

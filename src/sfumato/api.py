@@ -1,4 +1,4 @@
-"""What Python users call: anonymize, audit, measure, compare, plot. The command line is a thin layer over the same."""
+"""What Python users call: anonymize, audit, measure, compare, tradeoff, plot. The commands call the same."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from sfumato.evaluation.queries import (
     Measured,
     QueryAccuracy,
     Workload,
-    grouped_records,
-    measure_queries,
+    ask_release,
     queried_columns,
 )
+from sfumato.evaluation.tradeoff import Question
+from sfumato.evaluation.values import Given
 from sfumato.methods import method_named
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
@@ -37,6 +38,7 @@ from sfumato.releases.separate import sensitive_path
 from sfumato.report.comparison import Comparison
 from sfumato.report.private import PrivateReport, private_report
 from sfumato.report.release import ReleaseReport, check_report, empty_report, release_report
+from sfumato.report.tradeoff import Tradeoff
 from sfumato.requirements import Verdict
 from sfumato.tables.delivery import NoRecordsError
 from sfumato.tables.grouping import ReleasedClasses, find_classes, majorities
@@ -44,6 +46,7 @@ from sfumato.tables.source import InputOptions, Source, open_source
 from sfumato.tables.staging import check_target, refuse_input_as_output
 from sfumato.tables.write import check_format
 from sfumato.taxonomies.files import read_taxonomy
+from sfumato.tracing import Trace
 
 
 class SfumatoWarning(UserWarning):
@@ -218,14 +221,7 @@ def measure(
         quasi = replace(scanned, table=scanned.table.select(asked.quasi_identifiers))
         codes = engine.encode(quasi, encoders).codes
         sensitive = {name: scanned.table.column(name) for name in queried}
-        decimal, nulls = options.decimal, options.nulls
-        if second is None:
-            answered = measure_queries(workload, codes, domains, sensitive, source, classes, decimal=decimal)
-        else:
-            grouped = grouped_records(source, asked.quasi_identifiers)
-            answered = measure_queries(
-                workload, codes, domains, sensitive, second, grouped, decimal=decimal, nulls=nulls
-            )
+        answered = ask_release(workload, codes, domains, sensitive, source, second, classes, options)
     return Measured(losses.values, losses.columns, losses.suppressed, answered)
 
 
@@ -333,6 +329,29 @@ def compare(
     progress = Progress()
     rows = list(compare_points(data, points, progress))
     return Comparison(rows, points, data, progress.seconds)
+
+
+def tradeoff(
+    data: object,
+    policy: Policy | None = None,
+    *,
+    k: Given | None = None,
+    l: Given | None = None,  # noqa: E741
+    methods: str | Sequence[str] | None = None,
+    max_loss: float | None = None,
+    queries: int | None = None,
+    **flags: Any,
+) -> Tradeoff:
+    """What every ``k`` or ``l`` would cost, and the largest whose loss is at most ``max_loss``. Makes no release.
+
+    Values are a number, a list, of which each is computed, or a range, of which a long one is sampled; where neither
+    is given, k is ``range(2, 101)``. ``methods`` are names, by default the policy's. ``queries`` is the level of the
+    datacube whose error is measured too. Further arguments are those of ``anonymize``.
+    """
+    question = Question.of(merge_flags(policy, **flags), methods, k, l, max_loss, queries)
+    trace = Trace(data, question, Progress())
+    trace.run()
+    return Tradeoff(trace.steps, question, data, trace.seconds)
 
 
 def plot(

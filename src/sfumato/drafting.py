@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.engines.memory import Encoded, MemoryEngine, kept_columns
-from sfumato.errors import PolicyError, UsageError
+from sfumato.errors import AuditError, PolicyError, UsageError
 from sfumato.evaluation.audit import requirements_of
 from sfumato.evaluation.linkage import linkable_columns
+from sfumato.evaluation.measure import Losses, measure_release
 from sfumato.kernels import on_compilation
 from sfumato.methods import Effort, method_named
 from sfumato.methods.anatomy import COUNT, GROUP
@@ -82,12 +83,47 @@ def prepared_for(table: Prepared, policy: Policy, progress: Progress) -> Prepare
     return replace(table, requirements=requirements, warnings=_warnings(policy))
 
 
+def shared(table: Prepared) -> Prepared:
+    """The table for several runs: what one has made of it and does not depend on k or l, the next ones use."""
+    return replace(table, records=replace(table.records, lines={}))
+
+
 def draft_release(data: object, policy: Policy, progress: Progress) -> Draft:
     """The released table and all that is known of it, not yet audited."""
     with on_compilation(progress.compiling):
         prepared = prepare(data, policy, progress)
         prints = _fingerprints(prepared.encoded, policy, prepared.warnings, progress)
         return draft_of(prepared, policy, progress, prints)
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What is known of a release that was not made: its classes, as it would show them, and what it would lose."""
+
+    classes: int
+    smallest_class: int
+    losses: Losses
+
+
+def sketch_of(prepared: Prepared, policy: Policy, progress: Progress) -> Sketch:
+    """The figures of the release that ``draft_of`` would make, without its rows.
+
+    The engine tests every class on its own counts. Nobody reads the release back, so this is no audit.
+    """
+    encoded, requirements = prepared.encoded, prepared.requirements
+    engine = MemoryEngine(progress)
+    bounds, most = policy.release.form == "bounds", most_suppressed(policy, encoded.records)
+    method = method_named(policy.method.name)
+    classes = engine.assign(prepared.records, method, requirements, bounds=bounds, most_suppressed=most)
+    shown = engine.shown(prepared.records, engine.recode(encoded, classes, bounds=bounds), requirements)
+    if shown is None or not 0 <= encoded.records - shown.records <= most:
+        raise AuditError(
+            "the classes do not meet the policy, or leave out more than it allows, so nothing is told of them. This is "
+            "a fault in Sfumato: please report it."
+        )
+    weights = [policy.columns[domain.name].weight for domain in encoded.domains]
+    losses = measure_release(shown, encoded.domains, weights, records=encoded.records, k=policy.k)
+    return Sketch(len(shown.sizes), int(shown.sizes.min(initial=encoded.records)), losses)
 
 
 def draft_of(prepared: Prepared, policy: Policy, progress: Progress, prints: Mapping[str, str]) -> Draft:

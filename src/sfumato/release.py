@@ -17,6 +17,7 @@ from sfumato.errors import AuditError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, require_pass
 from sfumato.evaluation.groups import audit_groups
 from sfumato.evaluation.measure import Losses, measure_release
+from sfumato.methods import AUTO
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
 from sfumato.policy import Policy
@@ -235,6 +236,7 @@ def most_suppressed(policy: Policy, records: int) -> int:
 
 
 def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, Any]:
+    choice = draft.progress.told.get("choice", {}) if draft.chosen == AUTO else {}
     return {
         "records": draft.records,
         "released": audit.records,
@@ -245,8 +247,8 @@ def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, An
         "columns": losses.columns,
         "audit": audit.as_dict(),
         "method": draft.policy.method.name,
-        "chosen": draft.chosen,
-        **({"choice": draft.progress.told["choice"]} if "choice" in draft.progress.told else {}),
+        "chosen": choice.get("start", draft.chosen),
+        **({"choice": choice} if choice else {}),
         "engine": draft.engine.name,
         "seed": draft.policy.release.seed if draft.separated else draft.policy.release.seed or 0,
         "version": __version__,

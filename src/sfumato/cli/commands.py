@@ -34,6 +34,7 @@ from sfumato.cli.summaries import (
     show_queries,
     show_release,
 )
+from sfumato.cli.tradeoff import tradeoff
 from sfumato.errors import TaxonomyError, UsageError
 
 if TYPE_CHECKING:
@@ -345,6 +346,7 @@ def measure(
 
 
 app.command()(compare)
+app.command()(tradeoff)
 app.command()(plot)
 app.command("policy")(propose)
 app.command()(risk)

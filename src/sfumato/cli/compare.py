@@ -81,13 +81,14 @@ def compare(
             from sfumato.evaluation.comparison import points_of
             from sfumato.pictures.theme import theme_named
             from sfumato.policy import Policy, merge_flags
-            from sfumato.report.comparison import Comparison, check_comparison
+            from sfumato.report.comparison import Comparison
+            from sfumato.report.results import check_results
 
             theme_named(theme)
             asked = merge_flags(None if policy is None else Policy.load(policy), **flags)
             points = points_of(asked, methods, every_k, every_l)
             if output is not None:
-                check_comparison(table, output)
+                check_results(table, output)
             for row in compare_points(table, points, progress):
                 rows.append(row)
     finally:
@@ -106,12 +107,12 @@ def compare(
 
 def _show(console: People, comparison: Comparison) -> None:
     """The table, why rows have no figures, and what else is to be known."""
-    from sfumato.report.comparison import places, remarks
+    from sfumato.report.comparison import by_error, places, remarks
 
     rows = comparison.results
     console.heading(f"{comparison.records:,} records, {len(rows):,} points; no release was made")
     _show_table(console, rows)
-    for text, failed in _by_error(rows).items():
+    for text, failed in by_error(rows).items():
         console.print(Text(f"{'; '.join(places(failed, rows))}: ", style="yellow").append(text, style="default"))
     for text in remarks(rows):
         console.print(text)
@@ -156,12 +157,3 @@ def _table(rows: Sequence[Row], columns: Mapping[str, Cell]) -> Table:
         last = place + 1 == len(rows) or rows[place + 1].label != row.label
         table.add_row(*(Text(cell) for cell in cells), Text(outcome(row)), style=style, end_section=last)
     return table
-
-
-def _by_error(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rows without figures, by the reason."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.error is not None:
-            found.setdefault(row.error, []).append(row)
-    return found

@@ -93,7 +93,8 @@ class DrawnProgress(Progress):
     def turned_to(self, name: str, number: int, total: int) -> None:
         if self._runs is None:
             self._runs = self._bars.add_task("", total=total)
-        self._bars.update(self._runs, completed=number - 1, description=f"{name} ({number:,} of {total:,})")
+        told = f"{name} ({number:,} of {total:,})"
+        self._bars.update(self._runs, completed=number - 1, total=total, description=told)
 
     def compiling(self) -> None:
         if self._present is not None:

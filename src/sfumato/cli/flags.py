@@ -385,6 +385,16 @@ def one_k(text: str) -> int:
 def many_values(flag: str, text: str) -> list[int]:
     """The values of a command that compares: ``10``, ``5,10,25``, ``2..100``, or several of these with commas."""
     values: dict[int, None] = {}
+    for piece in many_ranges(flag, text):
+        if len(piece) + len(values) > MOST_VALUES:
+            raise UsageError(f"{flag} {text!r} has more than {MOST_VALUES:,} values. Choose some of them.")
+        values |= dict.fromkeys(piece)
+    return list(values)
+
+
+def many_ranges(flag: str, text: str) -> list[range]:
+    """The same as ranges, which may be long."""
+    found = []
     for piece in text.split(","):
         ends = RANGE.fullmatch(piece.strip())
         if ends is None or any(len(end) > LARGEST_DIGITS for end in ends.groups() if end is not None):
@@ -395,10 +405,8 @@ def many_values(flag: str, text: str) -> list[int]:
         first, last = int(ends[1]), int(ends[2] or ends[1])
         if not 1 <= first <= last:
             raise UsageError(f"{flag} {text!r} has a number below 1, or a range whose end is below its start.")
-        if last - first + len(values) >= MOST_VALUES:
-            raise UsageError(f"{flag} {text!r} has more than {MOST_VALUES:,} values. Choose some of them.")
-        values |= dict.fromkeys(range(first, last + 1))
-    return list(values)
+        found.append(range(first, last + 1))
+    return found
 
 
 def _number(text: str) -> int | float | None:

@@ -24,7 +24,7 @@ def listed_methods() -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "auto": name == AUTO,
+            "default": name == AUTO,
             "summary": method.summary,
             "use": method.use,
             "requirements": _support(method),
@@ -74,7 +74,7 @@ def show_methods(console: People, found: Sequence[Mapping[str, Any]], known: Seq
     for heading in ("method", "what it does", "when to use it", "meets", "paper"):
         table.add_column(heading)
     for method in found:
-        name = f"{method['name']} (auto)" if method["auto"] else str(method["name"])
+        name = f"{method['name']} (default)" if method["default"] else str(method["name"])
         cells = (method["summary"], method["use"], _in_words(method["requirements"]), method["paper"])
         table.add_row(Text(name, "bold"), *(Text(cell) for cell in cells))
     console.print(table)
@@ -89,7 +89,7 @@ def show_methods(console: People, found: Sequence[Mapping[str, Any]], known: Seq
         "a requirement that a method does not meet itself is met by joining neighbouring classes, at more loss; "
         "for frequency l (-l) use hilbert: a partition into runs alone is poor at it"
     )
-    console.print("next    sfumato anonymize INPUT -o OUTPUT --method NAME; auto is the default")
+    console.print("next    sfumato anonymize INPUT -o OUTPUT --method NAME")
 
 
 def _in_words(support: Mapping[str, str]) -> str:

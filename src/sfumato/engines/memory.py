@@ -24,7 +24,7 @@ from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.recode import LEFT_OUT, Recoded, Recoder, released_columns, shown_classes
 from sfumato.releases.separate import separated
-from sfumato.requirements import Requirements
+from sfumato.requirements import ClassCounts, Requirements
 from sfumato.tables.ascending import ascending, is_missing, texts_of
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.domains import Codes, Domain
@@ -209,6 +209,27 @@ class MemoryEngine:
             recoder.add(batch)
         with self._progress.phase("recode"):
             return recoder.finish()
+
+    def shown(self, records: Records, recoded: Recoded, requirements: Requirements) -> ReleasedClasses | None:
+        """The classes as a release would show them, without its rows; none where one does not meet the requirements.
+
+        Counted anew after classes that show the same became one, which not every requirement survives.
+        """
+        with self._progress.phase("count"):
+            released = records.without(np.flatnonzero(recoded.class_of_row == LEFT_OUT).astype(np.uint32))
+            counting = Counting(released, requirements)
+            if requirements.attributes or records.persons is not None:
+                owner = recoded.class_of_row[released.rows]
+                counts = counting.classes(released.rows, owner, len(recoded.sizes))
+            else:
+                counts = ClassCounts(recoded.sizes)
+            if not requirements.holds(counts).all():
+                return None
+            values: dict[str, list[object]] = {
+                column.domain.name: column.labels.to_pylist() for column in recoded.columns
+            }
+            entries = {column.domain.name: column.entry.astype(np.int64) for column in recoded.columns}
+        return ReleasedClasses(recoded.sizes, values, entries, None)
 
     def release(
         self,

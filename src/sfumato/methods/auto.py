@@ -29,6 +29,8 @@ ROUNDS_OF_BALANCED = 10
 WORK_OF_BALANCED = 400  # rounds times the least size of a class: a round takes longer with large classes
 MOST_ROUNDS = 1 << 20
 
+CURVES = tuple(OptimalOneDimensional(ordering=one, cost="box") for one in (Hilbert(), Snake(curve=Hilbert())))
+
 
 class Auto:
     """The least loss of several lines, made less by search."""
@@ -57,6 +59,11 @@ class Auto:
         progress.told["choice"] = told
         yield batch
 
+    def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
+        """Find the cuts of the curves for several k in one go; the tree is another for every k."""
+        for method in CURVES:
+            method.foresee(records, many_k, progress)
+
 
 def limits_of(effort: Effort, least: int) -> Limits:
     """When the search ends."""
@@ -71,13 +78,9 @@ def _least(
     records: Records, requirements: Requirements, progress: Progress
 ) -> tuple[Method, ClassBatch, dict[str, float]]:
     """The method with the least loss, its classes, and the loss of every one that was tried, 1 being all there is."""
-    lines: Sequence[Method] = (
-        OptimalOneDimensional(ordering=Hilbert(), cost="box"),
-        OptimalOneDimensional(ordering=Snake(curve=Hilbert()), cost="box"),
-        GainTree(),
-    )
     tried = records if records.count <= SAMPLE else _sampled(records)
     found = []
+    lines: tuple[Method, ...] = (*CURVES, GainTree())
     for method in lines:
         batch = ClassBatch.joined(list(method.classes(tried, requirements, progress)))
         layout, units = records.costs.layout, records.costs.units

@@ -38,8 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels import kernel
+from sfumato.methods.line import expand
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.optimal_1d import BATCH_CLASSES, boxes, expand
+from sfumato.methods.optimal_1d import BATCH_CLASSES, boxes
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 

@@ -13,6 +13,7 @@ after the other, small ones by several threads, in the same way.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,9 @@ from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel, sort_numbers
 from sfumato.losses.costs import Costs, box_cost
+from sfumato.methods.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.optimal_1d import best_classes, box_costs_of
+from sfumato.methods.optimal_1d import best_classes, box_costs_of, optimal_cuts
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.domains import CategoricalDomain, Codes
@@ -52,9 +54,10 @@ class GainTree:
         weights = np.diff(records.starts)
         categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
         line = gain_order(records.codes, weights, categorical, records.costs, requirements.least_class)
-        position = np.empty(len(line), np.int64)
-        position[line] = np.cumsum(weights[line])
-        yield from best_classes(records, requirements, line, position, box_costs_of, progress)
+        at = np.repeat(line, weights[line])
+        cut = partial(optimal_cuts, len(at), requirements.least_class, box_costs_of(records, at), progress)
+        rows, places = partial(rows_along, records.rows, records.starts, line), partial(np.arange, len(at))
+        yield from best_classes(records, requirements, at, rows, places, cut, progress)
 
 
 def gain_order(

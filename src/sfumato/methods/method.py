@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.losses.costs import Costs
+from sfumato.methods.line import Line
 from sfumato.progress import Progress
 from sfumato.requirements import Hierarchy, Requirements
 from sfumato.tables.domains import Codes, Domain
@@ -43,6 +44,7 @@ class Records:
     codes: uint[m, d], C-order, the distinct records in ascending order of their codes.
     starts: int64[m + 1]; rows: uint32[n]. The rows of distinct record i are rows[starts[i]:starts[i + 1]], ascending.
     sensitive, persons: by row, also of rows that are not among these records; persons: uint32, where they are counted.
+    lines: those that were made of these records, by ordering, where several runs share them; one run keeps none.
     """
 
     codes: Codes
@@ -54,6 +56,7 @@ class Records:
     persons: NDArray[np.uint32] | None = None
     seed: int | None = None  # for methods that draw at random; none was given
     effort: Effort = Effort()
+    lines: dict[str, Line] | None = None
 
     @property
     def count(self) -> int:
@@ -71,6 +74,7 @@ class Records:
             codes=np.compress(some, self.codes, axis=0),
             starts=np.append(0, np.cumsum(weights[some])),
             rows=self.rows[stays],
+            lines=None,
         )
 
 
@@ -127,4 +131,13 @@ class Method(Protocol):
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         """Every record in exactly one class, in batches; classes that follow each other lie near each other."""
+        ...
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A method that has less work if it knows beforehand which k will be asked for."""
+
+    def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
+        """Do what ``classes`` of these records will need for each k, where k is all that is asked for."""
         ...

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from sfumato.methods.counting import Counting
 from sfumato.methods.dividing import ORIGIN, VALUES, WEIGHT, Units, ground_of
+from sfumato.methods.line import expand
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.optimal_1d import BATCH_CLASSES, expand
+from sfumato.methods.optimal_1d import BATCH_CLASSES
 from sfumato.methods.split_median import RELAXED_MEDIAN, STRICT_MEDIAN
 from sfumato.methods.tree import RegionTree, grow_tree
 from sfumato.progress import Progress

@@ -11,12 +11,13 @@ over all partitions. With ``box`` costs NCP is that of the true multi-dimensiona
 Differs from the paper: costs are exact integers (``losses.costs``) and a tie goes to the shorter class, so the result
 is the same on every machine. The costs of a block of records are computed beside each other, attribute by attribute, by
 several threads; only the recurrence is serial. It looks back 2k - 1 records and remembers one small number a record.
+What a run costs depends on no k, so several k share the costs, and only their recurrences are apart.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,7 @@ from sfumato.kernels import in_threads, kernel, slices, thread_count
 from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE
 from sfumato.methods.diverse_1d import diverse_cuts, needs_joining
 from sfumato.methods.joining import join_failing
+from sfumato.methods.line import Line
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.orderings.ordering import Keys, Ordering
 from sfumato.progress import Progress
@@ -44,7 +46,7 @@ BOXES = 1 << 13  # boxes that one thread finds at once
 
 
 USE = {
-    "hilbert": "the default: the least loss, with any requirement",
+    "hilbert": "numbers alone, or as the published method; with any requirement",
     "hilbert-fast": "when time matters more than loss, at large k above all",
 }
 
@@ -83,34 +85,50 @@ class OptimalOneDimensional:
         return requirements.tested
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        keys_of = self.ordering.fitted(records.codes, np.diff(records.starts), records.domains, records.seed or 0)
-        keys = keys_of(records.codes)
-        line = sort_rows(keys.fields(), len(records.codes)).rows
-        costs_of = box_costs_of if self.cost == "box" else partial(_extent_costs, keys)
-        yield from best_classes(records, requirements, line, keys.leading(POSITION_BITS), costs_of, progress)
+        line = _line(records, self.ordering)
+        cut = partial(self._cuts, records, line, requirements.least_class, progress)
+        position = partial(_positions, line)
+        yield from best_classes(records, requirements, line.at, lambda: line.rows, position, cut, progress)
+
+    def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
+        """Find the cuts for several k in one go, where runs share lines: what a class costs depends on no k."""
+        if records.lines is None:
+            return
+        line = _line(records, self.ordering)
+        costs_of = self._costs(records, line)
+        for together in _overlapping(k for k in many_k if k <= records.count):
+            for k, cuts in best_cuts(len(line.at), together, costs_of, progress).items():
+                line.cuts[self.cost, k] = cuts
+
+    def _cuts(self, records: Records, line: Line, k: int, progress: Progress) -> NDArray[np.int64]:
+        found = line.cuts.get((self.cost, k))
+        if found is not None:
+            progress.advance(len(line.at))
+            return found
+        return optimal_cuts(len(line.at), k, self._costs(records, line), progress)
+
+    def _costs(self, records: Records, line: Line) -> BlockCosts:
+        return box_costs_of(records, line.at) if self.cost == "box" else _extent_costs(line.keys, line.at)
 
 
 def best_classes(
     records: Records,
     requirements: Requirements,
-    line: NDArray[np.uint32],
-    position: NDArray[np.int64],
-    costs_of: Callable[[Records, NDArray[np.uint32]], BlockCosts],
+    at: NDArray[np.uint32],
+    rows_of: Callable[[], NDArray[np.uint32]],
+    position_of: Callable[[], NDArray[np.int64]],
+    cut: Callable[[], NDArray[np.int64]],
     progress: Progress,
 ) -> Iterator[ClassBatch]:
-    """The best cut of a line, given as the distinct records in order and the position of each on it.
+    """The classes along a line. ``at`` is the distinct record at each place; the rest is asked for where needed:
 
-    Costs are asked for by the distinct record at each place; requirements on sensitive values are cut for by the true
-    boxes whatever they are.
+    the row and the position on the line of every place, and where it is best cut for k alone.
     """
-    at = np.repeat(line, np.diff(records.starts)[line])  # the distinct record at each place of the line
     if requirements.attributes or requirements.person is not None:
-        rows = _rows_in_line(records, line)
-        cuts, rows, at = diverse_cuts(records, requirements, position[at], rows, at)
+        cuts, rows, at = diverse_cuts(records, requirements, position_of(), rows_of(), at)
         progress.advance(len(at))
     else:
-        cut = partial(optimal_cuts, len(at), requirements.least_class, costs_of(records, at), progress)
-        work: list[Callable[[], NDArray[Any]]] = [cut, partial(_rows_in_line, records, line)]
+        work: list[Callable[[], NDArray[Any]]] = [cut, rows_of]
         cuts, rows = in_threads(lambda part: part(), work)
     if requirements.tested and needs_joining(requirements):
         batch = ClassBatch(rows, cuts, *boxes_of(records.codes, at, cuts))
@@ -123,38 +141,49 @@ def best_classes(
         yield ClassBatch(rows[part[0] : part[-1]], part - part[0], low, high)
 
 
+def _positions(line: Line) -> NDArray[np.int64]:
+    return line.keys.leading(POSITION_BITS)[line.at]
+
+
+# What all runs of some lengths that end in a block of places cost: int64[lengths, last - first], by length and place.
+BlockCosts = Callable[[int, int, range], NDArray[np.int64]]
+
+
 def box_costs_of(records: Records, at: NDArray[np.uint32]) -> BlockCosts:
     """The costs of the true boxes."""
     costs = records.costs
 
-    def block(first: int, last: int, k: int) -> NDArray[np.int64]:
-        result = np.zeros((k, last - first), np.int64)
-        box_costs(records.codes, at, first, last, k, costs.layout, costs.units, result)
+    def block(first: int, last: int, lengths: range) -> NDArray[np.int64]:
+        result = np.zeros((len(lengths), last - first), np.int64)
+        box_costs(records.codes, at, first, last, lengths.start, costs.layout, costs.units, result)
         return result
 
     return block
 
 
-# The costs of all runs that end in a block of places: int64[k, last - first], by length - k and place.
-BlockCosts = Callable[[int, int, int], NDArray[np.int64]]
-
-
-def _extent_costs(keys: Keys, _: Records, at: NDArray[np.uint32]) -> BlockCosts:
+def _extent_costs(keys: Keys, at: NDArray[np.uint32]) -> BlockCosts:
     # As many leading bits as leave the sum over all records within 62 bits.
     position = keys.leading(62 - bits_for(len(at) + 1))[at]
 
-    def block(first: int, last: int, k: int) -> NDArray[np.int64]:
-        result = np.zeros((k, last - first), np.int64)
-        extent_costs(position, first, last, k, result)
+    def block(first: int, last: int, lengths: range) -> NDArray[np.int64]:
+        result = np.zeros((len(lengths), last - first), np.int64)
+        extent_costs(position, first, last, lengths.start, result)
         return result
 
     return block
 
 
-def _rows_in_line(records: Records, line: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    rows = np.empty_like(records.rows)
-    expand(records.rows, records.starts, line, rows)
-    return rows
+def _line(records: Records, ordering: Ordering) -> Line:
+    """The records in the order of their keys; where lines are shared, the one that was made before."""
+    if records.lines is not None and ordering.name in records.lines:
+        return records.lines[ordering.name]
+    weights = np.diff(records.starts)
+    keys = ordering.fitted(records.codes, weights, records.domains, records.seed or 0)(records.codes)
+    order = sort_rows(keys.fields(), len(records.codes)).rows
+    line = Line(keys, order, np.repeat(order, weights[order]), records.rows, records.starts)
+    if records.lines is not None:
+        records.lines[ordering.name] = line
+    return line
 
 
 def boxes_of(codes: Codes, at: NDArray[np.uint32], cuts: NDArray[np.int64]) -> tuple[Codes, Codes]:
@@ -163,39 +192,62 @@ def boxes_of(codes: Codes, at: NDArray[np.uint32], cuts: NDArray[np.int64]) -> t
     return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
 
 
+def _overlapping(many_k: Iterable[int]) -> list[list[int]]:
+    """The different k, ascending; those together that ask for the costs of the same runs, or of the next longer."""
+    groups: list[list[int]] = []
+    for k in sorted(set(many_k)):
+        if groups and k <= 2 * groups[-1][-1]:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    return groups
+
+
 def optimal_cuts(count: int, k: int, costs_of: BlockCosts, progress: Progress) -> NDArray[np.int64]:
     """Where the best partition of ``count`` ordered records is cut, both ends included. ``count`` is at least k."""
-    if count < 2 * k:
-        # One class is all there can be. Costs times lengths stay below INFINITE only for runs within the table, so
-        # the recurrence is not for tables that are shorter than its longest run.
+    return best_cuts(count, [k], costs_of, progress)[k]
+
+
+def best_cuts(
+    count: int, many_k: Sequence[int], costs_of: BlockCosts, progress: Progress
+) -> dict[int, NDArray[np.int64]]:
+    """The same for every one of some ascending k. The costs of runs are computed once for all of them."""
+    # One class is all there can be for a k above half the records. Costs times lengths stay below INFINITE only for
+    # runs within the table, so the recurrence is not for tables that are shorter than its longest run.
+    found = {k: np.array([0, count], np.int64) for k in many_k if count < 2 * k}
+    rest = [k for k in many_k if k not in found]
+    if not rest:
         progress.advance(count)
-        return np.array([0, count], np.int64)
-    choice = np.zeros(count, np.min_scalar_type(k - 1))  # the length, less k, of the last class when i records are in
-    recent = np.full(2 * k - 1, INFINITE, np.int64)
-    recent[-1] = 0
-    length = max(BLOCK_COSTS // k, 256)
-    ranges = deque((first, min(first + length, count)) for first in range(0, count, length))
+        return found
+    # The length, less k, of the last class when i records are in, and Opt of the last prefixes.
+    choices = {k: np.zeros(count, np.min_scalar_type(k - 1)) for k in rest}
+    recent = {k: np.append(np.full(2 * k - 2, INFINITE, np.int64), 0) for k in rest}
+    lengths = range(rest[0], 2 * rest[-1])
+    places = max(BLOCK_COSTS // len(lengths), 256)
+    ranges = deque((first, min(first + places, count)) for first in range(0, count, places))
     waiting: deque[tuple[int, int, Future[NDArray[np.int64]]]] = deque()
     with ThreadPoolExecutor(thread_count()) as pool:
         while ranges or waiting:
             while ranges and len(waiting) < 2 * thread_count():
                 first, last = ranges.popleft()
-                waiting.append((first, last, pool.submit(costs_of, first, last, k)))
-            first, last, costs = waiting.popleft()
-            extend_optimum(costs.result(), k, first, recent, choice)
+                waiting.append((first, last, pool.submit(costs_of, first, last, lengths)))
+            first, last, future = waiting.popleft()
+            costs = future.result()
+            for k in rest:
+                extend_optimum(costs[k - lengths.start : 2 * k - lengths.start], k, first, recent[k], choices[k])
             progress.advance(last - first)
-    cuts: NDArray[np.int64] = cuts_from(choice, k)
-    return cuts
+    return found | {k: cuts_from(choices[k], k) for k in rest}
 
 
 @kernel
-def box_costs(codes, at, first, last, k, layout, units, result):  # type: ignore[no-untyped-def]
-    """Add to ``result`` the cost of the box of every run of k to 2k - 1 places that ends in first..last-1.
+def box_costs(codes, at, first, last, shortest, layout, units, result):  # type: ignore[no-untyped-def]
+    """Add to ``result`` the cost of the box of every run of ``shortest`` or more places that ends in first..last-1.
 
     codes: uint[m, d], C-order. at: uint32[n], the record at each place. layout, units: see losses.costs.Costs.
-    result: int64[k, last - first]; runs that would begin before place 0 get the cost of a shorter one.
+    result: int64[lengths, last - first]; runs that would begin before place 0 get the cost of a shorter one.
     """
-    places, reach = last - first, 2 * k - 2
+    longest = shortest + len(result) - 1
+    places, reach = last - first, longest - 1
     column = np.empty(places + reach, codes.dtype)
     low, high = np.empty(places, codes.dtype), np.empty(places, codes.dtype)
     for q in range(codes.shape[1]):
@@ -206,15 +258,15 @@ def box_costs(codes, at, first, last, k, layout, units, result):  # type: ignore
         for t in range(places):
             low[t] = column[reach + t]
             high[t] = low[t]
-        for length in range(2, 2 * k):
+        for length in range(2, longest + 1):
             # Loops over slices with one running index: only these become vector instructions.
             before = column[reach - length + 1 :]
             for t in range(places):
                 low[t] = min(low[t], before[t])
                 high[t] = max(high[t], before[t])
-            if length < k:
+            if length < shortest:
                 continue
-            line = result[length - k]
+            line = result[length - shortest]
             if form == TABLE:
                 for t in range(places):
                     line[t] += cost[np.uintp(low[t]) * stride + np.uintp(high[t])]
@@ -230,11 +282,11 @@ def box_costs(codes, at, first, last, k, layout, units, result):  # type: ignore
 
 
 @kernel
-def extent_costs(position, first, last, k, result):  # type: ignore[no-untyped-def]
+def extent_costs(position, first, last, shortest, result):  # type: ignore[no-untyped-def]
     """The same with the distance on the line as the cost. position: int64[n], ascending."""
-    for length in range(k, 2 * k):
+    for length in range(shortest, shortest + len(result)):
         for place in range(first, last):
-            result[length - k, place - first] = position[place] - position[max(place - length + 1, 0)]
+            result[length - shortest, place - first] = position[place] - position[max(place - length + 1, 0)]
 
 
 @kernel
@@ -299,13 +351,3 @@ def boxes(codes, at, cuts):  # type: ignore[no-untyped-def]
                 low[i, q] = min(low[i, q], codes[at[place], q])
                 high[i, q] = max(high[i, q], codes[at[place], q])
     return low, high
-
-
-@kernel
-def expand(rows, starts, line, result):  # type: ignore[no-untyped-def]
-    """The rows of the distinct records, in the order of ``line``. rows, result: uint32[n]; starts: int64[m + 1]."""
-    place = 0
-    for i in range(len(line)):
-        for row in range(starts[line[i]], starts[line[i] + 1]):
-            result[place] = rows[row]
-            place += 1

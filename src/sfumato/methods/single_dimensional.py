@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 from sfumato.kernels import kernel
 from sfumato.methods.counting import Counting
+from sfumato.methods.line import expand
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.optimal_1d import BATCH_CLASSES, boxes, expand
+from sfumato.methods.optimal_1d import BATCH_CLASSES, boxes
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.requirements.conjunction import Conjunction, class_holds

@@ -18,6 +18,7 @@ LINE = TEXT_SIZE + 4.0  # from one name to the next
 NEAR, FAR = 8.0, 26.0  # from the plot: where the lines to the names begin, and where the names begin
 HEADROOM = 1.06
 MOST_TICKS = 10
+CROWD = 40  # so many points of a line have room for symbols of full size
 PLAIN = ",.12~r"  # numbers as they are
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
@@ -58,6 +59,15 @@ class Measure:
         }
 
 
+@dataclass(frozen=True)
+class Limit:
+    """A line across the plot at one height, and the points that matter beside it, each with its name."""
+
+    height: float
+    title: str
+    reached: Sequence[tuple[float, float, str]] = ()
+
+
 def curves(
     rows: Iterable[Mapping[str, object]],
     *,
@@ -71,6 +81,7 @@ def curves(
     x_scale: Scale = "linear",
     y_scale: Scale = "linear",
     y_format: str | None = None,
+    limit: Limit | None = None,
     theme: str = "light",
 ) -> Picture:
     """A line for every value of ``series``, in the order in which they come, with a symbol at each row.
@@ -91,7 +102,8 @@ def curves(
     points = [point for line in lines.values() for point in line]
     height = max(HEIGHT, LINE * len(lines))
     horizontal = _measure("x", x_title or x, x_scale, [point[0] for point in points], WIDTH, from_zero=False)
-    vertical = _measure("y", y_title or y, y_scale, [point[1] for point in points], height, from_zero=True)
+    heights = [point[1] for point in points] + ([] if limit is None else [limit.height])
+    vertical = _measure("y", y_title or y, y_scale, heights, height, from_zero=True)
     measured = sorted({point[0] for point in points})
     ticks = {"values": measured} if len(measured) <= MOST_TICKS else horizontal.ticks()
     places = {
@@ -101,9 +113,16 @@ def curves(
     specification = {
         "width": WIDTH,
         "height": height,
-        "layer": [*_line_layers(lines, places, look), *_name_layers(lines, horizontal, vertical, look)],
+        "layer": [
+            *([] if limit is None else _limit_layers(limit, places, look)),
+            *_line_layers(lines, places, look),
+            *([] if limit is None else _reached_layers(limit, places, look)),
+            *_name_layers(lines, horizontal, vertical, look),
+        ],
     }
     description = f"{y_title or y} against {x_title or x}, one line for each of: {', '.join(lines)}."
+    if limit is not None:
+        description += f" {limit.title}: {', '.join(name for _, _, name in limit.reached) or 'none'}."
     facts = {"x": x, "y": y, "series": list(lines)}
     return draw(
         specification,
@@ -168,6 +187,7 @@ def _line_layers(
     for number, line in enumerate(lines.values()):
         colour = theme.series[number % len(theme.series)]
         dash = DASHES[number // len(theme.series) % len(DASHES)]
+        size, edge = (55, 1) if len(line) <= CROWD else (14, 0)  # many symbols would hide the line and each other
         layers.append(
             {
                 "data": {"values": [{"x": across, "y": upward} for across, upward in line]},
@@ -181,17 +201,45 @@ def _line_layers(
                     "point": {
                         "aria": False,
                         "shape": SHAPES[number % len(SHAPES)],
-                        "size": 55,
+                        "size": size,
                         "fill": colour,
                         "fillOpacity": 1,
                         "stroke": theme.background,
-                        "strokeWidth": 1,
+                        "strokeWidth": edge,
                     },
                 },
                 "encoding": places,
             }
         )
     return layers
+
+
+def _limit_layers(limit: Limit, places: dict[str, Any], theme: Theme) -> list[dict[str, Any]]:
+    """The line across."""
+    style = {"type": "rule", "aria": False, "color": theme.soft, "strokeDash": [5, 4], "strokeWidth": 1.2}
+    return [{"data": {"values": [{"y": limit.height}]}, "mark": style, "encoding": {"y": places["y"]}}]
+
+
+def _reached_layers(limit: Limit, places: dict[str, Any], theme: Theme) -> list[dict[str, Any]]:
+    """The name of the limit, at the left above it, so that it is read over any curve; a ring around each point that
+    matters, and its name under it, to the right, where the curve is not.
+    """
+    title = {"type": "text", "aria": False, "text": readable(limit.title), "align": "left", "baseline": "bottom"}
+    title |= {"x": 0, "dx": 4, "dy": -3}
+    at = {"data": {"values": [{"y": limit.height}]}, "encoding": {"y": places["y"]}}
+    data = {"values": [{"x": across, "y": upward, "name": readable(name)} for across, upward, name in limit.reached]}
+    ring = {"type": "point", "aria": False, "shape": "circle", "size": 220, "filled": False, "strokeWidth": 1.8}
+    text = {"type": "text", "aria": False, "align": "left", "baseline": "top", "dx": 9, "dy": 5, "fontWeight": 600}
+    return [
+        {**at, "mark": {**title, "color": theme.background, "stroke": theme.background, "strokeWidth": 5}},
+        {**at, "mark": {**title, "color": theme.soft}},
+        {"data": data, "mark": {**ring, "stroke": theme.ink}, "encoding": places},
+        {
+            "data": data,
+            "mark": {**text, "color": theme.ink},
+            "encoding": {**places, "text": {"field": "name", "type": "nominal"}},
+        },
+    ]
 
 
 def _name_layers(

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sfumato._version import __version__
-from sfumato.errors import UsageError
 from sfumato.evaluation.comparison import Point, Row, exit_code, least_losses, table_text
-from sfumato.pictures.lines import Scale, curves
-from sfumato.pictures.picture import FORMATS, Picture, beside
-from sfumato.report.page import page, themed
-from sfumato.tables.staging import Stage, cannot_write, check_target, refuse_input_as_output
+from sfumato.pictures.lines import Scale
+from sfumato.pictures.picture import Picture, beside
+from sfumato.report.page import of_class, page, themed
+from sfumato.report.results import Results, curves_of, scale_for
 
 TITLE = "Methods side by side"
-KINDS = (".html", *FORMATS, ".csv", ".json")
-WIDE = 8.0  # values whose largest is so many times the smallest are drawn on a logarithmic axis
 FEW = 4
 FAILED = {2: "refused", 3: "infeasible"}
 MEASURES = {
@@ -31,9 +26,10 @@ MEASURES = {
     "table is in neither, since it is done once for all. Of short runs the quickest of three is told.",
 }
 Cell = Callable[[Row], str]
+Failed = TypeVar("Failed", bound=Row)
 
 
-class Comparison:
+class Comparison(Results):
     """What came of every method under every k and l.
 
     ``rows`` are plain dictionaries. ``write`` makes a page, a picture, CSV or JSON of them; notebooks show them.
@@ -42,9 +38,9 @@ class Comparison:
     def __init__(
         self, rows: Sequence[Row], points: Sequence[Point], data: object, seconds: Mapping[str, float]
     ) -> None:
+        super().__init__(data)
         self.results = tuple(rows)
         self._points = tuple(points)
-        self._source = data if isinstance(data, str | Path) else None  # a frame is not held back for this
         self._seconds = dict(seconds)
 
     @property
@@ -92,7 +88,7 @@ class Comparison:
 
     def time(self, theme: str = "light") -> Picture:
         """The curves of the time that forming the classes took."""
-        scale = _scale([row.partition_seconds for row in self.results])
+        scale = scale_for([row.partition_seconds for row in self.results])
         return self._curves("partition_seconds", "Time", "seconds to form the classes", theme, scale, None)
 
     def picture(self, theme: str = "light") -> Picture:
@@ -105,25 +101,9 @@ class Comparison:
         pairs = zip(self._pair("light"), self._pair("dark"), strict=True)
         return page(TITLE, self._body([themed(light, dark) for light, dark in pairs]))
 
-    def write(self, path: str | Path, *, theme: str = "light") -> Path:
-        """Write a page (.html), the curves (.svg, .png, .pdf) or the table (.csv, .json), as the suffix says."""
-        target = Path(path)
-        check_comparison(self._source, target)
-        kind = target.suffix.lower()
-        if kind in FORMATS:
-            return self.picture(theme).write(target)
-        if kind == ".html":
-            text = self.page()
-        else:
-            text = table_text(self.results) if kind == ".csv" else json.dumps(self.summary(), indent=2) + "\n"
-        with Stage() as stage:
-            staged = stage.path(target)
-            try:
-                staged.write_text(text, "utf-8", newline="\n")
-            except OSError as error:
-                raise cannot_write(target, error) from None
-            stage.publish()
-        return target
+    def table(self) -> str:
+        """The rows as CSV."""
+        return table_text(self.results)
 
     def _repr_html_(self) -> str:
         return self._body([f"<div>{picture.svg}</div>" for picture in self._pair("light")])
@@ -137,36 +117,7 @@ class Comparison:
         return [self.loss(theme), self.time(theme)] if self.has_results else []
 
     def _curves(self, y: str, title: str, y_title: str, theme: str, scale: Scale, form: str | None) -> Picture:
-        ks, ls = {row.k for row in self.results}, {row.l for row in self.results}
-        by_l = len(ks) == 1 and len(ls) > 1
-        drawn = [
-            {
-                "x": row.l if by_l else row.k,
-                "y": getattr(row, y),
-                "series": row.method if by_l or len(ls) == 1 else f"{row.method}, l = {row.l}",
-            }
-            for row in self.results
-        ]
-        across = "l" if by_l else "k"
-        if len(ks) == len(ls) == 1:
-            where = f"at {self.results[0].label}"
-        elif by_l:
-            where = f"by l, k = {min(ks):,}"
-        else:
-            where = "by k" if len(ls) > 1 or None in ls else f"by k, l = {self.results[0].l:,}"
-        return curves(
-            drawn,
-            x="x",
-            y="y",
-            series="series",
-            title=f"{title} {where}",
-            x_title=across,
-            y_title=y_title,
-            x_scale=_scale([row["x"] for row in drawn]),
-            y_scale=scale,
-            y_format=form,
-            theme=theme,
-        )
+        return curves_of(self.results, y, title, y_title, theme=theme, scale=scale, form=form)
 
     def _body(self, pictures: Sequence[str]) -> str:
         names = ", ".join(self._points[0].policy.quasi_identifiers)
@@ -178,16 +129,6 @@ class Comparison:
         parts += [f'<div class="pictures">{"".join(pictures)}</div>\n', _table(self.results)]
         measures = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in MEASURES.items())
         return "".join(parts) + f"<h2>What the figures are</h2>\n<dl>{measures}</dl>\n"
-
-
-def check_comparison(data: object, target: Path) -> None:
-    """Refuse what can be seen to be no place for a comparison before anything is measured."""
-    if target.suffix.lower() not in KINDS:
-        raise UsageError(
-            f"the output {target.name!r} has no suffix that says what to write. Use one of {', '.join(KINDS)}."
-        )
-    check_target(target)
-    refuse_input_as_output(data, target)
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
@@ -224,6 +165,15 @@ def remarks(rows: Sequence[Row]) -> list[str]:
     return found + [f"{', '.join(names)}: {text}" for text, names in said.items()]
 
 
+def by_error(rows: Sequence[Failed]) -> dict[str, list[Failed]]:
+    """The rows without figures, by the reason."""
+    found: dict[str, list[Failed]] = {}
+    for row in rows:
+        if row.error is not None:
+            found.setdefault(row.error, []).append(row)
+    return found
+
+
 def places(some: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     """The methods of some of the rows with their k and l; those with the same together, those with most first."""
     labels: dict[str, list[str]] = {}
@@ -241,11 +191,6 @@ def places(some: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     return found
 
 
-def _scale(values: Sequence[float | None]) -> Scale:
-    numbers = [value for value in values if value is not None]
-    return "log" if numbers and min(numbers) > 0 and max(numbers) / min(numbers) >= WIDE else "linear"
-
-
 def _table(rows: Sequence[Row]) -> str:
     """The rows as an HTML table; the least loss of each k and l stands out."""
     with_l = any(row.l is not None for row in rows)
@@ -253,24 +198,20 @@ def _table(rows: Sequence[Row]) -> str:
     columns = columns_of(rows)
     heads = ["k", *(["l"] if with_l else []), "method", *columns, "what holds"]
     text = ("method", "what holds")
-    lines = ["".join(f"<th{_class('text' if head in text else '')}>{head}</th>" for head in heads)]
+    lines = ["".join(f"<th{of_class('text' if head in text else '')}>{head}</th>" for head in heads)]
     before = None
     for row in rows:
         cells = [f"<td>{row.k:,}</td>", *([f"<td>{row.l:,}</td>"] if with_l else [])]
         cells.append(f'<td class="text">{escape(row.method)}</td>')
         if row.code == 0:
             cells += [
-                f"<td{_class('least' if head == 'GCP' and id(row) in least else '')}>{cell(row)}</td>"
+                f"<td{of_class('least' if head == 'GCP' and id(row) in least else '')}>{cell(row)}</td>"
                 for head, cell in columns.items()
             ]
             cells.append(f'<td class="text long">{escape(row.holds)}</td>')
         else:
             told = f"{outcome(row)}: {row.error}"
             cells.append(f'<td class="text long soft" colspan="{len(columns) + 1}">{escape(told)}</td>')
-        lines.append(f"<tr{_class('first' if before not in (None, row.label) else '')}>{''.join(cells)}</tr>\n")
+        lines.append(f"<tr{of_class('first' if before not in (None, row.label) else '')}>{''.join(cells)}</tr>\n")
         before = row.label
     return f'<div class="table"><table>\n<tr>{lines[0]}</tr>\n{"".join(lines[1:])}</table></div>\n'
-
-
-def _class(name: str) -> str:
-    return f' class="{name}"' if name else ""

@@ -82,5 +82,10 @@ def _named(theme: Theme) -> dict[str, str]:
     return names
 
 
+def of_class(name: str) -> str:
+    """The attribute of an element that has this class, or none."""
+    return f' class="{name}"' if name else ""
+
+
 def _colours(theme: Theme) -> str:
     return " ".join(f"--{name}: {colour};" for name, colour in _named(theme).items())

@@ -20,7 +20,7 @@ Differs from the papers:
 
 from sfumato.evaluation.queries.accuracy import GroupBy, Measured, QueryAccuracy, RangeAccuracy
 from sfumato.evaluation.queries.anatomy import GroupedRecords, grouped_records
-from sfumato.evaluation.queries.measuring import measure_queries
+from sfumato.evaluation.queries.measuring import ask_release, measure_queries
 from sfumato.evaluation.queries.workload import Workload, queried_columns
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "QueryAccuracy",
     "RangeAccuracy",
     "Workload",
+    "ask_release",
     "grouped_records",
     "measure_queries",
     "queried_columns",

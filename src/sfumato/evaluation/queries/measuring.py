@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sfumato.errors import InputError
 from sfumato.evaluation.queries.accuracy import QueryAccuracy
-from sfumato.evaluation.queries.anatomy import GroupedRecords, anatomized
+from sfumato.evaluation.queries.anatomy import GroupedRecords, anatomized, grouped_records
 from sfumato.evaluation.queries.bins import cell_bounds
 from sfumato.evaluation.queries.boxes import generalized, shown_spans, suppressed
 from sfumato.evaluation.queries.datacube import datacube
@@ -18,7 +18,7 @@ from sfumato.evaluation.queries.sensitive import number_values
 from sfumato.evaluation.queries.workload import Workload
 from sfumato.tables.domains import Codes, Domain
 from sfumato.tables.grouping import ReleasedClasses
-from sfumato.tables.source import Source
+from sfumato.tables.source import InputOptions, Source
 
 
 def measure_queries(
@@ -67,3 +67,25 @@ def measure_queries(
             )
         )
     return tuple(found)
+
+
+def ask_release(
+    workload: Workload,
+    codes: Codes,
+    domains: Sequence[Domain],
+    sensitive: Mapping[str, pa.ChunkedArray],
+    first: Source,
+    second: Source | None,
+    classes: ReleasedClasses,
+    options: InputOptions,
+) -> tuple[QueryAccuracy, ...]:
+    """Ask the workload of a release of one table or of two; ``options`` are how the original is read.
+
+    ``classes`` are those of the first table, by row where it is the only one.
+    """
+    if second is None:
+        return measure_queries(workload, codes, domains, sensitive, first, classes, decimal=options.decimal)
+    grouped = grouped_records(first, [domain.name for domain in domains])
+    return measure_queries(
+        workload, codes, domains, sensitive, second, grouped, decimal=options.decimal, nulls=options.nulls
+    )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import curves, diversity, first_use, floor, loss, memory, peers, tradeoff
+from benchmarks import curves, diversity, first_use, floor, loss, memory, methods, peers, tradeoff
 from benchmarks.setting import Setting, surroundings
 
 SECTIONS: dict[str, Callable[[Setting], Any]] = {
@@ -21,6 +21,7 @@ SECTIONS: dict[str, Callable[[Setting], Any]] = {
     "curves": curves.run,
     "memory": memory.run,
     "loss": loss.run,
+    "methods": methods.run,
     "diversity": diversity.run,
     "tradeoff": tradeoff.run,
     "peers": peers.run,
@@ -62,7 +63,7 @@ def _arguments() -> argparse.Namespace:
         "--data",
         type=Path,
         metavar="DIR",
-        help="a real table for loss and peers: data.csv or data.csv.gz, schema.json and taxonomies/; "
+        help="a real table for loss, methods and peers: data.csv or data.csv.gz, schema.json and taxonomies/; "
         "without it a generated one is used",
     )
     parser.add_argument("--peers", type=Path, metavar="PYTHON", help="the Python of the environment that has the peers")

@@ -1,8 +1,9 @@
 """Runs one peer in the environment that has it; knows nothing of the rest of the project.
 
-    python peer.py anonypy|anjana TASK.json
+    python peer.py anonypy|anonypyx|anonypyx-mdav|anjana TASK.json
 
-The task names a CSV file, its columns, the hierarchies, k, and where to write what the peer releases, all as text.
+The task names a CSV file, its columns, the hierarchies, k, where to write what the peer releases, all as text, and how
+many bytes of memory it may have.
 Prints a JSON object: the seconds of each run and the peer's version. Reading, writing and imports are not timed.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -47,6 +49,29 @@ def anonypy_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
     return prepare
 
 
+def anonypyx_runs(frame: pandas.DataFrame, task: dict[str, Any], algorithm: str = "Mondrian") -> Prepare:
+    import anonypyx  # type: ignore[import-not-found]
+
+    frame = frame.astype({name: "category" for name in frame.columns if name not in task["numeric"]})
+    asked = {"feature_columns": task["quasi_identifiers"], "sensitive_column": task["sensitive"], "k": task["k"]}
+
+    def prepare() -> Release:
+        copy = frame.copy()
+
+        def release() -> pandas.DataFrame:
+            # Labels as anonypy has them; its other form has a column for every category.
+            readable = anonypyx.Anonymiser(copy, **asked, algorithm=algorithm, generalisation_strategy="human-readable")
+            return readable.anonymise()
+
+        return release
+
+    return prepare
+
+
+def anonypyx_mdav_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
+    return anonypyx_runs(frame, task, "MDAV-generic")
+
+
 def anjana_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
     from anjana.anonymity import k_anonymity  # type: ignore[import-not-found]
 
@@ -73,14 +98,24 @@ def _levels(rows: list[list[str]], numeric: bool) -> dict[int, list[Any]]:
 def _expanded(released: pandas.DataFrame, quasi_identifiers: list[str]) -> pandas.DataFrame:
     """One row a record: anonypy gives one for each class and sensitive value with a count, each label in a list."""
     rows = released.loc[released.index.repeat(released["count"])]
-    return rows.assign(**{name: rows[name].str[0] for name in quasi_identifiers})
+    lists = [name for name in quasi_identifiers if isinstance(rows[name].iloc[0], list)]
+    return rows.assign(**{name: rows[name].str[0] for name in lists})
+
+
+RUNS = {
+    "anonypy": anonypy_runs,
+    "anonypyx": anonypyx_runs,
+    "anonypyx-mdav": anonypyx_mdav_runs,
+    "anjana": anjana_runs,
+}
 
 
 def main(peer: str, task_path: Path) -> None:
     task = json.loads(task_path.read_text("utf-8"))
+    resource.setrlimit(resource.RLIMIT_AS, (task["memory"], task["memory"]))
     text = {name: str for name in task["columns"] if name not in task["numeric"]}
     frame = pandas.read_csv(task["data"], dtype=text, keep_default_na=False)[task["columns"]]
-    prepare = {"anonypy": anonypy_runs, "anjana": anjana_runs}[peer](frame, task)
+    prepare = RUNS[peer](frame, task)
     seconds: list[float] = []
     released = pandas.DataFrame()
     with contextlib.redirect_stdout(sys.stderr):  # peers talk
@@ -89,11 +124,11 @@ def main(peer: str, task_path: Path) -> None:
             started = time.perf_counter()
             released = release()
             seconds.append(time.perf_counter() - started)
-    if peer == "anonypy":
+    if "count" in released.columns:
         released = _expanded(released, task["quasi_identifiers"])
     if len(released):
         released[task["quasi_identifiers"]].astype(str).to_csv(task["output"], index=False)
-    print(json.dumps({"seconds": seconds, "released": len(released), "version": version(peer)}))
+    print(json.dumps({"seconds": seconds, "released": len(released), "version": version(peer.partition("-")[0])}))
 
 
 if __name__ == "__main__":

@@ -34,9 +34,17 @@ from benchmarks.peer_loss import (
 from benchmarks.setting import Setting, SmallTable
 from benchmarks.timing import ROUNDS
 from sfumato.evaluation.audit import AuditReport
-from sfumato.methods import AUTO, methods
+from sfumato.methods import AUTO
 
-PEERS = ("anonypy", "anjana")
+OURS = (AUTO, "hilbert-fast", "mondrian", "topdown")
+MONDRIAN = "Mondrian"
+PEERS = {"anonypy": MONDRIAN, "anonypyx": MONDRIAN, "anonypyx-mdav": "MDAV", "anjana": "full-domain"}
+"""What each does, by the name that peer.py knows it by."""
+
+OF_SETS = frozenset(PEERS) - {"anjana"}
+"""Those that release sets of categories, and ranges of numbers."""
+
+MEMORY_BYTES = 8 * 10**9
 MANY_K = (10, 5, 50)
 BANDS = (5, 10, 20)
 """Widths of the bands of a numeric column that has no hierarchy, for the peer that needs one."""
@@ -63,21 +71,36 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     original = _original(setting)
     results = []
     for k in MANY_K:
-        ours = [_ours(original, method, k) for method in methods()]
-        default = next(row for row in ours if row["by"] == f"sfumato {AUTO}")
+        ours = [_ours(original, method, k) for method in OURS]
+        default = ours[0]
         theirs = [] if setting.peers is None else [_peer(setting, setting.peers, original, peer, k) for peer in PEERS]
         results += [_with_ratios(row, default) for row in (*ours, *theirs)]
     notes = [
         f"Best of {ROUNDS}, of slow runs the only one; at most {setting.peer_limit:,.0f} seconds a peer. Ratios are to "
         f"sfumato {AUTO} at the same k. GCP counts the smallest group of the taxonomy that holds a class; as sets it "
-        "counts the categories that occur in a class. anonypy releases such sets, sfumato and anjana release groups; "
-        "for sfumato the second figure is what its classes would cost if they were released so. "
-        f"anjana may leave out {SUPPRESSION_PERCENT}% of the records, which count as lost."
+        "counts the categories that occur in a class. anonypy and anonypyx release such sets, sfumato and anjana "
+        "groups; for sfumato the second figure is what its classes would cost if they were released so. "
+        f"anjana may leave out {SUPPRESSION_PERCENT}% of the records, which count as lost. A peer may use "
+        f"{MEMORY_BYTES // 10**9} GB of memory."
     ]
     if setting.peers is None:
         notes.append("No peer was run: --peers names the Python of the environment that has them (`make bench`).")
     show(f"Peers on {original.table.name}", results, notes)
+    if setting.peers is not None:
+        show("Mondrian beside Mondrian", _mondrians(results), ["Ratios are to sfumato mondrian at the same k."])
     return results
+
+
+def _mondrians(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the rows that are by Mondrian, with ratios to our own, which comes first at each k."""
+    found: list[dict[str, Any]] = []
+    own: dict[str, Any] = {}
+    for row in results:
+        measured = {name: value for name, value in row.items() if not name.startswith("times")}
+        own = measured if row["by"] == "sfumato mondrian" else own
+        if measured is own or row["by"].endswith(MONDRIAN):
+            found.append(_with_ratios(measured, own))
+    return found
 
 
 def _original(setting: Setting) -> Original:
@@ -129,7 +152,7 @@ def _loss_as_sets(original: Original, released: pandas.DataFrame) -> float:
         shown = groups[name].agg(_shown_range if name in original.numeric else _shown_set)
         sizes = groups[name].size()
         columns[name] = shown.repeat(sizes).tolist()
-    return global_certainty_penalty(columns, _penalties(original, "anonypy"), len(original.frame))
+    return global_certainty_penalty(columns, _penalties(original, of_sets=True), len(original.frame))
 
 
 def _shown_range(values: pandas.Series[int]) -> str:
@@ -141,6 +164,7 @@ def _shown_set(values: pandas.Series[str]) -> str:
 
 
 def _peer(setting: Setting, python: Path, original: Original, peer: str, k: int) -> dict[str, Any]:
+    package, does = peer.partition("-")[0], PEERS[peer]
     output = setting.work / f"{peer}-{k}.csv"
     output.unlink(missing_ok=True)
     task = setting.work / f"{peer}-{k}.json"
@@ -153,6 +177,7 @@ def _peer(setting: Setting, python: Path, original: Original, peer: str, k: int)
         "hierarchies": original.hierarchies,
         "k": k,
         "output": str(output.resolve()),
+        "memory": MEMORY_BYTES,
     }
     task.write_text(json.dumps(contents), "utf-8")
     # Isolated, so that modules of this directory do not hide those of the peers.
@@ -160,48 +185,50 @@ def _peer(setting: Setting, python: Path, original: Original, peer: str, k: int)
     try:
         finished = subprocess.run(command, capture_output=True, text=True, timeout=setting.peer_limit, check=False)
     except subprocess.TimeoutExpired:
-        return _failed(k, peer, f"not finished after {setting.peer_limit:,.0f} s")
+        return _failed(k, f"{package}, {does}", f"not finished after {setting.peer_limit:,.0f} s")
     if finished.returncode != 0:
         # The kind of error alone: its text may hold values of the table.
-        last = (finished.stderr.strip().splitlines() or ["no message"])[-1]
-        return _failed(k, peer, f"failed: {last.partition(':')[0]}")
+        last = (finished.stderr.strip().splitlines() or ["no message"])[-1].partition(":")[0]
+        if last.endswith("MemoryError"):
+            return _failed(k, f"{package}, {does}", f"needs more than {MEMORY_BYTES // 10**9} GB")
+        return _failed(k, f"{package}, {does}", f"failed: {last}")
     told = json.loads(finished.stdout)
-    name = f"{peer} {told['version']}"
+    name = f"{package} {told['version']}, {does}"
     if not told["released"]:
         return _failed(k, name, "found nothing to release")
-    columns = _read_release(output, original, peer)
+    sets = peer in OF_SETS
+    columns = _read_release(output, original, of_sets=sets)
     report = sfumato.audit(pa.table(columns), quasi_identifiers=original.quasi_identifiers, other="drop", k=k)
     losses = (
-        global_certainty_penalty(columns, _penalties(original, peer, as_sets=False), len(original.frame)),
-        global_certainty_penalty(columns, _penalties(original, peer), len(original.frame)),
+        global_certainty_penalty(columns, _penalties(original, of_sets=sets, as_sets=False), len(original.frame)),
+        global_certainty_penalty(columns, _penalties(original, of_sets=sets), len(original.frame)),
     )
     return _row(k, name, min(told["seconds"]), losses, report, len(original.frame))
 
 
-def _read_release(path: Path, original: Original, peer: str) -> dict[str, list[str]]:
+def _read_release(path: Path, original: Original, *, of_sets: bool) -> dict[str, list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
         names, *rows = csv.reader(file)
     columns = {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
-    if peer == "anonypy":
-        # Its sets have no order of their own; equal sets are one value.
+    if of_sets:
+        # They have no order of their own; equal sets are one value.
         for name in set(original.quasi_identifiers) - set(original.numeric):
             same = {label: ",".join(sorted(label.split(","))) for label in set(columns[name])}
             columns[name] = [same[label] for label in columns[name]]
     return columns
 
 
-def _penalties(original: Original, peer: str, *, as_sets: bool = True) -> Mapping[str, Penalty]:
+def _penalties(original: Original, *, of_sets: bool, as_sets: bool = True) -> Mapping[str, Penalty]:
+    """What is released costs: sets of categories, counted as sets or as the groups that hold them, or groups."""
     penalties: dict[str, Penalty] = {}
     for name in original.quasi_identifiers:
         rows = original.hierarchies[name]
         if name in original.numeric:
             lowest, highest = float(original.frame[name].min()), float(original.frame[name].max())
-            penalties[name] = (
-                range_penalty(lowest, highest) if peer == "anonypy" else band_penalty(rows, lowest, highest)
-            )
+            penalties[name] = range_penalty(lowest, highest) if of_sets else band_penalty(rows, lowest, highest)
         else:
             in_sets = set_penalty(len(rows)) if as_sets else ancestor_penalty(rows)
-            penalties[name] = in_sets if peer == "anonypy" else node_penalty(rows)
+            penalties[name] = in_sets if of_sets else node_penalty(rows)
     return penalties
 
 

@@ -70,6 +70,7 @@ class Setting:
             numeric=tuple(name for name in policy.quasi_identifiers if name not in taxonomies),
             hierarchies={name: _rows(place) for name, place in taxonomies.items()},
             is_adult=False,
+            numeric_columns=tuple(name for name in policy.quasi_identifiers if name not in taxonomies),
         )
 
 
@@ -114,6 +115,8 @@ class SmallTable:
     numeric: tuple[str, ...]
     hierarchies: dict[str, list[list[str]]]
     is_adult: bool
+    numeric_columns: tuple[str, ...]
+    """Of any role; ``numeric`` are the quasi-identifiers among them."""
 
     @property
     def quasi_identifiers(self) -> list[str]:
@@ -148,6 +151,7 @@ def _read_directory(directory: Path) -> SmallTable:
         numeric=tuple(one["name"] for one in asked if one["type"] == "numeric"),
         hierarchies={one["name"]: _rows(directory / one["taxonomy"]) for one in asked if "taxonomy" in one},
         is_adult=records == ADULT_RECORDS and {one["name"] for one in asked} == ADULT_COLUMNS,
+        numeric_columns=tuple(one["name"] for one in attributes if one["type"] == "numeric"),
     )
 
 

@@ -26,7 +26,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "compiled: too slow without compiled kernels; left out when the JIT is off")
     # Workers of pytest-xdist would compile the same kernels side by side, so the first process does it for all.
     if not hasattr(config, "workerinput") and not config.getoption("collectonly"):
-        _compile_kernels()
+        # That every method is among them pays when every worker will meet every method: not for a few files.
+        whole = not config.getoption("file_or_dir")
+        _compile_kernels(everything=whole and bool(config.getoption("numprocesses", None)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,20 +49,35 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 COMPILE_KERNELS = """
+import sys
 import pyarrow as pa, sfumato
 for distinct in (4, 300):  # codes of one byte and of two
     table = pa.table({"number": range(distinct), "name": [str(row % 2) for row in range(distinct)]})
-    for method in ("hilbert", "hilbert-fast", "idistance"):
+    for method in sys.argv[1:]:
         sfumato.anonymize(table, quasi_identifiers=["number", "name"], k=2, method=method)
-    sfumato.anonymize(table, quasi_identifiers=["number"], sensitive="name", l=2)
+        sfumato.anonymize(table, quasi_identifiers=["number"], sensitive="name", l=2, method=method)
 """
+# What every test needs, and what the others share, comes first; then one process for each list.
+FIRST = ("auto", "hilbert", "hilbert-fast", "idistance")
+THEN = (("nng", "mapping-median", "close-k", "single-dimensional"), ("topdown", "mondrian", "mondrian-relaxed"))
 
 
-def _compile_kernels() -> None:
-    """In a process of its own; where it fails, the tests will tell why."""
+def _compile_kernels(*, everything: bool) -> None:
+    """In processes of their own; where one fails, the tests will tell why."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "SFUMATO_STATE_DIR": folder}
-        subprocess.run([sys.executable, "-c", COMPILE_KERNELS], env=environment, capture_output=True, check=False)
+        for together in ((FIRST,), THEN) if everything else ((FIRST,),):
+            running = [
+                subprocess.Popen(
+                    [sys.executable, "-c", COMPILE_KERNELS, *methods],
+                    env=environment,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                for methods in together
+            ]
+            for process in running:
+                process.wait()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1257,6 +1257,68 @@ def test_an_audit_with_another_original_fails(place: Path, capsys: pytest.Captur
     assert audited(capsys, "--original", "in.csv")[0] == 1
 
 
+ORIGINAL = "the first table has the quasi-identifiers of the original"
+
+
+def with_original(first: pa.Table, second: pa.Table, original: object, **settings: Any) -> dict[str, tuple[bool, Any]]:
+    asked = {"quasi_identifiers": KEY, "sensitive": "ill", "l": 2, "method": "anatomy", **settings}
+    report = sfumato.audit((first, second), original=original, **asked)
+    return {verdict.requirement: (verdict.holds, verdict.value) for verdict in report.verdicts}
+
+
+def test_quasi_identifiers_that_the_original_does_not_have_so_often_fail() -> None:
+    table = people(shuffled({"flu": 30, "cold": 30, "gout": 30}))
+    release = anatomized(table)
+    first, second = release.data, release.sensitive
+    assert with_original(first, second, table)[ORIGINAL] == (True, 0)
+    ages = first["age"].to_pylist()
+    other = next(age for age in ages if age != ages[0])
+    for text, differing in ((other, 2), ("1000", 2), ("nothing", 2), (f"{ages[0]}.0", 0)):
+        moved = first.set_column(0, "age", pa.array([text, *ages[1:]]))
+        assert with_original(moved, second, table)[ORIGINAL] == (differing == 0, differing)
+
+
+def test_records_that_the_first_table_lacks_fail_unless_they_may_be_left_out() -> None:
+    table = people(shuffled({"flu": 45, "cold": 30, "gout": 10}))
+    release = anatomized(table, max_suppressed=0.1)
+    assert release.losses.suppressed == 5
+    for most, expected in ((0.1, (True, 0)), (0.05, (False, 5)), (0.0, (False, 5))):
+        assert with_original(release.data, release.sensitive, table, max_suppressed=most)[ORIGINAL] == expected
+
+
+def test_quasi_identifiers_that_are_rounded_are_those_of_the_original() -> None:
+    table = people(shuffled({"flu": 30, "cold": 30, "gout": 30}))
+    asked: dict[str, Any] = {"round": {"age": 10}}
+    release = anatomized(table, **asked)
+    assert with_original(release.data, release.sensitive, table, **asked)[ORIGINAL] == (True, 0)
+    assert with_original(release.data, release.sensitive, table)[ORIGINAL][0] is False
+
+
+@pytest.mark.usefixtures("released")
+def test_an_audit_of_files_compares_the_quasi_identifiers_with_the_original(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audited(capsys, "--original", "in.csv") == (0, [])
+    edited(place / "in.csv", 1, 1, "99")
+    assert audited(capsys, "--original", "in.csv") == (1, [ORIGINAL])
+
+
+def test_classes_of_two_tables_are_their_groups() -> None:
+    table = people(shuffled({"flu": 31, "cold": 30, "gout": 30}))
+    release = anatomized(table)
+    two = checked(*tables_of(release), KEY, "ill", 2)
+    sizes = [len(members) for members in two.records.values()]
+    expected = {
+        "c_dm": sum(size * size for size in sizes),
+        "c_avg": len(table) / len(sizes),
+        "c_mdm": sum((size - 1) ** 2 for size in sizes),
+    }
+    assert {name: release.losses.values[name] for name in expected} == expected
+    asked = merge_flags(None, quasi_identifiers=KEY, sensitive="ill", l=2, method="anatomy")
+    measured = sfumato.measure(table, (release.data, release.sensitive), asked)
+    assert {name: measured.values[name] for name in expected} == expected
+
+
 def test_a_dry_run_says_that_there_is_no_seed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["anonymize", "in.csv", *ALL_ROLES, "-l", "3", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["seed"] is None

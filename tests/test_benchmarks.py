@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
+import pandas
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks are not part of the installed package
 
 from benchmarks import child
 from benchmarks.markdown import table
+from benchmarks.peer import _expanded
 from benchmarks.peer_loss import (
     ancestor_penalty,
     band_penalty,
@@ -19,6 +22,7 @@ from benchmarks.peer_loss import (
     range_penalty,
     set_penalty,
 )
+from benchmarks.peers import _mondrians
 
 COUNTRIES = [
     ["France", "Europe", "*"],
@@ -68,6 +72,27 @@ def test_a_label_that_no_peer_should_release_is_refused_without_being_shown() ->
         with pytest.raises(ValueError, match="a peer released something") as refusal:
             penalty("secret")
         assert "secret" not in str(refusal.value)
+
+
+def test_records_of_peers_are_told_one_by_one_whether_their_labels_are_in_lists_or_not() -> None:
+    for age in ([["20-25"], ["17"]], ["20-25", "17"]):
+        rows = _expanded(pandas.DataFrame({"age": age, "ill": ["flu", "cold"], "count": [2, 1]}), ["age"])
+        assert rows["age"].tolist() == ["20-25", "20-25", "17"]
+
+
+def test_mondrians_are_set_beside_our_own_at_the_same_k() -> None:
+    def row(k: int, by: str, seconds: float | None) -> dict[str, Any]:
+        return {"k": k, "by": by, "seconds": seconds, "GCP": 0.5, "GCP as sets": 0.25, "times the seconds": 9.0}
+
+    rows = [row(k, by, k * s) for k in (5, 9) for by, s in (("sfumato hilbert", 3), ("sfumato mondrian", 2))]
+    rows.insert(2, row(5, "anonypy 0.2.1, Mondrian", 40.0))
+    rows.append(row(9, "anonypyx, Mondrian", None))
+    assert [(one["by"], one["times the seconds"], one["times the GCP"]) for one in _mondrians(rows)] == [
+        ("sfumato mondrian", 1.0, 1.0),
+        ("anonypy 0.2.1, Mondrian", 4.0, 1.0),
+        ("sfumato mondrian", 1.0, 1.0),
+        ("anonypyx, Mondrian", None, None),
+    ]
 
 
 def test_a_record_that_was_left_out_costs_one_on_every_attribute() -> None:

@@ -31,7 +31,8 @@ TABLE = pa.table(
 FLAGS: dict[str, Any] = {"quasi_identifiers": ["age", "town"], "identifiers": "name", "sensitive": "ill", "k": 3}
 KEYS = [
     "format", "records", "released", "classes", "smallest_class", "suppressed", "gcp", "c_dm", "c_avg", "c_mdm",
-    "max_size", "columns", "audit", "method", "chosen", "engine", "seed", "version", "libraries", "policy", "files",
+    "max_size", "columns", "audit", "method", "chosen", "choice", "engine", "seed", "version", "libraries", "policy",
+    "files",
 ]  # fmt: skip
 
 

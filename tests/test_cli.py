@@ -187,7 +187,7 @@ def test_json_is_one_object_on_standard_output_and_nothing_on_standard_error(pla
     assert content["audit"] == [
         {"requirement": "k-anonymity, k = 3", "holds": True, "value": content["smallest_class"]}
     ]
-    assert (content["method"], content["chosen"], content["engine"]) == ("auto", "hilbert", "memory")
+    assert (content["method"], content["chosen"], content["engine"]) == ("auto", "snake-hilbert", "memory")
     assert written(place) == {"table.csv", "out.csv", "out.csv.sfumato.json"}
 
 
@@ -331,7 +331,7 @@ def test_a_dry_run_tells_how_every_column_is_understood(place: Path, shell: Shel
             **{"type": "text", "inferred": False, "distinct": 3, "nulls": 0, "levels": None},
         },
     ]
-    assert (plan["records"], plan["k"], plan["feasible"], plan["chosen"]) == (40, 3, True, "hilbert")
+    assert (plan["records"], plan["k"], plan["feasible"], plan["chosen"]) == (40, 3, True, "auto")
 
 
 # audit and measure
@@ -372,7 +372,7 @@ def test_measure_finds_the_loss_that_anonymize_told(place: Path, shell: Shell) -
     for key in ("records", "released", "classes", "smallest_class", "suppressed", "gcp", "c_dm", "c_avg", "c_mdm"):
         assert found[key] == made[key]
     assert found["columns"] == made["columns"]
-    assert (found["method"], found["chosen"], found["seed"]) == ("auto", "hilbert", 0)
+    assert (found["method"], found["chosen"], found["seed"]) == ("auto", "snake-hilbert", 0)
     assert 0 <= found["cm"] <= 1
     assert "information loss (GCP)" in shell("measure", "table.csv", "out.parquet")
 

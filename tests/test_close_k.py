@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 import sfumato
 from sfumato.evaluation.audit import requirements_of
 from sfumato.losses.costs import exact_costs
-from sfumato.methods import ClassBatch, Records, method_named
+from sfumato.methods import ClassBatch, Method, Records, method_named
 from sfumato.methods import close_k as close_k_module
 from sfumato.methods.close_k import DISTINCT, END, SQUARES, START, InformationDependency, _whole
+from sfumato.methods.mondrian import Mondrian
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.domains import Domain, NumericDomain
 from sfumato.tables.sorting import Field, bits_for, sort_rows
 
 MEDIAN, CLOSE_K = InformationDependency(point="median"), InformationDependency(point="close-k")
+MONDRIAN = Mondrian(splits="strict")
 BOTH = pytest.mark.parametrize("method", [MEDIAN, CLOSE_K], ids=lambda method: method.name)
 Point = tuple[int, ...]
 
@@ -112,9 +114,7 @@ def records_of(codes: NDArray[Any]) -> Records:
     return Records(distinct, line.starts, line.rows, domains, exact_costs(domains, [1.0] * len(domains), len(codes)))
 
 
-def partition(
-    method: InformationDependency, codes: NDArray[Any], k: int, progress: Progress | None = None
-) -> ClassBatch:
+def partition(method: Method, codes: NDArray[Any], k: int, progress: Progress | None = None) -> ClassBatch:
     requirements = requirements_of(merge_flags(None, quasi_identifiers=["q"], k=k))
     return ClassBatch.joined(list(method.classes(records_of(codes), requirements, progress or Progress())))
 
@@ -240,15 +240,18 @@ def test_close_k_makes_the_last_two_parts_as_equal_as_can_be() -> None:
     assert [len(one) for one in classes_of(CLOSE_K, points, 3)] == [4, 4]
 
 
-def test_close_k_makes_more_classes_of_less_discernibility_than_median_on_lattices() -> None:
+@pytest.mark.compiled
+def test_on_lattices_close_k_makes_more_classes_than_median_and_median_more_than_mondrian() -> None:
     sizes = {
-        method.point: [np.diff(partition(method, lattice(seed), 3).starts) for seed in range(200)]
-        for method in (MEDIAN, CLOSE_K)
+        method.name: [np.diff(partition(method, lattice(seed), 3).starts) for seed in range(200)]
+        for method in (MONDRIAN, MEDIAN, CLOSE_K)
     }
-    classes = {point: np.mean([len(one) for one in found]) for point, found in sizes.items()}
-    discernibility = {point: np.mean([(one**2).sum() for one in found]) for point, found in sizes.items()}
-    assert classes == {"median": pytest.approx(26.065), "close-k": pytest.approx(26.71)}
-    assert discernibility == {"median": pytest.approx(408.79), "close-k": pytest.approx(392.85)}
+    classes = {name: float(np.mean([len(one) for one in found])) for name, found in sizes.items()}
+    discernibility = {name: float(np.mean([(one**2).sum() for one in found])) for name, found in sizes.items()}
+    assert classes == pytest.approx({"mondrian": 25.825, "mapping-median": 26.065, "close-k": 26.71})
+    assert discernibility == pytest.approx({"mondrian": 413.14, "mapping-median": 408.79, "close-k": 392.85})
+    assert sorted(classes, key=classes.__getitem__) == ["mondrian", "mapping-median", "close-k"]
+    assert sorted(discernibility, key=discernibility.__getitem__) == ["close-k", "mapping-median", "mondrian"]
 
 
 # ---- properties ----

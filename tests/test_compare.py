@@ -202,6 +202,66 @@ def test_classes_that_do_not_meet_the_requirements_are_never_measured(shell: She
     assert found["rows"][0]["error"].startswith("unexpected AssertionError.")
 
 
+# Bounds of MAXSIZE
+
+
+def test_beside_nng_every_method_is_told_with_what_no_classes_go_below() -> None:
+    found = sfumato.compare(PEOPLE, methods=["hilbert", "nng"], k=[3, 8], **ROLES)
+    people = list(zip(PEOPLE["age"].to_pylist(), PEOPLE["city"].to_pylist(), strict=True))
+    ages = [age for age, _ in people]
+
+    def apart(one: tuple[int, str], other: tuple[int, str]) -> float:
+        return abs(one[0] - other[0]) / (max(ages) - min(ages)) + (one[1] != other[1])
+
+    for row in found.rows:
+        farthest = max(sorted(apart(one, other) for other in people)[row["k"] - 1] for one in people)
+        assert row["max_size_bound"] == pytest.approx(2 * farthest, abs=1e-8)
+        assert row["max_size_ratio"] == row["max_size"] / row["max_size_bound"] >= 1
+        assert 0 <= row["smallest_box_least"] <= row["smallest_box_most"] <= row["max_size"]
+
+
+def test_there_is_no_ratio_to_a_bound_of_nothing() -> None:
+    (row,) = sfumato.compare(PEOPLE, methods="nng", k=1, **ROLES).rows
+    assert (row["max_size_bound"], row["max_size_ratio"]) == (0, None)
+
+
+def test_without_nng_no_bound_is_looked_for_and_no_column_told(shell: Shell) -> None:
+    assert not re.search(r"ratio|least|smallest box", shell("--methods", "hilbert", "-k", "5"))
+    assert "ratio" in shell("--methods", "nng", "-k", "5")
+    assert shell.json("--methods", "hilbert", "-k", "5")["rows"][0]["max_size_bound"] is None
+
+
+def test_a_release_that_leaves_records_out_is_not_held_to_a_bound_of_all() -> None:
+    settings = {**ROLES, "max_suppressed": 0.05, "l": 2}
+    rows = sfumato.compare(PEOPLE, methods=["hilbert", "nng"], k=25, **settings).rows
+    assert [row["max_size_bound"] is None for row in rows] == [row["suppressed"] > 0 for row in rows]
+    assert rows[0]["suppressed"] > 0
+
+
+def test_quasi_identifiers_as_they_are_have_no_bound() -> None:
+    rows = sfumato.compare(PEOPLE, methods=["anatomy", "nng"], k=1, l=2, **ROLES).rows
+    assert [row["max_size_bound"] for row in rows] == [None, 0]
+
+
+def test_a_bound_that_cannot_be_found_loses_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object) -> None:
+        raise MemoryError(SECRET)
+
+    monkeypatch.setattr(comparing, "perimeter_bounds", too_large)
+    rows = sfumato.compare(PEOPLE, methods=["hilbert", "nng"], k=5, **ROLES).rows
+    assert [(row["code"], row["max_size_bound"]) for row in rows] == [(0, None), (0, None)]
+    assert [remark for row in rows for remark in row["remarks"]] == [
+        "no bound of MAXSIZE was found: not enough memory. Leave this method out, or use a machine with more memory."
+    ]
+
+
+def test_the_page_explains_a_bound_where_it_shows_one() -> None:
+    with_nng, without = (sfumato.compare(PEOPLE, methods=one, k=5, **ROLES).page() for one in ("nng", "hilbert"))
+    for heading in ("<th>ratio</th>", "<dt>least MAXSIZE</dt>", "<dt>smallest box</dt>"):
+        assert heading in with_nng
+        assert heading not in without
+
+
 # Seconds
 
 
@@ -262,8 +322,8 @@ def test_all_means_every_method_that_accepts_what_is_asked_for() -> None:
 
 
 def test_methods_are_named_as_text_or_in_a_list_and_taken_once() -> None:
-    for names in ("hilbert-fast, auto,hilbert", ["hilbert-fast", "auto", "hilbert"]):
-        assert [point.method for point in points_of(asked(k=2), names)] == ["hilbert-fast", "hilbert"]
+    for names in ("hilbert-fast, auto,hilbert-fast", ["hilbert-fast", "auto", "hilbert-fast"]):
+        assert [point.method for point in points_of(asked(k=2), names)] == ["hilbert-fast", "auto"]
 
 
 def test_values_are_taken_once_in_their_order() -> None:
@@ -494,7 +554,8 @@ def test_csv_has_a_line_for_every_point(shell: Shell, place: Path) -> None:
     with (place / "out.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0]) == [
-        "method", "k", "l", "records", "gcp", "c_dm", "c_avg", "max_size", "classes", "smallest_class", "suppressed",
+        "method", "k", "l", "records", "gcp", "c_dm", "c_avg", "max_size", "max_size_bound",
+        "max_size_ratio", "smallest_box_least", "smallest_box_most", "classes", "smallest_class", "suppressed",
         "partition_seconds", "total_seconds", "hides_identity", "holds", "error",
     ]  # fmt: skip
     for line, expected in zip(lines, found["rows"], strict=True):
@@ -555,7 +616,8 @@ def test_the_page_is_whole_offline_and_light_or_dark() -> None:
     page = Page(text)
     assert page.open == []
     names = [tag for tag, _ in page.tags]
-    assert names.count("svg") == 4  # loss and time, each light and dark
+    assert names.count("svg") == 8  # loss and time, each light and dark, for wide windows and narrow ones
+    assert [names.count("div"), text.count('class="wide"'), text.count('class="narrow"')] == [14, 4, 4]
     assert not {"script", "link", "img", "iframe", "image", "use", "object"} & set(names)
     asks = {"src", "href", "xlink:href", "srcset", "action", "data"}
     assert not [attributes for _, attributes in page.tags if asks & attributes.keys()]
@@ -602,6 +664,42 @@ def test_curves_are_by_k_by_l_or_of_one_point() -> None:
     assert both.loss().facts["series"] == [f"{name}, l = {diversity}" for diversity in (2, 3) for name in TWO]
     assert sfumato.compare(PEOPLE, methods=TWO, k=[4, 6], l=2, **ROLES).loss().title == "Information loss by k, l = 2"
     assert sfumato.compare(PEOPLE, methods=TWO, k=4, l=2, **ROLES).loss().title == "Information loss at k = 4, l = 2"
+
+
+def rows_of(**losses: tuple[float, ...]) -> Comparison:
+    """A comparison of methods with these losses at k = 5, 10, ..."""
+    ks = [5, 10, 25, 50][: len(next(iter(losses.values())))]
+    rows = [
+        Row(method=name, k=k, l=None, records=9, gcp=values[place], partition_seconds=1.0)
+        for place, k in enumerate(ks)
+        for name, values in losses.items()
+    ]
+    return Comparison(rows, [Point(merge_flags(None, quasi_identifiers=["age"], k=5))] * len(rows), None, {})
+
+
+@pytest.mark.parametrize(
+    ("losses", "logarithmic"),
+    [
+        ({"a": (0.02, 0.2), "b": (0.03, 0.3)}, False),  # far apart by k alone
+        ({"a": (0.03, 0.1), "b": (0.8, 0.9)}, True),
+        ({"a": (0.03, 0.1), "b": (0.23, 0.7)}, False),  # less than eight times
+        ({"a": (0.0, 0.1), "b": (0.8, 0.9)}, False),  # 0 has no place
+    ],
+)
+def test_losses_that_one_method_would_press_into_one_line_are_drawn_by_ratio(
+    losses: dict[str, tuple[float, ...]], logarithmic: bool
+) -> None:
+    titles = [text for text in texts(rows_of(**losses).loss().svg) if text.startswith("information loss")]
+    assert titles == ["information loss (GCP), logarithmic" if logarithmic else "information loss (GCP)"]
+
+
+def test_the_picture_for_a_narrow_window_has_text_of_the_same_size_and_fits() -> None:
+    found = rows_of(**{"single-dimensional": (0.8, 0.9), "hilbert": (0.1, 0.2)})
+    wide, narrow = found.loss().svg, found.loss(narrow=True).svg
+    assert set(texts(narrow)) == set(texts(wide))
+    sizes = [float(re.search(r'<svg [^>]*?width="([\d.]+)"', svg)[1]) for svg in (wide, narrow)]  # type: ignore[index]
+    assert sizes[0] > 600
+    assert sizes[1] < 400
 
 
 @pytest.mark.parametrize(

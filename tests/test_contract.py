@@ -286,4 +286,5 @@ def test_bounds_form_shows_the_ends_of_every_range(method: str) -> None:
 
 
 def test_chosen_method_is_the_one_that_was_asked_for(method: str) -> None:
-    assert sfumato.anonymize(FOREST, method=method, **FOREST_ASKS).summary()["chosen"] == method
+    chosen = sfumato.anonymize(FOREST, method=method, **FOREST_ASKS).summary()["chosen"]
+    assert chosen == method or (method == "auto" and chosen in ("hilbert", "snake-hilbert", "gain-tree"))

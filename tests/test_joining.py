@@ -156,6 +156,15 @@ class Crowd(Requirement):
         return Verdict(text, bool(self.holds(classes).all()), int(count.min(initial=classes.sizes.max(initial=0))))
 
 
+@dataclass(frozen=True)
+class Pair(Crowd):
+    """A crowd of two, which nothing need be said of."""
+
+    least: int = 2
+    kind = "pair"
+    parameters: ClassVar = {}
+
+
 def crowds(rows: Sequence[oracle.Row], key: Sequence[str], counting: oracle.Counting) -> float:
     """The fewest that share a value in a class; where nobody has one, any number do."""
     parts = [counting.counts(part, "illness").of.values() for part in counting.parts(rows, key, "illness")]
@@ -166,8 +175,9 @@ def crowds(rows: Sequence[oracle.Row], key: Sequence[str], counting: oracle.Coun
 def crowd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kind is installed, as a package would install it."""
     entry = EntryPoint("crowd", "test_joining:Crowd", "sfumato.requirements")
+    plain = EntryPoint("pair", "test_joining:Pair", "sfumato.requirements")
     impostor = EntryPoint("frequency", "test_joining:Crowd", "sfumato.requirements")
-    found = {"sfumato.requirements": [entry, impostor]}
+    found = {"sfumato.requirements": [plain, entry, impostor]}
     monkeypatch.setattr(sfumato.requirements, "entry_points", lambda group: found[group])
     kinds.cache_clear()
     yield
@@ -193,6 +203,14 @@ def test_a_kind_is_known_only_while_its_package_is_there() -> None:
 def test_a_kind_of_ours_stays_ours(crowd: None) -> None:
     assert kinds()["frequency"] is FrequencyDiversity
     assert list(kinds())[-1] == "crowd"
+
+
+def test_a_kind_without_parameters_is_asked_for_by_its_column_alone(crowd: None) -> None:
+    for require in ("pair(illness)", " pair ( illness ) "):
+        found, expected = (sfumato.anonymize(PAIRS, **asks(text)).data for text in (require, "crowd(illness, least=2)"))
+        assert found.equals(expected)
+    with pytest.raises(sfumato.PolicyError, match="does not belong to the kind 'pair', which has no parameters"):
+        merge_flags(None, **asks("pair(illness, least=2)"))
 
 
 @by_method

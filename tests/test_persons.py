@@ -166,6 +166,16 @@ def test_what_persons_do_not_reach_is_refused(require: str) -> None:
         sfumato.anonymize(SEVEN, **asks(k=1, sensitive=["illness", "pay"], require=require))
 
 
+def test_what_is_said_of_a_table_that_is_not_eligible_is_said_of_persons() -> None:
+    table = visits([30] * 6, list("aabcde"), ["flu", "flu", "flu", "flu", "cold", "cold"])
+    with pytest.raises(sfumato.InfeasibleError) as caught:
+        sfumato.anonymize(table, **asks(sensitive="illness", require="frequency(illness, l=2)"))
+    assert str(caught.value).startswith(
+        "frequency l-diversity of 'illness' with l = 2 allows the most frequent value 50.0% of the persons, but it has "
+        "60.0%. Choose an l of at most 1."
+    )
+
+
 @by_method
 def test_many_records_of_one_person_neither_protect_nor_harm(method: str) -> None:
     # By records flu has 5 of 6 and nothing would do; one person has it.

@@ -268,7 +268,8 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ('[input]\nseperator = ";"', "line 2: unknown key 'seperator' in [input]. Did you mean 'separator'?"),
         ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'sensitive', 'joint', "
          "'null_sensitive'."),
-        ('[method]\nsplit = "median"', "line 2: unknown key 'split' in [method]. Available: 'name'."),
+        ('[method]\nsplit = "median"',
+         "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds'."),
         (AGE + "taxonomy = { interval = [5] }",
          "line 3: unknown key 'interval' in [columns.age.taxonomy]. Did you mean 'intervals'?"),
         ('[privacy]\nk = 2\nperson = 3', "line 3: person must be a name, not 3."),

@@ -529,7 +529,7 @@ def test_flags_add_requirements_and_replace_those_of_the_same_kind_and_column() 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "entropy", "entropy()", "entropy(s)", "entropy(s, )", "entropy(s, 3)", "entropy(s, l=)"]
+    "text", ["", "entropy", "entropy()", "entropy( )", "entropy(s,)", "entropy(s, )", "entropy(s, 3)", "entropy(s, l=)"]
 )
 def test_a_flag_that_is_not_understood_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(PolicyError, match=r"is not understood\. Write it as kind\(column, name=value\)"):
@@ -546,6 +546,8 @@ def test_a_flag_that_is_not_understood_is_refused_with_an_example(text: str) -> 
         ("entropy(s, kind=distinct, l=3)", "'kind' twice"),
         ("entropy(s, attribute=t, l=3)", "'attribute' twice"),
         ("entropy(s, v=3)", "v"),
+        ("entropy(s)", r"l is missing: the kind 'entropy' needs it, such as l = 3\."),
+        ("recursive(s, l=3)", "c is missing: the kind 'recursive' needs it, such as c = "),
         (f"entropy(s, l={'9' * 5000})", "l"),
         (f"entropy(s, l={'[' * 5000})", "l"),
         ("beta-likeness(s, beta=1, enhanced=yes)", "enhanced"),

@@ -225,7 +225,7 @@ def test_where_l_varies_k_is_the_policys() -> None:
 def test_methods_that_are_not_named_are_the_policys() -> None:
     policy = merge_flags(None, method="mondrian", **ROLES)
     assert {point["method"] for point in sfumato.tradeoff(PEOPLE, policy, k=5).points} == {"mondrian"}
-    assert {point["method"] for point in sfumato.tradeoff(PEOPLE, k=5, **ROLES).points} == {"hilbert"}
+    assert {point["method"] for point in sfumato.tradeoff(PEOPLE, k=5, **ROLES).points} == {"auto"}
 
 
 # What the points share
@@ -268,7 +268,7 @@ def test_the_line_is_cut_for_all_sampled_k_at_once(method: str, monkeypatch: pyt
 
 
 def test_a_line_is_not_kept_for_fewer_records_nor_by_a_single_run() -> None:
-    policy = merge_flags(None, k=4, **ROLES)
+    policy = merge_flags(None, k=4, method="hilbert", **ROLES)
     table = read_table(PEOPLE, policy, Progress())
     sketch_of(prepared_for(table, policy, Progress()), policy, Progress())
     assert table.records.lines is None
@@ -490,7 +490,7 @@ def test_on_a_large_table_the_answer_says_what_was_not_computed(monkeypatch: pyt
 
 
 def test_the_answer_alone_is_released_and_audited() -> None:
-    found = sfumato.tradeoff(PEOPLE, k=range(2, 101), max_loss=0.3, **ROLES)
+    found = sfumato.tradeoff(PEOPLE, k=range(2, 101), methods="hilbert", max_loss=0.3, **ROLES)
     assert found.answer is not None
     assert [point["k"] for point in found.points if point["audited"]] == [found.answer["k"]]
     assert found.answer["because"] == "with hilbert a larger k never costs less"
@@ -549,7 +549,7 @@ def test_a_point_that_is_infeasible_does_not_lose_the_others(shell: Shell) -> No
     assert [(point["k"], point["code"]) for point in found["points"]] == [(5, 0), (240, 0), (241, 3)]
     assert found["points"][2]["gcp"] is None
     text = shell("-k", "5,240,241")
-    assert "hilbert at k = 241: k = 241 needs at least 241 records" in text
+    assert "auto at k = 241: k = 241 needs at least 241 records" in text
     assert re.search(r"241\s+infeasible", text)
 
 
@@ -710,8 +710,8 @@ def test_people_are_told_which_values_were_computed_and_the_answer(shell: Shell)
     assert "no release is kept" in text
     assert f"k = 2..100 was asked for; computed were {runs_of(found['computed']['k'])}. A range" in text
     assert "A range of more than 20 values is sampled in growing steps" in text
-    assert f"hilbert: the largest k that loses at most 30% is {k} " in text
-    assert f"next    sfumato anonymize people.parquet -o OUTPUT ... --method hilbert -k {k}\n" in text
+    assert f"auto: the largest k that loses at most 30% is {k} " in text
+    assert f"next    sfumato anonymize people.parquet -o OUTPUT ... --method auto -k {k}\n" in text
     assert re.search(rf"\n\s*{k}\s+\d+\.\d\d%.*passed", text)
 
 

@@ -16,7 +16,7 @@ from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import UsageError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_in, requirements_of
 from sfumato.evaluation.comparison import ALL, points_of
-from sfumato.evaluation.groups import audit_groups, values_of_original
+from sfumato.evaluation.groups import audit_groups, group_sizes, quasi_identifiers_of_original, values_of_original
 from sfumato.evaluation.measure import measure_release
 from sfumato.evaluation.queries import (
     Measured,
@@ -32,7 +32,7 @@ from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.release import Release, publish
+from sfumato.release import Release, most_suppressed, publish
 from sfumato.releases.certificate import file_digest, read_certificate
 from sfumato.releases.separate import sensitive_path
 from sfumato.report.comparison import Comparison
@@ -123,7 +123,11 @@ def audit(
         report = audit_groups(source, second, asked, requirements)
         if original is not None:
             table = open_source(original, InputOptions(**asked.input.model_dump()))
-            report = replace(report, verdicts=(*report.verdicts, values_of_original(second, table, requirements)))
+            compared = (
+                _same_quasi_identifiers(source, table, asked),
+                values_of_original(second, table, requirements),
+            )
+            report = replace(report, verdicts=(*report.verdicts, *compared))
         return _with_file_checks(report, release, certified)
     by_taxonomy = {part.attribute for part in requirements.parts if "hierarchy" in part.counters}
     sensitive = {name: asked.columns[name] for name in requirements.attributes if name in by_taxonomy}
@@ -215,6 +219,7 @@ def measure(
         records=scanned.records,
         k=requirements.least_class,
         majority=None if target is None else majorities(source, classes, target),
+        groups=None if second is None else group_sizes(source),
     )
     answered: tuple[QueryAccuracy, ...] = ()
     if not workload.empty:
@@ -430,6 +435,22 @@ def _unchanged(release: Path, certified: Mapping[str, Any]) -> Verdict:
     found = {name: file_digest(release.with_name(name)) for name in expected if release.with_name(name).exists()}
     text = "the file is the one that was certified" if len(expected) < 2 else "the files are those that were certified"
     return Verdict(text, release.name in expected and found == expected, len(found))
+
+
+def _same_quasi_identifiers(first: Source, original: Source, policy: Policy) -> Verdict:
+    """Whether the first of two tables has every record of the original, as its quasi-identifiers are shown."""
+    for name in policy.quasi_identifiers:
+        if name not in original.names:
+            return Verdict(f"the column {name!r} is in the original", False, 0)
+    # Categories are shown as they are, so that the files of their taxonomies need not be there.
+    files = [name for name in policy.quasi_identifiers if policy.columns[name].taxonomy_file is not None]
+    policy = merge_flags(policy, taxonomy=dict.fromkeys(files, "flat"))
+    engine = MemoryEngine(Progress())
+    scanned = engine.scan(original, policy.quasi_identifiers)
+    encoders = engine.profile(scanned, policy, InputOptions(**policy.input.model_dump()), {})
+    encoded = engine.encode(scanned, encoders)
+    left_out = most_suppressed(policy, encoded.records)
+    return quasi_identifiers_of_original(first, encoded.codes, encoded.domains, left_out)
 
 
 def _kept_columns_hold(source: Source, original: Source, policy: Policy) -> list[Verdict]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sfumato.drafting import Prepared, draft_of, prepared_for, read_table
 from sfumato.evaluation.comparison import Attempt, Point, Row
 from sfumato.kernels import on_compilation
+from sfumato.methods.nng import NearestNeighbourGroups, PerimeterBounds, perimeter_bounds
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.release import Release
@@ -25,10 +27,34 @@ def compare_points(data: object, points: Sequence[Point], progress: Progress) ->
         # The method that serves any table, so that each of the others is refused in its own row.
         table = read_table(data, merge_flags(points[0].policy, method="auto"), progress)
     known = set()
+    bounds = Bounds(table, points)
     for number, point in enumerate(points, 1):
         progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(points))
-        yield _quickest(table, point, SHORT_SECONDS if point.method in known else FIRST_SECONDS, progress)
+        row = _quickest(table, point, SHORT_SECONDS if point.method in known else FIRST_SECONDS, progress)
+        yield bounds.beside(row, point, progress)
         known.add(point.method)
+
+
+class Bounds:
+    """What MAXSIZE is at least, whatever the method. It takes about as long as nng, so it is told where nng is."""
+
+    def __init__(self, table: Prepared, points: Sequence[Point]) -> None:
+        self._table = table
+        self._wanted = {point.k for point in points if point.method == NearestNeighbourGroups.name}
+        self._found: dict[int, PerimeterBounds | None] = {}  # by k; k persons have at least k records
+
+    def beside(self, row: Row, point: Point, progress: Progress) -> Row:
+        """The row with the bounds, where they hold: they are of all records, and of classes that hide identity."""
+        if row.code != 0 or row.suppressed or not row.hides_identity or point.k not in self._wanted:
+            return row
+        if point.k not in self._found:
+            self._found[point.k] = None
+            attempt = Attempt()
+            with attempt, progress.phase("bound"), on_compilation(progress.compiling):
+                self._found[point.k] = perimeter_bounds(self._table.records, point.k)
+            if attempt.error is not None:
+                row = replace(row, remarks=(*row.remarks, f"no bound of MAXSIZE was found: {attempt.error}"))
+        return row.bounded(self._found[point.k])
 
 
 def _quickest(table: Prepared, point: Point, enough: float, progress: Progress) -> Row:

@@ -94,22 +94,6 @@ class _CompilationListener(event.Listener):
         return
 
 
-@kernel
-def sort_numbers(numbers):  # type: ignore[no-untyped-def]
-    """Sort an array in place, by Shell's method: numba's own sort takes seconds to compile wherever it is used."""
-    gap = 1
-    while gap < len(numbers) // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, len(numbers)):
-            number, place = numbers[i], i
-            while place >= gap and numbers[place - gap] > number:
-                numbers[place] = numbers[place - gap]
-                place -= gap
-            numbers[place] = number
-        gap //= 3
-
-
 @contextmanager
 def on_compilation(started: Callable[[], None]) -> Iterator[None]:
     """Call ``started`` whenever a kernel has to be compiled, which a user waits for on first use only."""

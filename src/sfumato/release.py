@@ -15,7 +15,7 @@ from sfumato._version import __version__
 from sfumato.engines.engine import Engine
 from sfumato.errors import AuditError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, require_pass
-from sfumato.evaluation.groups import audit_groups
+from sfumato.evaluation.groups import audit_groups, group_sizes
 from sfumato.evaluation.measure import Losses, measure_release
 from sfumato.methods import AUTO
 from sfumato.pictures.classes import plot_classes
@@ -89,7 +89,10 @@ class Draft:
             weights = [self.policy.columns[domain.name].weight for domain in self.domains]
             remarks = [text for text in report.remarks if text not in self.warnings]
             self.warnings.extend(remarks)
-            losses = measure_release(classes, self.domains, weights, records=self.records, k=self.policy.k)
+            groups = None if second is None else group_sizes(source)
+            losses = measure_release(
+                classes, self.domains, weights, records=self.records, k=self.policy.k, groups=groups
+            )
         return report, losses
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 UNBOUNDED = 10_000  # characters in a line
 # What a narrow window goes without, the first of them first.
-EXPENDABLE = ("MAXSIZE", "C_DM", "total, seconds", "C_AVG", "left out")
+EXPENDABLE = ("smallest box", "least MAXSIZE", "MAXSIZE", "ratio", "C_DM", "total, seconds", "C_AVG", "left out")
 
 
 @with_flags(*FLAGS_OF_MANY)
@@ -125,11 +125,12 @@ def _show_table(console: People, rows: Sequence[Row]) -> None:
     from sfumato.report.comparison import columns_of
 
     columns = columns_of(rows)
+    expendable = [name for name in EXPENDABLE if name in columns]
     left_out: list[str] = []
     table = _table(rows, columns)
     unbounded = console.options.update(width=UNBOUNDED)
-    while console.measure(table, options=unbounded).maximum > console.width and len(left_out) < len(EXPENDABLE):
-        left_out.append(EXPENDABLE[len(left_out)])
+    while console.measure(table, options=unbounded).maximum > console.width and len(left_out) < len(expendable):
+        left_out.append(expendable[len(left_out)])
         table = _table(rows, {name: cell for name, cell in columns.items() if name not in left_out})
     console.print(table)
     if left_out:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from sfumato.errors import SfumatoError, UsageError
 from sfumato.evaluation.audit import AuditReport, requirements_of
 from sfumato.evaluation.measure import Losses
 from sfumato.methods import Method, method_named, methods
+from sfumato.methods.nng import PerimeterBounds
 from sfumato.policy import Policy, merge_flags
 from sfumato.requirements import Requirements
 
@@ -51,6 +52,12 @@ class Row:
     c_dm: int | None = None
     c_avg: float | None = None
     max_size: float | None = None
+    max_size_bound: float | None = None
+    """What MAXSIZE is at least for any classes of this size, where nng is compared."""
+    max_size_ratio: float | None = None
+    smallest_box_least: float | None = None
+    """The perimeter of the smallest box of so many records is between these two."""
+    smallest_box_most: float | None = None
     classes: int | None = None
     smallest_class: int | None = None
     suppressed: int | None = None
@@ -84,6 +91,18 @@ class Row:
             hides_identity=not method_named(point.method).separates,
             audit=tuple(report.as_dict()),
             remarks=report.remarks,
+        )
+
+    def bounded(self, bounds: PerimeterBounds | None) -> Self:
+        """The same beside what no classes have a smaller MAXSIZE than. There is no ratio to nothing."""
+        if bounds is None or self.max_size is None:
+            return self
+        return replace(
+            self,
+            max_size_bound=bounds.reach,
+            max_size_ratio=self.max_size / bounds.reach if bounds.reach > 0 else None,
+            smallest_box_least=bounds.smallest_box[0],
+            smallest_box_most=bounds.smallest_box[1],
         )
 
     @property

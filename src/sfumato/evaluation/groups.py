@@ -6,6 +6,8 @@ meet the requirements by these counts. Shares no code with what makes such a rel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,7 @@ from sfumato.evaluation.audit import AuditReport, class_key
 from sfumato.policy import Policy
 from sfumato.requirements import ClassCounts, Histogram, Requirements, Verdict
 from sfumato.tables.ascending import ascending, is_missing, texts_of
+from sfumato.tables.domains import Codes, Domain, label_of
 from sfumato.tables.grouping import ReleasedClasses, find_classes
 from sfumato.tables.source import Source
 
@@ -96,6 +99,36 @@ def value_counts(second: Source, name: str) -> tuple[list[object], NDArray[np.in
     records = np.zeros(len(found.values[name]), np.int64)
     np.add.at(records, found.shown[name], counts * found.sizes)
     return found.values[name], records
+
+
+def group_sizes(first: Source) -> NDArray[np.int64]:
+    """How many records each group has."""
+    return np.array(list(_sizes(first).values()), np.int64)
+
+
+def quasi_identifiers_of_original(first: Source, codes: Codes, domains: Sequence[Domain], left_out: int) -> Verdict:
+    """Does the first table show every record of the original, in ``codes``, each as often, but for ``left_out``?
+
+    A value is what its label stands for, so that 25 and 25.0 are the same; one that is rounded shows a range.
+    """
+    names = [domain.name for domain in domains]
+    found = find_classes(first, names)
+    columns = []
+    for q, domain in enumerate(domains):
+        every = np.arange(domain.size).astype(codes.dtype)
+        shown = domain.release(every, every)
+        one = domain.spans(shown.labels.to_pylist())[shown.index][codes[:, q]]
+        other = domain.spans([label_of(value) for value in found.values[domain.name]])[found.shown[domain.name]]
+        columns += [np.append(one[:, end], other[:, end]) for end in (0, 1)]
+    record = np.zeros(len(codes) + len(found.sizes), np.int64)
+    for column in columns:
+        _, record = np.unique(record * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
+    original, released = np.split(record, [len(codes)])
+    rest = np.bincount(original, minlength=int(record.max(initial=-1)) + 1)
+    np.subtract.at(rest, released, found.sizes)
+    surplus, missing = int(-rest[rest < 0].sum()), int(rest[rest > 0].sum())
+    differing = surplus + (missing if missing > left_out else 0)
+    return Verdict("the first table has the quasi-identifiers of the original", differing == 0, differing)
 
 
 def values_of_original(second: Source, original: Source, requirements: Requirements) -> Verdict:

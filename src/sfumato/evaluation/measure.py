@@ -39,8 +39,12 @@ def measure_release(
     records: int,
     k: int,
     majority: NDArray[np.int64] | None = None,
+    groups: NDArray[np.int64] | None = None,
 ) -> Losses:
-    """Every loss of a release. ``records`` is the size of the original; what it has more was suppressed."""
+    """Every loss of a release. ``records`` is the size of the original; what it has more was suppressed.
+
+    ``groups`` are the sizes of the groups of a release that has sensitive values in a table of their own.
+    """
     penalties = np.empty((len(classes.sizes), len(domains)))
     for q, domain in enumerate(domains):
         labels = [label_of(value) for value in classes.values[domain.name]]
@@ -53,7 +57,7 @@ def measure_release(
             )
         penalties[:, q] = penalty[classes.shown[domain.name]]
     shares = np.asarray(weights, np.float64) / float(np.sum(weights))
-    table = ClassTable(classes.sizes, penalties, shares, records, k, majority)
+    table = ClassTable(classes.sizes, penalties, shares, records, k, majority, groups)
     if table.suppressed < 0:
         raise InputError("the release has more records than the original. Check that both files belong together.")
     names = [domain.name for domain in domains]

@@ -1,4 +1,7 @@
-"""Losses that see the sizes of classes only (Bayardo and Agrawal 2005; LeFevre 2006; Wang 2011, eq. 12-14)."""
+"""Losses that see the sizes of classes only (Bayardo and Agrawal 2005; LeFevre 2006; Wang 2011, eq. 12-14).
+
+Where sensitive values are released apart, the groups by which they are told are the classes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ class Discernibility:
     summary = "discernibility: each record counts the size of its class, a suppressed one the whole table"
 
     def value(self, classes: ClassTable) -> int:
-        return int(np.square(classes.sizes).sum()) + classes.records * classes.suppressed
+        return int(np.square(classes.alike).sum()) + classes.records * classes.suppressed
 
 
 class AverageClassSize:
@@ -20,7 +23,7 @@ class AverageClassSize:
     summary = "average class size over k"
 
     def value(self, classes: ClassTable) -> float | None:
-        return classes.released / len(classes.sizes) / classes.k if len(classes.sizes) else None
+        return classes.released / len(classes.alike) / classes.k if len(classes.alike) else None
 
 
 class ModifiedDiscernibility:
@@ -28,4 +31,4 @@ class ModifiedDiscernibility:
     summary = "squared excess of each class over k, summed"
 
     def value(self, classes: ClassTable) -> int:
-        return int(np.square(classes.sizes - classes.k).sum())
+        return int(np.square(classes.alike - classes.k).sum())

@@ -15,7 +15,8 @@ class ClassTable:
 
     sizes: int64[c]. penalties: float64[c, d], the normalised certainty penalty of what each class shows.
     weights: float64[d], summing to 1. records: those of the original. majority: int64[c], how many records of each
-    class have the class's most frequent value in a target column, where one is named.
+    class have the class's most frequent value in a target column, where one is named. groups: int64[g], the sizes of
+    the groups by which sensitive values are told, where they are released apart from the quasi-identifiers.
     """
 
     sizes: NDArray[np.int64]
@@ -24,6 +25,12 @@ class ClassTable:
     records: int
     k: int
     majority: NDArray[np.int64] | None = None
+    groups: NDArray[np.int64] | None = None
+
+    @property
+    def alike(self) -> NDArray[np.int64]:
+        """How many records each set has whose sensitive values cannot be told apart."""
+        return self.sizes if self.groups is None else self.groups
 
     @property
     def released(self) -> int:

@@ -178,13 +178,14 @@ def cost_with(low, high, label, codes, row, asked, limit):  # type: ignore[no-un
 
 @kernel
 def cost_without(classes, label, codes, row, asked, low, high):  # type: ignore[no-untyped-def]
-    """The cost of a class without one of its rows. low, high: int64[1, d], its box then."""
-    total = np.int64(0)
+    """The cost of a class without one of its rows, 0 where it was the last. low, high: int64[1, d], its box then."""
+    total, left = np.int64(0), classes.size[label] > 1
     for q in range(codes.shape[1]):
         code = np.int64(codes[row, q])
         low[0, q] = classes.low2[label, q] if code == classes.low[label, q] else classes.low[label, q]
         high[0, q] = classes.high2[label, q] if code == classes.high[label, q] else classes.high[label, q]
-        total += attribute_cost(asked.layout, asked.units, q, low[0, q], high[0, q])
+        if left:
+            total += attribute_cost(asked.layout, asked.units, q, low[0, q], high[0, q])
     return total
 
 

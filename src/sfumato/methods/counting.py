@@ -33,7 +33,8 @@ class Counting:
             first, part = _numbered([owner, *others])
             refined[name] = Refinement(self._counts(rows, part, len(first), [name]), owner[first].astype(np.int64))
         counts = self._counts(rows, owner, count, self.requirements.attributes)
-        return ClassCounts(counts.sizes, counts.histograms, refined)
+        counted = "records" if self.records.persons is None else "persons"
+        return ClassCounts(counts.sizes, counts.histograms, refined, counted)
 
     def runs(self, rows: NDArray[np.uint32], starts: NDArray[np.int64]) -> ClassCounts:
         """The classes whose rows follow each other: class i has rows[starts[i]:starts[i + 1]]."""

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import kernel, sort_numbers
+from sfumato.kernels import kernel
 from sfumato.losses.costs import Costs
 from sfumato.requirements.conjunction import Conjunction, class_holds
 from sfumato.tables.domains import CategoricalDomain, Codes, Domain
+from sfumato.tables.sorting import sort_numbers
 
 NONE = -1
 BEYOND = 1 << 40  # more than any code

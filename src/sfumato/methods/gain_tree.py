@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import in_threads, kernel, sort_numbers
+from sfumato.kernels import in_threads, kernel
 from sfumato.losses.costs import Costs, box_cost
 from sfumato.methods.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
@@ -27,6 +27,7 @@ from sfumato.methods.optimal_1d import best_classes, box_costs_of, optimal_cuts
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.domains import CategoricalDomain, Codes
+from sfumato.tables.sorting import sort_numbers
 
 BLOCK = 1 << 14  # records that one thread divides to the end
 FAR = 1 << 40  # more than any code

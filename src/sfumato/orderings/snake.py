@@ -52,7 +52,8 @@ class Snake:
         for q in sorted(straight, key=lambda q: domains[q].size):
             digit = np.where(backward, domains[q].size - 1 - codes[:, q].astype(np.int64), codes[:, q])
             fields.append(Field(digit.astype(np.uint64), bits_for(domains[q].size)))
-            backward ^= digit % 2 == 1
+            # Odd runs of this attribute are gone backward: those that an odd number of runs came before.
+            backward = (digit % 2 == 1) ^ (backward & (domains[q].size % 2 == 1))
         if curved and self.curve:
             curve = self.curve.keys(np.ascontiguousarray(codes[:, curved]), [domains[q] for q in curved])
             for field in curve.fields():

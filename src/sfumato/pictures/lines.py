@@ -14,7 +14,9 @@ from sfumato.pictures.theme import TEXT_SIZE, Theme, theme_named
 Scale = Literal["linear", "log"]
 
 WIDTH, HEIGHT = 460.0, 320.0
+NARROW = 170.0  # a width for the window of a telephone
 LINE = TEXT_SIZE + 4.0  # from one name to the next
+ROOM = 1.75 * LINE  # of the height for each line: with more lines than fit, their names stand far from their ends
 NEAR, FAR = 8.0, 26.0  # from the plot: where the lines to the names begin, and where the names begin
 HEADROOM = 1.06
 MOST_TICKS = 10
@@ -82,12 +84,13 @@ def curves(
     y_scale: Scale = "linear",
     y_format: str | None = None,
     limit: Limit | None = None,
+    width: float = WIDTH,
     theme: str = "light",
 ) -> Picture:
     """A line for every value of ``series``, in the order in which they come, with a symbol at each row.
 
     Rows whose ``x`` or ``y`` is no number are left out: a run that failed has none. ``y_format`` is a format of d3,
-    such as ``.0%``.
+    such as ``.0%``; ``width`` is that of the plot, without the names.
     """
     look = theme_named(theme)
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -100,8 +103,8 @@ def curves(
     for points in lines.values():
         points.sort()
     points = [point for line in lines.values() for point in line]
-    height = max(HEIGHT, LINE * len(lines))
-    horizontal = _measure("x", x_title or x, x_scale, [point[0] for point in points], WIDTH, from_zero=False)
+    height = max(HEIGHT, ROOM * len(lines))
+    horizontal = _measure("x", x_title or x, x_scale, [point[0] for point in points], width, from_zero=False)
     heights = [point[1] for point in points] + ([] if limit is None else [limit.height])
     vertical = _measure("y", y_title or y, y_scale, heights, height, from_zero=True)
     measured = sorted({point[0] for point in points})
@@ -111,7 +114,7 @@ def curves(
         "y": vertical.encoding(format=y_format or PLAIN, domain=False, ticks=False, **vertical.ticks()),
     }
     specification = {
-        "width": WIDTH,
+        "width": width,
         "height": height,
         "layer": [
             *([] if limit is None else _limit_layers(limit, places, look)),
@@ -256,10 +259,10 @@ def _name_layers(
     for (down, across, number, name), height in zip(ends, heights, strict=True):
         colour = theme.series[number % len(theme.series)]
         # A line that ends early must not seem to go on.
-        style = {"strokeDash": [1, 3]} if across < WIDTH * 0.9 else {}
+        style = {"strokeDash": [1, 3]} if across < horizontal.length * 0.9 else {}
         layers += [
             {
-                "data": {"values": [{"x": across + NEAR, "x2": WIDTH + FAR - 4, "y": down, "y2": height}]},
+                "data": {"values": [{"x": across + NEAR, "x2": horizontal.length + FAR - 4, "y": down, "y2": height}]},
                 "mark": {"type": "rule", "aria": False, "color": colour, "opacity": 0.6, "strokeWidth": 1} | style,
                 "encoding": {
                     channel: {"field": channel, "type": "quantitative", "scale": None} for channel in ("x", "y")
@@ -267,7 +270,7 @@ def _name_layers(
                 | {channel: {"field": channel} for channel in ("x2", "y2")},
             },
             {
-                "data": {"values": [{"x": WIDTH + FAR, "y": height}]},
+                "data": {"values": [{"x": horizontal.length + FAR, "y": height}]},
                 "mark": {
                     "type": "text",
                     "aria": False,

@@ -13,7 +13,7 @@ from sfumato.errors import PolicyError
 from sfumato.policy.lines import KeyPath, Origin
 from sfumato.policy.model import FLAT, ColumnType, Grouping, Policy, Role, moved, path_text
 
-_REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,]+?)\s*,(?P<rest>.+)\)")
+_REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
 _PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
 
 TaxonomyFlag = str | os.PathLike[str] | Grouping | Mapping[str, Any]
@@ -190,7 +190,8 @@ def _names(names: str | Sequence[str]) -> Sequence[str]:
 def _requirement(text: str) -> dict[str, Any]:
     """``kind(column, name=value, ...)`` as the policy holds it."""
     match = _REQUIREMENT.fullmatch(text.strip())
-    parts = [_PARAMETER.fullmatch(part) for part in match["rest"].split(",")] if match else [None]
+    given = match["rest"].split(",") if match and match["rest"] else []
+    parts = [_PARAMETER.fullmatch(part) for part in given]
     if match is None or not all(parts):
         raise PolicyError(
             f"the requirement {text!r} is not understood. Write it as kind(column, name=value), for example "

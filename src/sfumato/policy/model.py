@@ -320,14 +320,17 @@ class Diversity(_Part):
                 except ValueError as error:
                     raise wrong(f"{error}{instead(value)}", key) from None
             elif key in every:
-                raise wrong(f"does not belong to the kind {kind!r}, which has {listed(declared)}. Remove it", key)
+                has = listed(declared) if declared else "no parameters"
+                raise wrong(f"does not belong to the kind {kind!r}, which has {has}. Remove it", key)
             elif key not in ("attribute", "kind"):
                 raise unknown_key(key, ["attribute", "kind", *declared])
             else:
                 checked[key] = value
         for key, parameter in declared.items():
             if parameter.required and key not in data:
-                raise wrong(f"is missing: the kind {kind!r} needs it", key)
+                shown = known[kind].example.get(key)
+                example = "" if shown is None else f", such as {key} = {shown}"
+                raise wrong(f"is missing: the kind {kind!r} needs it{example}", key)
         return checked
 
 

@@ -22,6 +22,10 @@ MEASURES = {
     "C_DM": "discernibility: each record counts the size of its class, one that is left out the whole table.",
     "C_AVG": "the average size of a class over k.",
     "MAXSIZE": "the largest perimeter of a class: twice the sum of its sides, each scaled to [0, 1].",
+    "least MAXSIZE": "no classes of k records have a smaller one, whatever the method: twice the distance of the "
+    "record that is farthest from its nearest k - 1 others. The ratio is of MAXSIZE to it.",
+    "smallest box": "a weaker bound, that of Du et al. (2007): the perimeter of the smallest box of k records. It is 0 "
+    "where k records are equal, else between the two numbers.",
     "seconds": "partition: of forming the classes. Total: of recoding, arranging and auditing as well. Reading the "
     "table is in neither, since it is done once for all. Of short runs the quickest of three is told.",
 }
@@ -82,14 +86,20 @@ class Comparison(Results):
             "seconds": {name: round(value, 4) for name, value in self._seconds.items()},
         }
 
-    def loss(self, theme: str = "light") -> Picture:
+    def loss(self, theme: str = "light", narrow: bool = False) -> Picture:
         """The curves of the loss."""
-        return self._curves("gcp", "Information loss", "information loss (GCP)", theme, "linear", ".3~p")
+        # Where one method loses many times what another does, an axis from 0 would put all the others into one line.
+        alike: dict[str, list[float | None]] = {}
+        for row in self.results:
+            alike.setdefault(row.label, []).append(row.gcp)
+        apart = all(row.gcp != 0 for row in self.results) and any(scale_for(one) == "log" for one in alike.values())
+        scale: Scale = "log" if apart else "linear"
+        return self._curves("gcp", "Information loss", "information loss (GCP)", theme, scale, ".3~p", narrow)
 
-    def time(self, theme: str = "light") -> Picture:
+    def time(self, theme: str = "light", narrow: bool = False) -> Picture:
         """The curves of the time that forming the classes took."""
         scale = scale_for([row.partition_seconds for row in self.results])
-        return self._curves("partition_seconds", "Time", "seconds to form the classes", theme, scale, None)
+        return self._curves("partition_seconds", "Time", "seconds to form the classes", theme, scale, None, narrow)
 
     def picture(self, theme: str = "light") -> Picture:
         """Both beside each other."""
@@ -98,26 +108,25 @@ class Comparison(Results):
 
     def page(self) -> str:
         """One offline HTML page."""
-        pairs = zip(self._pair("light"), self._pair("dark"), strict=True)
-        return page(TITLE, self._body([themed(light, dark) for light, dark in pairs]))
+        drawn = (self.loss, self.time) if self.has_results else ()
+        return page(TITLE, self._body([themed(picture) for picture in drawn]))
 
     def table(self) -> str:
         """The rows as CSV."""
         return table_text(self.results)
 
     def _repr_html_(self) -> str:
-        return self._body([f"<div>{picture.svg}</div>" for picture in self._pair("light")])
+        pictures = [self.loss(), self.time()] if self.has_results else []
+        return self._body([f"<div>{picture.svg}</div>" for picture in pictures])
 
     def __repr__(self) -> str:
         failed = sum(row.code != 0 for row in self.results)
         return f"<Comparison of {len(self.results):,} points, {failed:,} of them without a result>"
 
-    def _pair(self, theme: str) -> list[Picture]:
-        """Loss and time; nothing where no method has a result."""
-        return [self.loss(theme), self.time(theme)] if self.has_results else []
-
-    def _curves(self, y: str, title: str, y_title: str, theme: str, scale: Scale, form: str | None) -> Picture:
-        return curves_of(self.results, y, title, y_title, theme=theme, scale=scale, form=form)
+    def _curves(
+        self, y: str, title: str, y_title: str, theme: str, scale: Scale, form: str | None, narrow: bool
+    ) -> Picture:
+        return curves_of(self.results, y, title, y_title, theme=theme, scale=scale, form=form, narrow=narrow)
 
     def _body(self, pictures: Sequence[str]) -> str:
         names = ", ".join(self._points[0].policy.quasi_identifiers)
@@ -127,24 +136,39 @@ class Comparison(Results):
             parts.append(f"<p>Interrupted after {len(self.results):,} of {self.points:,} points.</p>\n")
         parts += [f"<p>{escape(text)}</p>\n" for text in remarks(self.results)]
         parts += [f'<div class="pictures">{"".join(pictures)}</div>\n', _table(self.results)]
-        measures = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in MEASURES.items())
+        shown = columns_of(self.results)
+        told = {name: text for name, text in MEASURES.items() if name == "seconds" or name in shown}
+        measures = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in told.items())
         return "".join(parts) + f"<h2>What the figures are</h2>\n<dl>{measures}</dl>\n"
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
     """The figures of a row that has them, as people read them, by heading."""
     suppressed = any(row.suppressed for row in rows)
+    bounds: dict[str, Cell] = {
+        "least MAXSIZE": lambda row: "" if row.max_size_bound is None else f"{row.max_size_bound:.3f}",
+        "ratio": lambda row: "" if row.max_size_ratio is None else f"{row.max_size_ratio:.2f}",
+        "smallest box": _smallest_box,
+    }
     return {
         "GCP": lambda row: f"{row.gcp:.2%}",
         "C_DM": lambda row: f"{row.c_dm:,}",
         "C_AVG": lambda row: "" if row.c_avg is None else f"{row.c_avg:.3f}",
         "MAXSIZE": lambda row: "" if row.max_size is None else f"{row.max_size:.3f}",
+        **(bounds if any(row.max_size_bound is not None for row in rows) else {}),
         "classes": lambda row: f"{row.classes:,}",
         "smallest class": lambda row: f"{row.smallest_class:,}",
         **({"left out": lambda row: f"{row.suppressed:,}"} if suppressed else {}),
         "partition, seconds": lambda row: f"{row.partition_seconds:.3f}",
         "total, seconds": lambda row: f"{row.total_seconds:.3f}",
     }
+
+
+def _smallest_box(row: Row) -> str:
+    least, most = row.smallest_box_least, row.smallest_box_most
+    if least is None or most is None:
+        return ""
+    return f"{most:.3f}" if f"{least:.3f}" == f"{most:.3f}" else f"{least:.3f} to {most:.3f}"
 
 
 def outcome(row: Row) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html import escape
 
 from sfumato._version import __version__
@@ -18,12 +19,22 @@ h2 { font-size: 1.1rem; margin: 2.2rem 0 .4rem; }
 p { margin: .3rem 0; max-width: 60rem; }
 .soft, footer { color: var(--soft); }
 .pictures { display: flex; flex-wrap: wrap; gap: .5rem; margin: 1.2rem 0 0 -18px; }
-.pictures > div { flex: 0 1 auto; min-width: min(34rem, 100%); width: calc(50% - .5rem); }
-.pictures svg { max-width: 100%; height: auto; }
-.dark { display: none; }
-.table { overflow-x: auto; }
-table { border-collapse: collapse; margin: .8rem 0; }
-th, td { padding: .28rem .8rem .28rem 0; text-align: right; vertical-align: top; white-space: nowrap;
+.pictures > div { flex: 1 1 34rem; min-width: min(34rem, 100%); max-width: 46rem; }
+.pictures svg { width: 100%; height: auto; }
+.dark, .narrow { display: none; }
+@media (max-width: 36rem) {
+  .wide { display: none; }
+  .narrow { display: block; }
+}
+/* Where a table goes on beyond the window its edge is shaded. */
+.table { overflow-x: auto; background:
+  linear-gradient(to right, var(--background) 40%, transparent) 0 0 / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--background) 40%, transparent) 100% 0 / 3rem 100% no-repeat local,
+  linear-gradient(to right, var(--edge), transparent) 0 0 / 1rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--edge), transparent) 100% 0 / 1rem 100% no-repeat scroll;
+  --edge: color-mix(in srgb, var(--line) 45%, transparent); }
+table { border-collapse: collapse; margin: .8rem 0; font-size: .9rem; }
+th, td { padding: .28rem .75rem .28rem 0; text-align: right; vertical-align: top; white-space: nowrap;
   font-variant-numeric: tabular-nums; }
 th { border-bottom: 1px solid var(--line); vertical-align: bottom; white-space: normal; }
 td { border-bottom: 1px solid var(--grid); }
@@ -58,9 +69,13 @@ def page(title: str, body: str, style: str = "") -> str:
     )
 
 
-def themed(light: Picture, dark: Picture) -> str:
-    """A picture that follows the page."""
-    return f'<div class="light">{light.svg}</div><div class="dark">{dark.svg}</div>\n'
+def themed(draw: Callable[[str, bool], Picture]) -> str:
+    """A picture that follows the page: ``draw`` is told the theme, and whether the window is narrow."""
+    parts = []
+    for theme in (LIGHT.name, DARK.name):
+        wide, narrow = draw(theme, False).svg, draw(theme, True).svg
+        parts.append(f'<div class="{theme}"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>')
+    return "".join(parts) + "\n"
 
 
 def following(picture: Picture) -> Markup:

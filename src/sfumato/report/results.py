@@ -10,7 +10,7 @@ from typing import Any
 
 from sfumato.errors import UsageError
 from sfumato.evaluation.comparison import Row
-from sfumato.pictures.lines import Limit, Scale, curves
+from sfumato.pictures.lines import NARROW, WIDTH, Limit, Scale, curves
 from sfumato.pictures.picture import FORMATS, Picture
 from sfumato.tables.staging import Stage, cannot_write, check_target, refuse_input_as_output
 
@@ -87,6 +87,7 @@ def curves_of(
     scale: Scale = "linear",
     form: str | None = None,
     limit: Limit | None = None,
+    narrow: bool = False,
 ) -> Picture:
     """A figure of the rows by k, or by l where there is one k. Where both vary, each l is a line of its own."""
     ks, ls = {row.k for row in rows}, {row.l for row in rows}
@@ -112,10 +113,11 @@ def curves_of(
         series="series",
         title=f"{title} {where}",
         x_title="l" if by_l else "k",
-        y_title=y_title,
+        y_title=f"{y_title}, logarithmic" if scale == "log" else y_title,
         x_scale=scale_for([row["x"] for row in drawn]),
         y_scale=scale,
         y_format=form,
         limit=limit,
+        width=NARROW if narrow else WIDTH,
         theme=theme,
     )

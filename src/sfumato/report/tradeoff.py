@@ -119,7 +119,7 @@ class Tradeoff(Results):
         writer.writerows([point[name] for name in names] for point in self.points)
         return text.getvalue()
 
-    def loss(self, theme: str = "light") -> Picture:
+    def loss(self, theme: str = "light", narrow: bool = False) -> Picture:
         """The curve of the loss, with the limit and the answers."""
         limit = None
         if self.question.max_loss is not None:
@@ -127,37 +127,44 @@ class Tradeoff(Results):
             reached = [(getattr(one, across), one.gcp, f"{across} = {getattr(one, across):,}") for one in self.answers]
             limit = Limit(self.question.max_loss, f"at most {share(self.question.max_loss)}", reached)
         return curves_of(
-            self.steps, "gcp", "Information loss", "information loss (GCP)", theme=theme, form=".3~p", limit=limit
+            self.steps,
+            "gcp",
+            "Information loss",
+            "information loss (GCP)",
+            theme=theme,
+            form=".3~p",
+            limit=limit,
+            narrow=narrow,
         )
 
-    def divergence(self, theme: str = "light") -> Picture:
+    def divergence(self, theme: str = "light", narrow: bool = False) -> Picture:
         """The curve of the query error."""
-        return curves_of(self.steps, "kl", "Query error", "divergence of group-bys (KL)", theme=theme)
+        return curves_of(self.steps, "kl", "Query error", "divergence of group-bys (KL)", theme=theme, narrow=narrow)
 
     def picture(self, theme: str = "light") -> Picture:
         """The loss, and beside it the query error where it was measured."""
-        drawn = self._pictures(theme)
+        drawn = [draw(theme, False) for draw in self._curves()]
         if len(drawn) == 1:
             return drawn[0]
         return beside(drawn, title=TITLE, description=" ".join(picture.description for picture in drawn))
 
     def page(self) -> str:
         """One offline HTML page."""
-        pairs = zip(self._pictures("light"), self._pictures("dark"), strict=True)
-        return page(TITLE, self._body([themed(light, dark) for light, dark in pairs]))
+        return page(TITLE, self._body([themed(draw) for draw in self._curves()]))
 
     def _repr_html_(self) -> str:
-        return self._body([f"<div>{picture.svg}</div>" for picture in self._pictures("light")])
+        return self._body([f"<div>{draw('light', False).svg}</div>" for draw in self._curves()])
 
     def __repr__(self) -> str:
         failed = sum(step.code != 0 for step in self.steps)
         return f"<Tradeoff of {len(self.steps):,} points, {failed:,} of them without a result>"
 
-    def _pictures(self, theme: str) -> list[Picture]:
+    def _curves(self) -> list[Callable[[str, bool], Picture]]:
+        """What there is to draw."""
         if not self.has_results:
             return []
         measured = any(step.kl is not None for step in self.steps)
-        return [self.loss(theme), *([self.divergence(theme)] if measured else [])]
+        return [self.loss, *([self.divergence] if measured else [])]
 
     def _body(self, pictures: Sequence[str]) -> str:
         names = ", ".join(self.question.policy.quasi_identifiers)

@@ -39,7 +39,7 @@ class FrequencyDiversity(Requirement):
             feasible = known // largest
             raise InfeasibleError(
                 f"frequency l-diversity of {self.attribute!r} with l = {self.l:,} allows the most frequent value "
-                f"{1 / self.l:.1%} of the records, but it has {largest / known:.1%}. "
+                f"{1 / self.l:.1%} of the {table.counted}, but it has {largest / known:.1%}. "
                 f"Choose an l of at most {feasible:,}."
             )
 

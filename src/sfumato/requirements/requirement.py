@@ -67,6 +67,7 @@ class ClassCounts:
     sizes: NDArray[np.int64]
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     refined: Mapping[str, Refinement] = field(default_factory=dict)
+    counted: str = "records"  # or persons
 
     def sums(self, attribute: str, amounts: NDArray[np.number]) -> NDArray[np.float64]:
         """The sum over the values of each class. amounts: one for each pair of the attribute's histogram."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import in_threads, slices
+from sfumato.kernels import in_threads, kernel, slices
 
 WORD = 64
 SMALL_TABLE = 1 << 20
@@ -118,3 +118,19 @@ def _fill_bits(
             key <<= np.uint64(end - start)
             key |= part
         position += field.bits
+
+
+@kernel
+def sort_numbers(numbers):  # type: ignore[no-untyped-def]
+    """Sort an array in place, by Shell's method: numba's own sort takes seconds to compile wherever it is used."""
+    gap = 1
+    while gap < len(numbers) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, len(numbers)):
+            number, place = numbers[i], i
+            while place >= gap and numbers[place - gap] > number:
+                numbers[place] = numbers[place - gap]
+                place -= gap
+            numbers[place] = number
+        gap //= 3

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,8 @@ from numpy.typing import NDArray
 
 import sfumato
 from sfumato import kernels
+from sfumato.api import anonymize_to_file
+from sfumato.cli.drawing import StoppableProgress
 from sfumato.losses.costs import attribute_cost, total_cost
 from sfumato.methods import methods
 from sfumato.methods.agglomeration import agglomerate
@@ -22,6 +27,7 @@ from sfumato.methods.classing import Asked, Part, tally_for
 from sfumato.methods.counting import Counting
 from sfumato.methods.improving import Improvement, Limits, reweighted
 from sfumato.methods.method import ClassBatch, Records, SensitiveValues
+from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import (
     DistinctDiversity,
@@ -162,7 +168,7 @@ def test_it_ends_at_once_with_what_it_has_when_a_person_stops_it_or_the_time_is_
 def test_it_settles_where_nothing_is_to_be_gained() -> None:
     records = random_records(np.random.default_rng(8), 60, kinds_of=[1])
     improvement = Improvement(first_classes(records, asking(2)), records, asking(2))
-    assert improvement.improve(Limits(50), Progress()) == "settled after 1 rounds"
+    assert improvement.improve(Limits(50), Progress()) == "settled after 5 rounds"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -256,6 +262,41 @@ def test_seconds_end_the_search() -> None:
     assert release.audit.holds
     ended = release.summary()["choice"]["ended"]
     assert "the time was over" in ended or "settled" in ended
+
+
+def test_an_interruption_takes_what_was_found_and_the_next_one_ends_the_run(tmp_path: Path) -> None:
+    policy = merge_flags(None, effort="best", seconds=600, **ASKS)
+    before = signal.getsignal(signal.SIGINT)
+
+    class Interrupted(StoppableProgress):
+        times = 1
+
+        def advance(self, steps: int) -> None:
+            if self._before is not None and self.times:
+                self.times -= 1
+                os.kill(os.getpid(), signal.SIGINT)
+
+    progress = Interrupted()
+    release = anonymize_to_file(people(300), policy, tmp_path / "release.csv", progress)
+    assert "interrupted" in release.summary()["choice"]["ended"]
+    assert sfumato.audit(tmp_path / "release.csv").holds
+    progress = Interrupted()
+    progress.stopped = False
+    progress.times = 1 << 30
+    with pytest.raises(KeyboardInterrupt):
+        anonymize_to_file(people(3000), policy, tmp_path / "second.csv", progress)
+    assert [path.name for path in tmp_path.iterdir() if "second" in path.name] == []
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_outliers_are_left_out_before_the_search() -> None:
+    near = np.random.default_rng(3).integers(0, 40, (120, 3))
+    table = pa.table({name: np.append(near[:, q], 1000) for q, name in enumerate("abc")})
+    asks: dict[str, Any] = {"quasi_identifiers": ["a", "b", "c"], "k": 4, "max_suppressed": 0.05}
+    quick, searched = (sfumato.anonymize(table, effort=effort, **asks) for effort in ("fast", "balanced"))
+    assert searched.audit.holds
+    assert searched.losses.gcp < quick.losses.gcp
+    assert quick.losses.suppressed == searched.losses.suppressed == 1
 
 
 def test_above_the_sample_lines_are_tried_on_a_part_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock, Timer
+from threading import Lock, Timer, current_thread, main_thread
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -15,6 +17,7 @@ from sfumato.progress import Progress
 
 DELAY = 2.0
 COMPILING = "compiling kernels (once per machine and version)"
+SEARCH = "improve"
 WORDS = {
     "read": "reading",
     "profile": "profiling the columns",
@@ -22,7 +25,7 @@ WORDS = {
     "check": "checking",
     "collapse": "collapsing equal records",
     "partition": "forming classes",
-    "improve": "searching for less loss",
+    SEARCH: "searching for less loss (Ctrl-C takes what was found)",
     "recode": "recoding",
     "arrange": "arranging",
     "write": "writing",
@@ -42,7 +45,7 @@ def progress_for_people() -> Iterator[Progress]:
     """Progress that is drawn where somebody can see it, and only timed elsewhere."""
     console = Console(stderr=True)
     if sys.stderr is None or not console.is_terminal:
-        yield Progress()
+        yield StoppableProgress()
         return
     drawn = DrawnProgress(console)
     try:
@@ -51,7 +54,30 @@ def progress_for_people() -> Iterator[Progress]:
         drawn.close()
 
 
-class DrawnProgress(Progress):
+class StoppableProgress(Progress):
+    """An interruption while a search goes on ends the search, and the run goes on with what was found; a second one
+    ends the run.
+    """
+
+    _before: Any = None
+
+    def began(self, name: str, total: int | None) -> None:
+        free = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+        if name == SEARCH and free:
+            self._before = signal.signal(signal.SIGINT, self._interrupted)
+
+    def ended(self, name: str) -> None:
+        if name == SEARCH and self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    def _interrupted(self, *_: object) -> None:
+        if self.stopped:
+            raise KeyboardInterrupt
+        self.stopped = True
+
+
+class DrawnProgress(StoppableProgress):
     """Draws the phases of a run, those that are over and the present one. Names no column and no value."""
 
     def __init__(self, console: Console, delay: float = DELAY) -> None:
@@ -76,6 +102,7 @@ class DrawnProgress(Progress):
         self._timer.start()
 
     def began(self, name: str, total: int | None) -> None:
+        super().began(name, total)
         self._present = name
         if name in self._tasks:
             self._bars.reset(self._tasks[name], total=total, description=_words(name))
@@ -87,6 +114,7 @@ class DrawnProgress(Progress):
             self._bars.update(self._tasks[self._present], advance=steps, description=_words(self._present))
 
     def ended(self, name: str) -> None:
+        super().ended(name)
         self._bars.update(self._tasks[name], total=1, completed=1, description=_words(name))
         self._present = None
 

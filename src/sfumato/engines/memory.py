@@ -6,7 +6,7 @@ Codes are the smallest unsigned integers that hold every domain, row by row; tex
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.kernels import in_threads
-from sfumato.losses.costs import exact_costs
+from sfumato.losses.costs import exact_costs, total_cost
 from sfumato.methods.counting import Counting
 from sfumato.methods.joining import join_failing
-from sfumato.methods.method import ClassBatch, Method, Records, SensitiveValues
+from sfumato.methods.method import ClassBatch, Effort, Method, Records, SensitiveValues
 from sfumato.methods.suppression import surplus_rows, trimmed
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -200,7 +200,17 @@ class MemoryEngine:
                 batch = ClassBatch.joined(list(method.classes(some, requirements, self._progress)))
                 return join_failing(batch, some, requirements, shown)
 
-            yield trimmed(records, requirements, most, classes_of)
+            if most == 0 or records.effort == Effort():
+                yield trimmed(records, requirements, most, classes_of)
+                return
+            # Outliers are looked for again and again; a long search is made once, without them.
+            quick = trimmed(replace(records, effort=Effort()), requirements, most, classes_of)
+            rest = records.without(np.setdiff1d(records.rows, quick.rows))
+            layout, units = records.costs.layout, records.costs.units
+            yield min(
+                (classes_of(rest), quick),
+                key=lambda batch: int(total_cost(batch.starts, batch.low, batch.high, layout, units)),
+            )
 
     def recode(self, encoded: Encoded, classes: Iterator[ClassBatch], *, bounds: bool) -> Recoded:
         """What each class shows."""

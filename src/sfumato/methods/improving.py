@@ -38,7 +38,7 @@ FEWEST_RECORDS, MOST_RECORDS = 250, 1500
 NEAR = 4  # classes that are rebuilt together
 PASSES = 4
 LIGHTEST, HEAVIEST = 0.3, 3.0  # weights of attributes
-SETTLED = 20_000  # a round that gains less than one part in so many was the last
+PATIENCE, SETTLED = 5, 20_000  # so many rounds that gain less than one part in so many together are the last
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,16 @@ class Improvement:
     def improve(self, limits: Limits, progress: Progress) -> str:
         """Improve until a limit is reached: why it ended."""
         deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
-        total = self._cost()
+        total, gains = self._cost(), [0] * PATIENCE
         for number in range(limits.rounds):
             gained = self._round(number, lambda: deadline is not None and time.monotonic() > deadline, progress)
             if progress.stopped:
                 return f"interrupted in round {number + 1:,}"
             if deadline is not None and time.monotonic() > deadline:
                 return f"the time was over in round {number + 1:,}"
-            if gained * SETTLED <= total:
+            total, gains = total - gained, [*gains[1:], gained]
+            if number + 1 >= PATIENCE and sum(gains) * SETTLED <= total:
                 return f"settled after {number + 1:,} rounds"
-            total -= gained
         return f"{limits.rounds:,} rounds"
 
     def _round(self, number: int, over: Callable[[], bool], progress: Progress) -> int:

@@ -236,6 +236,23 @@ class CategoryColumn:
 Column = NumberColumn | CategoryColumn
 
 
+def tight_penalty(column: Column, values: Sequence[Any]) -> Fraction:
+    """The penalty of the smallest label that covers some values of a column."""
+    known = [value for value in map(plain, values) if value is not None]
+    if not known or len(known) < len(values):
+        return Fraction(int(bool(known)))
+    if isinstance(column, NumberColumn):
+        numbers, everything = [_number(value) for value in known], column._known
+        extent = max(everything) - min(everything)
+        return (max(numbers) - min(numbers)) / extent if extent else Fraction(0)
+    if len(set(known)) == 1:
+        return Fraction(0)
+    paths = [row for row in column.rows if row[0] in known]
+    shared = [name for name in paths[0][1:] if all(name in row[1:] for row in paths)]
+    sizes = [sum(name in row[1:] for row in column.rows) for name in shared]
+    return Fraction(min([*sizes, len(column.rows)]), len(column.rows))
+
+
 def flat_rows(values: Sequence[str | None]) -> list[list[str]]:
     return [[value] for value in sorted({value for value in values if value is not None})]
 

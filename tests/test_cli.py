@@ -27,8 +27,8 @@ from sfumato.errors import AuditError, UsageError
 
 HEAVY = ("numba", "duckdb", "polars", "pandas", "pyarrow", "sklearn", "scipy", "pyspark", "numpy")
 COMMANDS = (
-    "anonymize", "audit", "measure", "compare", "tradeoff", "plot", "report", "policy", "risk", "generate", "methods",
-    "demo",
+    "anonymize", "audit", "measure", "bound", "compare", "tradeoff", "plot", "report", "policy", "risk", "generate",
+    "methods", "demo",
 )  # fmt: skip
 SECRET = "zzsecretzz"
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]

@@ -11,8 +11,8 @@ from sfumato import errors
 
 EXPECTED = {
     "AuditError", "DataError", "InfeasibleError", "InputError", "OutputError", "Policy", "PolicyError", "Release",
-    "SfumatoError", "SfumatoWarning", "TaxonomyError", "UsageError", "__version__", "anonymize", "audit", "compare",
-    "generate", "measure", "plot", "propose_policy", "report_private", "report_release", "risk", "tradeoff",
+    "SfumatoError", "SfumatoWarning", "TaxonomyError", "UsageError", "__version__", "anonymize", "audit", "bound",
+    "compare", "generate", "measure", "plot", "propose_policy", "report_private", "report_release", "risk", "tradeoff",
 }  # fmt: skip
 
 

@@ -1,15 +1,17 @@
-"""What Python users call: anonymize, audit, measure, compare, tradeoff, plot. The commands call the same."""
+"""What Python users call: anonymize, audit, measure, compare, tradeoff, bound, plot. The commands call the same."""
 
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from sfumato.bounding import bounds_of, check_bounded
+from sfumato.bounds.bound import Bound, MeasuredRelease, effort_named
 from sfumato.comparing import compare_points
 from sfumato.drafting import draft_release, load_taxonomies
 from sfumato.engines.memory import MemoryEngine
@@ -357,6 +359,61 @@ def tradeoff(
     trace = Trace(data, question, Progress())
     trace.run()
     return Tradeoff(trace.steps, question, data, trace.seconds)
+
+
+def bound(
+    data: object,
+    policy: Policy | None = None,
+    *,
+    release: object | None = None,
+    effort: str = "balanced",
+    seconds: float | None = None,
+    **flags: Any,
+) -> Bound:
+    """A proven lower bound on the GCP of every release of a table, whatever the method.
+
+    ``effort`` is fast, balanced or best; ``seconds`` ends the search earlier. With a ``release``, a file, a frame or a
+    ``Release``, the bound also says how far from the best possible that is at most; without a policy its certificate
+    says what is asked for. Further arguments are those of ``anonymize``.
+    """
+    asked = release.policy if isinstance(release, Release) and policy is None else policy
+    found = None
+    for found in proven_bounds(  # noqa: B007 - the last one is the highest
+        data, asked, release=release, effort=effort, seconds=seconds, progress=Progress(), **flags
+    ):
+        pass
+    assert found is not None
+    return found
+
+
+def proven_bounds(
+    data: object,
+    policy: Policy | None,
+    *,
+    release: object | None,
+    effort: str,
+    seconds: float | None,
+    progress: Progress,
+    **flags: Any,
+) -> Iterator[Bound]:
+    """Bounds as they are proven, each at least as high as the one before."""
+    wanted = effort_named(effort)
+    if seconds is not None and not seconds > 0:
+        raise UsageError(f"the seconds must be a number above 0, not {seconds:g}.")
+    if release is None:
+        asked, measured = merge_flags(policy, **flags), None
+        check_bounded(asked)
+    else:
+        frame = release.data if isinstance(release, Release) else release
+        asked, _, _ = _released(frame, policy, flags)
+        check_bounded(asked)
+        with progress.phase("measure"):
+            losses = measure(data, frame, policy, **flags)
+            report = audit(frame, policy, **flags)
+        left_out = losses.suppressed <= most_suppressed(asked, report.records + losses.suppressed)
+        measured = MeasuredRelease(float(losses.gcp), report.holds and left_out)
+    for found in bounds_of(data, asked, wanted, seconds, progress):
+        yield replace(found, release=measured)
 
 
 def plot(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato._version import __version__
+from sfumato.cli.bound import bound
 from sfumato.cli.compare import compare
 from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import (
@@ -345,6 +346,7 @@ def measure(
         show_queries(console, losses.queries)
 
 
+app.command()(bound)
 app.command()(compare)
 app.command()(tradeoff)
 app.command()(plot)

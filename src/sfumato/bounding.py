@@ -1,0 +1,43 @@
+"""From a table and a policy to what no release of it can do better than."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato.bounds.bound import Bound, Effort, lower_bounds
+from sfumato.drafting import read_table
+from sfumato.engines.memory import MemoryEngine
+from sfumato.errors import UsageError
+from sfumato.kernels import on_compilation
+from sfumato.methods import method_named
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.release import most_suppressed
+
+
+def bounds_of(
+    data: object, policy: Policy, effort: Effort, seconds: float | None, progress: Progress
+) -> Iterator[Bound]:
+    """Bounds as they are proven, each at least as high as the one before."""
+    check_bounded(policy)
+    with on_compilation(progress.compiling):
+        table = read_table(data, policy, progress)
+        most = most_suppressed(policy, table.records.count)
+        MemoryEngine(progress).check_feasible(table.records, table.requirements, most)
+        yield from lower_bounds(
+            table.records,
+            table.requirements,
+            most_suppressed=most,
+            effort=effort,
+            seconds=seconds,
+            progress=progress,
+        )
+
+
+def check_bounded(policy: Policy) -> None:
+    """Refuse a policy whose releases lose nothing on the quasi-identifiers."""
+    if method_named(policy.method.name).separates:
+        raise UsageError(
+            f"{policy.method.name} releases the quasi-identifiers as they are, so their loss is 0 and has no bound. "
+            "Choose another method."
+        )

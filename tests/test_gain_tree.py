@@ -20,8 +20,8 @@ from sfumato.tables.sorting import sort_numbers
 class Slow:
     """The tree as it is written down, on lists."""
 
-    def __init__(self, records: Records, least: int) -> None:
-        self.records, self.least = records, least
+    def __init__(self, records: Records, least: int, block: int = 1 << 14) -> None:
+        self.records, self.least, self.block = records, least, block
         self.weights = np.diff(records.starts).tolist()
         self.rows = records.codes.astype(int).tolist()
 
@@ -36,19 +36,22 @@ class Slow:
         return sum(self.weights[record] for record in part)
 
     def order(self, part: list[int]) -> list[int]:
+        step = -(-len(part) // self.block) if len(part) > self.block else 1
+        some, least = part[::step], max(self.least // step, 1)  # what is looked at in a large part
         best: tuple[int, list[int], list[int]] | None = None
         for q, domain in enumerate(self.records.domains):
-            codes = sorted({self.rows[record][q] for record in part})
+            codes = sorted({self.rows[record][q] for record in some})
             for place, code in enumerate(codes[:-1]):
                 alone = isinstance(domain, CategoricalDomain) and place > 0
                 for test in ([lambda c, code=code: c == code] if alone else []) + [lambda c, code=code: c <= code]:
-                    one = [record for record in part if test(self.rows[record][q])]
-                    other = [record for record in part if not test(self.rows[record][q])]
-                    if min(self.weight(one), self.weight(other)) < self.least:
+                    one = [record for record in some if test(self.rows[record][q])]
+                    other = [record for record in some if not test(self.rows[record][q])]
+                    if min(self.weight(one), self.weight(other)) < least:
                         continue
                     cost = self.cost(one) + self.cost(other)
                     if best is None or cost < best[0]:
-                        best = cost, one, other
+                        first = [record for record in part if test(self.rows[record][q])]
+                        best = cost, first, [record for record in part if not test(self.rows[record][q])]
         return part if best is None else self.order(best[1]) + self.order(best[2])
 
 
@@ -66,7 +69,7 @@ def test_leaves_stand_in_the_order_of_the_slow_version(block: int, monkeypatch: 
     for _ in range(60):
         records = random_records(generator, int(generator.integers(1, 60)))
         least = int(generator.integers(1, 6))
-        assert order_of(records, least) == Slow(records, least).order(list(range(len(records.codes))))
+        assert order_of(records, least) == Slow(records, least, block).order(list(range(len(records.codes))))
 
 
 def test_codes_far_apart_are_sorted_instead_of_counted() -> None:

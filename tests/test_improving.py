@@ -23,9 +23,10 @@ from sfumato.cli.drawing import StoppableProgress
 from sfumato.losses.costs import attribute_cost, total_cost
 from sfumato.methods import methods
 from sfumato.methods.agglomeration import agglomerate
-from sfumato.methods.classing import Asked, Part, tally_for
+from sfumato.methods.classing import Asked, Part
 from sfumato.methods.counting import Counting
 from sfumato.methods.improving import Improvement, Limits, reweighted
+from sfumato.methods.lacking import tally_for
 from sfumato.methods.method import ClassBatch, Records, SensitiveValues
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
@@ -180,8 +181,9 @@ def test_agglomeration_makes_classes_that_hold(kind: str) -> None:
         rows = records.rows
         at = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
         values: NDArray[np.uint32] = records.sensitive["s"].codes[rows][:, None]
-        tests = Counting(records, requirements).conjunction() if KINDS[kind] else None
-        part = Part(records.codes[at], values if KINDS[kind] else values[:, :0])
+        tests = Counting(records, requirements).conjunction()
+        some = np.ascontiguousarray(values if KINDS[kind] else values[:, :0])
+        part = Part(records.codes[at].astype(np.int64), some)
         owner = np.empty(len(rows), np.int64)
         asked = Asked(records.costs.layout, records.costs.units, 3)
         count = agglomerate(part, asked, tally_for(len(rows), tests), owner)

@@ -4,8 +4,11 @@ Numba caches a kernel by the time stamp of its own file and keeps an old callee 
 requirement in a helper would then not be enforced. Sfumato therefore keeps its machine code in the user's cache
 directory under a hash of *all* sources of the package, so that any edit, of a callee or of a constant, makes a new one.
 
-Kernels take arrays and numbers, never functions, frames, files or policies. They release the interpreter's lock, so
-that plain threads run them side by side.
+Kernels take arrays and numbers, never frames, files or policies. They release the interpreter's lock, so that plain
+threads run them side by side.
+
+Whatever a kernel calls becomes part of its machine code, and of that of every kernel which calls it in turn. What is
+large and called from everywhere is therefore compiled once as an ``entrance`` and given to kernels as an argument.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import caching, event
+from numba.core.ccallback import CFunc
 from platformdirs import user_cache_path
 
 Item = TypeVar("Item")
@@ -29,10 +33,33 @@ Result = TypeVar("Result")
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` on first use and keep the machine code for later processes."""
-    compiled: Any = numba.njit(nogil=True, boundscheck=False)(function)
+    return _compiled(function)
+
+
+def subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that is called by kernels alone: without a way in from Python it is compiled in less time."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _compiled(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
+    compiled: Any = numba.njit(nogil=True, boundscheck=False, **options)(function)  # type: ignore[call-overload]
     if compiled is not function and cache_directory() is not None:  # without a JIT it is the function itself
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
     return cast(Callable[..., Any], compiled)
+
+
+def entrance(function: Callable[..., Any], signature: Any) -> Any:
+    """Compile ``function`` for arguments of the given types, as a value that kernels take and can call.
+
+    To a kernel its type is the signature alone, so that the kernel's machine code is kept like any other.
+    """
+    if numba.njit(function) is function:  # without a JIT
+        return function
+    compiled: Any = CFunc(function, signature, locals={}, options={"nopython": True, "boundscheck": False})
+    if cache_directory() is not None:
+        compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+    compiled.compile()
+    return compiled
 
 
 @cache

@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from sfumato.errors import UsageError
 from sfumato.methods.anatomy import Anatomy
 from sfumato.methods.auto import Auto
+from sfumato.methods.cell_peeling import CellPeeling
 from sfumato.methods.close_k import InformationDependency
 from sfumato.methods.gain_tree import GainTree
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
@@ -35,7 +36,7 @@ def methods() -> dict[str, Method]:
         own += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
     own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
     own += [Mondrian(splits="strict"), Mondrian(splits="relaxed")]
-    own += [GainTree(), TopDown(), SingleDimensional(), NearestNeighbourGroups()]
+    own += [GainTree(), CellPeeling(), TopDown(), SingleDimensional(), NearestNeighbourGroups()]
     own.append(Anatomy())
     found = {method.name: method for method in own}
     for entry in entry_points(group="sfumato.methods"):

@@ -1,9 +1,10 @@
-"""The default: several lines are cut in the best way, the least loss is kept, and then made less by search.
+"""The default: classes are formed in several ways, the least loss is kept, and then made less by search.
 
-Which line is best depends on the table and on k: a curve where attributes are numbers, a snake or a gain tree where
-they are categories. Cutting all three takes little time, so all are tried; with more than ``SAMPLE`` records on a part
-of them, and the best on all, the tree only with more effort than ``fast``. Then, as far as the effort allows,
-``improving`` goes on from there.
+Which way is best depends on the table and on k: a line along a curve where attributes are numbers, a snake, a gain tree
+or the cells of taxonomy levels where they are categories. ``fast`` cuts the three lines; with more effort cells are
+peeled as well, and ``improving`` goes on from the best, as far as the effort allows.
+
+With more than ``SAMPLE`` records all are tried on a part of them, and the best on all.
 
 Never more loss than ``hilbert``, up to ``SAMPLE`` records; beyond, on the part that was tried. Where requirements are
 met by joining classes afterwards (persons, joint, kinds of other packages), that is so before the joining.
@@ -17,6 +18,8 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.losses.costs import total_cost
+from sfumato.methods.cell_peeling import CellPeeling
+from sfumato.methods.counting import Counting
 from sfumato.methods.gain_tree import GainTree
 from sfumato.methods.improving import Improvement, Limits
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
@@ -26,20 +29,21 @@ from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
 SAMPLE = 1 << 17  # records that every line is tried on
-ROUNDS_OF_BALANCED = 10
-WORK_OF_BALANCED = 400  # rounds times the least size of a class: a round takes longer with large classes
+ROUNDS_OF_BALANCED = 8
+WORK_OF_BALANCED = 60  # rounds times the least size of a class: a round takes longer with large classes
+SMALL = 20_000  # records; with fewer there are more rounds, which take no longer
 MOST_ROUNDS = 1 << 20
 
 CURVES = tuple(OptimalOneDimensional(ordering=one, cost="box") for one in (Hilbert(), Snake(curve=Hilbert())))
 
 
 class Auto:
-    """The least loss of several lines, made less by search."""
+    """The least loss of several methods, made less by search."""
 
     name = "auto"
     paper = "Sfumato's own, on the cut of Ghinita et al., VLDB 2007"
-    summary = "the best of several lines, then local search and rebuilding of neighbouring classes, as effort allows"
-    use = "the default: the least loss there is, with any requirement"
+    summary = "the best of several methods, then local search and rebuilding of neighbouring classes, as effort allows"
+    use = "the default, for any requirement: little loss at once, the least with more effort"
     separates = False
 
     def check(self, requirements: Requirements) -> None:
@@ -53,7 +57,7 @@ class Auto:
         told = {"start": method.name, "tried": losses}
         if requirements.tested and records.effort != Effort("fast"):
             improvement = Improvement(batch, records, requirements)
-            limits = limits_of(records.effort, requirements.least_class)
+            limits = limits_of(records.effort, requirements.least_class, records.count)
             with progress.phase("improve", None if limits.rounds == MOST_ROUNDS else limits.rounds * records.count):
                 told["ended"] = improvement.improve(limits, progress)
             batch = improvement.batch
@@ -66,13 +70,13 @@ class Auto:
             method.foresee(records, many_k, progress)
 
 
-def limits_of(effort: Effort, least: int) -> Limits:
+def limits_of(effort: Effort, least: int, records: int) -> Limits:
     """When the search ends."""
     if effort.seconds is not None:
         return Limits(MOST_ROUNDS, effort.seconds)
     if effort.level == "best":
         return Limits(MOST_ROUNDS)
-    return Limits(max(min(ROUNDS_OF_BALANCED, WORK_OF_BALANCED // least), 1))
+    return Limits(max(min(ROUNDS_OF_BALANCED, WORK_OF_BALANCED // least), 1) * max(SMALL // records, 1))
 
 
 def _least(
@@ -80,11 +84,13 @@ def _least(
 ) -> tuple[Method, ClassBatch, dict[str, float]]:
     """The method with the least loss, its classes, and the loss of every one that was tried, 1 being all there is."""
     tried = records if records.count <= SAMPLE else _sampled(records)
+    if not requirements.holds(Counting(tried, requirements).whole).all():
+        tried = records  # a part need not meet what all meet, and would say nothing of them
     found = []
-    # The tree takes longer than all the rest of a large table, so that it is not for who wants the release at once.
-    quick = records.count > SAMPLE and records.effort == Effort()
-    lines: tuple[Method, ...] = CURVES if quick else (*CURVES, GainTree())
-    for method in lines:
+    ways: tuple[Method, ...] = (*CURVES, GainTree())
+    if records.effort != Effort():
+        ways = (*ways, CellPeeling())
+    for method in ways:
         batch = ClassBatch.joined(list(method.classes(tried, requirements, progress)))
         layout, units = records.costs.layout, records.costs.units
         found.append((int(total_cost(batch.starts, batch.low, batch.high, layout, units)), method, batch))

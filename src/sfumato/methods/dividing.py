@@ -87,7 +87,7 @@ class Secrets(NamedTuple):
 
 def ground_of(domains: Sequence[Domain], costs: Costs, least: int) -> Ground:
     """What the kernels know of the attributes."""
-    parts = [_branches(domain) for domain in domains]
+    parts = [branches_of(domain) for domain in domains]
     sizes = [part.shape[0] * part.shape[1] for part in parts]
     return Ground(
         layout=costs.layout,
@@ -99,7 +99,7 @@ def ground_of(domains: Sequence[Domain], costs: Costs, least: int) -> Ground:
     )
 
 
-def _branches(domain: Domain) -> NDArray[np.int64]:
+def branches_of(domain: Domain) -> NDArray[np.int64]:
     """int64[codes, levels, 2]: null apart from the values; then, of categories, the nodes below the root."""
     codes = domain.size - domain.has_null
     levels = []

@@ -6,8 +6,9 @@ side by side, near ones near each other, and the line of their records is cut by
 along any ordering. On tables with categories such a line is better than a curve: it is made for the loss, not for
 distance.
 
-It divides distinct records, each with its number of rows; the cut may part equal records. Large parts are divided one
-after the other, small ones by several threads, in the same way.
+It divides distinct records, each with its number of rows; the cut may part equal records. Where a large part is divided
+is found on every so manieth of its records, which stand in the order of their codes; small parts are divided by several
+threads and looked at whole.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import in_threads, kernel
+from sfumato.kernels import in_threads, kernel, subkernel
 from sfumato.losses.costs import Costs, box_cost
 from sfumato.methods.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
@@ -29,7 +30,7 @@ from sfumato.requirements import Requirements
 from sfumato.tables.domains import CategoricalDomain, Codes
 from sfumato.tables.sorting import sort_numbers
 
-BLOCK = 1 << 14  # records that one thread divides to the end
+BLOCK = 1 << 14  # records that one thread divides to the end, and that are looked at in larger parts
 FAR = 1 << 40  # more than any code
 INFINITE = 1 << 62
 NONE = -1
@@ -62,28 +63,34 @@ class GainTree:
 
 
 def gain_order(
-    codes: Codes, weights: NDArray[np.int64], categorical: NDArray[np.bool_], costs: Costs, least: int, stop: int = 0
+    codes: Codes, weights: NDArray[np.int64], categorical: NDArray[np.bool_], costs: Costs, least: int
 ) -> NDArray[np.uint32]:
-    """The records in the order of the leaves. Parts of ``stop`` rows or fewer are not divided further.
+    """The records in the order of the leaves.
 
     codes: uint[m, d], C-order. weights: int64[m], the rows of each record. least: the fewest rows of a part.
     """
     largest = int(codes.max(initial=0)) + 1
     order = np.arange(len(codes), dtype=np.uint32)
+    spare = np.empty_like(order)
     waiting, small = [(0, len(order))], []
-    room = room_for(len(order), codes.shape[1], largest)
-    arguments = (codes, weights, categorical, costs.layout, costs.units, least, stop)
+    room = room_for(min(len(order), BLOCK), codes.shape[1], largest)
     while waiting:
         begin, end = waiting.pop()
         if end - begin <= BLOCK:
             small.append((begin, end))
             continue
-        middle = divide_once(order, begin, end, *arguments, room)
-        if middle != NONE:
-            waiting += [(begin, middle), (middle, end)]
+        step = -(-(end - begin) // BLOCK)
+        some = np.ascontiguousarray(order[begin:end:step])
+        enough = max(least // step, 1)
+        division = best_division(some, codes, weights, categorical, costs.layout, costs.units, enough, room)
+        middle = part_at(order[begin:end], spare, codes, *division)
+        if middle > 0:
+            waiting += [(begin, begin + middle), (begin + middle, end)]
 
     def grow(part: tuple[int, int]) -> None:
-        divide_all(order, *part, *arguments, room_for(part[1] - part[0], codes.shape[1], largest))
+        here = slice(*part)
+        room = room_for(part[1] - part[0], codes.shape[1], largest)
+        divide_all(order[here], spare[here], codes, weights, categorical, costs.layout, costs.units, least, room)
 
     in_threads(grow, sorted(small, key=lambda part: part[0] - part[1]))
     return order
@@ -93,7 +100,7 @@ class Room(NamedTuple):
     """Working space for a part of the records, by place in it or by slot, the codes of an attribute that occur.
 
     slot: int64[m]. code, counts: int64[s]. low, high: int64[s, d], the boxes of the slots; above_low, above_high: those
-    of a slot and all above. spare: uint32[m].
+    of a slot and all above.
     """
 
     slot: NDArray[np.int64]
@@ -103,96 +110,98 @@ class Room(NamedTuple):
     high: NDArray[np.int64]
     above_low: NDArray[np.int64]
     above_high: NDArray[np.int64]
-    spare: NDArray[np.uint32]
 
 
 def room_for(records: int, attributes: int, largest: int) -> Room:
     """Working space for so many records with codes below ``largest``."""
     slots = min(largest, FEW_CODES + CODES_A_RECORD * records) + 1
-    boxes = np.empty((4, slots, attributes), np.int64)
-    return Room(
-        np.empty(records, np.int64),
-        np.empty(slots, np.int64),
-        np.empty(slots, np.int64),
-        boxes[0],
-        boxes[1],
-        boxes[2],
-        boxes[3],
-        np.empty(records, np.uint32),
-    )
+    by_slot, boxes = np.empty((2, slots), np.int64), np.empty((4, slots, attributes), np.int64)
+    return Room(np.empty(records, np.int64), *by_slot, *boxes)
 
 
 @kernel
-def divide_all(order, begin, end, codes, weights, categorical, layout, units, least, stop, room):  # type: ignore[no-untyped-def]
-    """Divide a part of the order until no division is left."""
-    waiting = np.empty((end - begin + 1, 2), np.int64)
-    waiting[0, 0], waiting[0, 1] = begin, end
+def divide_all(order, spare, codes, weights, categorical, layout, units, least, room):  # type: ignore[no-untyped-def]
+    """Divide records until no division is left. order: uint32[m], changed; spare: uint32[m], overwritten."""
+    waiting = np.empty((len(order) + 1, 2), np.int64)
+    waiting[0, 0], waiting[0, 1] = 0, len(order)
     depth = 1
     while depth > 0:
         depth -= 1
-        first, last = waiting[depth, 0], waiting[depth, 1]
-        middle = divide_once(order, first, last, codes, weights, categorical, layout, units, least, stop, room)
-        if middle != NONE:
-            waiting[depth, 0], waiting[depth, 1] = middle, last
-            waiting[depth + 1, 0], waiting[depth + 1, 1] = first, middle
+        begin, end = waiting[depth, 0], waiting[depth, 1]
+        part = order[begin:end]
+        attribute, limit, alone = best_division(part, codes, weights, categorical, layout, units, least, room)
+        middle = part_at(part, spare, codes, attribute, limit, alone)
+        if middle > 0:
+            waiting[depth, 0], waiting[depth, 1] = begin + middle, end
+            waiting[depth + 1, 0], waiting[depth + 1, 1] = begin, begin + middle
             depth += 2
 
 
 @kernel
-def divide_once(order, begin, end, codes, weights, categorical, layout, units, least, stop, room):  # type: ignore[no-untyped-def]
-    """Make the division with the least cost and bring its sides together: where the second begins, NONE if none."""
-    d = codes.shape[1]
-    low, high = np.full(d, FAR, np.int64), np.full(d, NONE, np.int64)
-    total = np.int64(0)
-    for place in range(begin, end):
-        total += weights[order[place]]
-        for q in range(d):
-            code = np.int64(codes[order[place], q])
-            low[q], high[q] = min(low[q], code), max(high[q], code)
-    if total < 2 * least or total <= stop:
-        return NONE
-    best, attribute, limit, alone = np.int64(INFINITE), NONE, np.int64(NONE), False
-    for q in range(d):
-        if low[q] < high[q]:
-            slots = fill_slots(order, begin, end, codes, weights, q, low[q], high[q], room)
-            cost, slot, single = best_division(slots, total, least, categorical[q], layout, units, room)
-            if cost < best:
-                best, attribute, limit, alone = cost, q, room.code[slot], single
+def part_at(order, spare, codes, attribute, limit, alone):  # type: ignore[no-untyped-def]
+    """Bring the sides of a division together, otherwise as they were: how many are on the first side, 0 for none.
+
+    order: uint32[m], changed; spare: uint32[>= m], overwritten. The rest: see best_division.
+    """
     if attribute == NONE:
-        return NONE
-    middle, others = begin, 0
-    for place in range(begin, end):
+        return 0
+    middle, others = 0, 0
+    for place in range(len(order)):
         record = order[place]
         code = np.int64(codes[record, attribute])
         if code == limit or (code < limit and not alone):
             order[middle] = record
             middle += 1
         else:
-            room.spare[others] = record
+            spare[others] = record
             others += 1
     for place in range(others):
-        order[middle + place] = room.spare[place]
+        order[middle + place] = spare[place]
     return middle
 
 
 @kernel
-def fill_slots(order, begin, end, codes, weights, attribute, low, high, room):  # type: ignore[no-untyped-def]
+def best_division(order, codes, weights, categorical, layout, units, least, room):  # type: ignore[no-untyped-def]
+    """The division with the least cost: its attribute, NONE if none, a code, and whether that is against all others.
+
+    Else those up to the code are the first side. order: uint32[m], the records that are looked at.
+    """
+    d = codes.shape[1]
+    low, high = np.empty(d, np.int64), np.empty(d, np.int64)
+    total = np.int64(0)
+    for place in range(len(order)):
+        record = order[place]
+        total += weights[record]
+        for q in range(d):
+            code = np.int64(codes[record, q])
+            low[q], high[q] = min(low[q] if place > 0 else code, code), max(high[q] if place > 0 else code, code)
+    best, attribute, limit, alone = np.int64(INFINITE), NONE, np.int64(NONE), False
+    if total >= 2 * least:
+        for q in range(d):
+            if low[q] < high[q]:
+                slots = fill_slots(order, codes, weights, q, low[q], high[q], room)
+                cost, slot, single = division_by_slot(slots, total, least, categorical[q], layout, units, room)
+                if cost < best:
+                    best, attribute, limit, alone = cost, q, room.code[slot], single
+    return attribute, limit, alone
+
+
+@subkernel
+def fill_slots(order, codes, weights, attribute, low, high, room):  # type: ignore[no-untyped-def]
     """Count the records of a part by their code on one attribute, with the box of each code: how many slots.
 
     A slot of which no record has the code has a count of 0.
     """
     d, slots = codes.shape[1], high - low + 1
-    if slots <= FEW_CODES + CODES_A_RECORD * (end - begin):
+    if slots <= FEW_CODES + CODES_A_RECORD * len(order):
         for slot in range(slots):
             room.code[slot] = low + slot
-        for place in range(begin, end):
-            room.slot[place - begin] = np.int64(codes[order[place], attribute]) - low
+        for place in range(len(order)):
+            room.slot[place] = np.int64(codes[order[place], attribute]) - low
     else:
-        packed = np.empty(end - begin, np.uint64)
-        for place in range(begin, end):
-            packed[place - begin] = np.uint64(codes[order[place], attribute]) << np.uint64(32) | np.uint64(
-                place - begin
-            )
+        packed = np.empty(len(order), np.uint64)
+        for place in range(len(order)):
+            packed[place] = np.uint64(codes[order[place], attribute]) << np.uint64(32) | np.uint64(place)
         sort_numbers(packed)
         slots = 0
         for entry in packed:
@@ -205,8 +214,8 @@ def fill_slots(order, begin, end, codes, weights, attribute, low, high, room):  
         room.counts[slot] = 0
         for q in range(d):
             room.low[slot, q], room.high[slot, q] = FAR, NONE
-    for place in range(begin, end):
-        record, slot = order[place], room.slot[place - begin]
+    for place in range(len(order)):
+        record, slot = order[place], room.slot[place]
         room.counts[slot] += weights[record]
         for q in range(d):
             value = np.int64(codes[record, q])
@@ -215,8 +224,8 @@ def fill_slots(order, begin, end, codes, weights, attribute, low, high, room):  
     return slots
 
 
-@kernel
-def best_division(slots, total, least, categorical, layout, units, room):  # type: ignore[no-untyped-def]
+@subkernel
+def division_by_slot(slots, total, least, categorical, layout, units, room):  # type: ignore[no-untyped-def]
     """The least cost of a division by slot, the slot, and whether it stands alone against all others."""
     d = room.low.shape[1]
     for q in range(d):
@@ -225,7 +234,9 @@ def best_division(slots, total, least, categorical, layout, units, room):  # typ
         for q in range(d):
             room.above_low[slot, q] = min(room.above_low[slot + 1, q], room.low[slot, q])
             room.above_high[slot, q] = max(room.above_high[slot + 1, q], room.high[slot, q])
-    low, high = np.full(d, FAR, np.int64), np.full(d, NONE, np.int64)  # of the slots below
+    low, high = np.empty(d, np.int64), np.empty(d, np.int64)  # of the slots below
+    for q in range(d):
+        low[q], high[q] = FAR, NONE
     rest_low, rest_high = np.empty(d, np.int64), np.empty(d, np.int64)
     best, found, single, below = np.int64(INFINITE), NONE, False, np.int64(0)
     for slot in range(slots - 1):

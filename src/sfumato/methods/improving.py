@@ -24,12 +24,12 @@ from sfumato.losses.costs import CLIMB, Costs, total_cost
 from sfumato.methods.classing import Asked, Part
 from sfumato.methods.counting import Counting
 from sfumato.methods.gain_tree import gain_order
+from sfumato.methods.lacking import tally_for
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.optimal_1d import boxes_of
 from sfumato.methods.rebuilding import rebuild
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.requirements.conjunction import Conjunction
 from sfumato.tables.domains import CategoricalDomain
 
 # A neighbourhood has so many classes, but not fewer records, and not more but for a few classes.
@@ -59,9 +59,7 @@ class Improvement:
         record_of_row[records.rows] = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
         self._at = record_of_row[batch.rows]
         self._columns = [records.sensitive[name].codes for name in requirements.attributes]
-        self._tests: Conjunction | None = None
-        if self._columns:
-            self._tests = Counting(records, requirements).conjunction()
+        self._tests = Counting(records, requirements).conjunction()
         self._asked = Asked(records.costs.layout, records.costs.units, requirements.least_class)
         self._categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
         self._random = np.random.PCG64(records.seed or 0)
@@ -119,9 +117,9 @@ class Improvement:
         values = np.empty((end - begin, len(self._columns)), np.uint32)
         for place, column in enumerate(self._columns):
             values[:, place] = column[self._rows[begin:end]]
-        part = Part(np.take(self._records.codes, self._at[begin:end], axis=0), values)
-        tries = int(owner[-1]) + 1
-        return int(rebuild(part, owner, self._asked, self._tests, PASSES, tries, NEAR, PASSES // 2, state))
+        part = Part(np.take(self._records.codes, self._at[begin:end], axis=0).astype(np.int64), values)
+        count, tally = int(owner[-1]) + 1, tally_for(end - begin, self._tests)
+        return int(rebuild(part, owner, count, self._asked, tally, PASSES, count, NEAR, PASSES // 2, state))
 
     def _rearrange(self) -> None:
         """Bring classes into a new order in which near ones stand together."""

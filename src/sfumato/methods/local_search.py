@@ -12,10 +12,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels import kernel
-from sfumato.losses.costs import box_cost
+from sfumato.kernels import subkernel
+from sfumato.losses.costs import attribute_cost
 from sfumato.methods.classing import (
+    AFTER,
+    COST,
+    FIRST,
+    HIGH,
+    LOW,
     NONE,
+    OWNER,
+    SIZE,
     cost_with,
     cost_without,
     holds_with,
@@ -26,7 +33,7 @@ from sfumato.methods.classing import (
 )
 
 
-@kernel
+@subkernel
 def search(part, classes, asked, tally, passes):  # type: ignore[no-untyped-def]
     """Improve the classes of a part, in at most so many passes over its rows: what is gained."""
     total = np.int64(0)
@@ -34,7 +41,7 @@ def search(part, classes, asked, tally, passes):  # type: ignore[no-untyped-def]
         gained = np.int64(0)
         for row in range(len(part.codes)):
             gained += best_step(part, classes, row, asked, tally)
-        for label in range(len(classes.size)):
+        for label in range(len(classes.about)):
             gained += dissolve(part, classes, label, asked, tally)
         total += gained
         if gained == 0:
@@ -42,78 +49,69 @@ def search(part, classes, asked, tally, passes):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@subkernel
 def best_step(part, classes, row, asked, tally):  # type: ignore[no-untyped-def]
     """Take the best step that begins with a row, if it gains: what is gained."""
-    codes, own = part.codes, classes.owner[row]
-    size, cost = classes.size, classes.cost
-    if cost[own] == 0:
+    own = classes.rows[row, OWNER]
+    size, cost = classes.about[own, SIZE], classes.about[own, COST]
+    if cost == 0:
         return np.int64(0)
-    d = codes.shape[1]
-    low, high = np.empty((1, d), np.int64), np.empty((1, d), np.int64)
-    rest = cost_without(classes, own, codes, row, asked, low, high)
+    left = np.empty((1, 2, part.codes.shape[1]), np.int64)
+    rest = cost_without(classes, own, part.codes, row, asked, left)
     may_leave = holds_with(part, classes, own, NONE, row, asked, tally)
+    gain, other, to, third = np.int64(0), NONE, NONE, NONE
     if may_leave:
-        saved = size[own] * cost[own] - (size[own] - 1) * rest
+        saved = size * cost - (size - 1) * rest
         to, added = nearest_class(part, classes, row, asked, tally, saved)
-        if to != NONE:
-            unlink(classes, row)
-            link(classes, row, to)
-            look_at(part, classes, own, asked)
-            look_at(part, classes, to, asked)
-            return saved - added
-    if rest == cost[own]:
-        return np.int64(0)
-    gain, other = best_exchange(part, classes, row, asked, tally, low, high, rest)
-    if not may_leave:
-        to, added = nearest_class(part, classes, row, asked, tally, size[own] * (cost[own] - rest))
-        if to != NONE:
-            more, third = best_ejection(part, classes, row, to, asked, tally, low, high, added, gain)
-            if third != NONE:
-                giving = classes.owner[third]
-                unlink(classes, third)
-                unlink(classes, row)
-                link(classes, third, own)
-                link(classes, row, to)
-                look_at(part, classes, own, asked)
-                look_at(part, classes, to, asked)
-                look_at(part, classes, giving, asked)
-                return more
-    if other != NONE:
-        label = classes.owner[other]
-        unlink(classes, other)
+        gain = saved - added
+    if to == NONE:
+        if rest == cost:
+            return np.int64(0)
+        gain, other = best_exchange(part, classes, row, asked, tally, left, rest)
+        to = NONE if other == NONE else classes.rows[other, OWNER]
+        if not may_leave:
+            nearest, added = nearest_class(part, classes, row, asked, tally, size * (cost - rest))
+            if nearest != NONE:
+                more, ejected = best_ejection(part, classes, row, nearest, asked, tally, left, added, gain)
+                if ejected != NONE:
+                    gain, other, to, third = more, ejected, nearest, classes.rows[ejected, OWNER]
+    if to != NONE:
         unlink(classes, row)
-        link(classes, other, own)
-        link(classes, row, label)
-        look_at(part, classes, own, asked)
-        look_at(part, classes, label, asked)
+        link(classes, row, to)
+        if other != NONE:
+            unlink(classes, other)
+            link(classes, other, own)
+        for label in (own, to, third):
+            if label != NONE:
+                look_at(part, classes, label, asked)
     return gain
 
 
-@kernel
-def best_exchange(part, classes, row, asked, tally, low, high, rest):  # type: ignore[no-untyped-def]
-    """The row of another class with which an exchange gains most, and what it gains. low, high, rest: without it."""
-    codes, own = part.codes, classes.owner[row]
-    size, cost = classes.size, classes.cost
-    other_low, other_high = np.empty_like(low), np.empty_like(high)
-    potential = size[own] * (cost[own] - rest)
+@subkernel
+def best_exchange(part, classes, row, asked, tally, left, rest):  # type: ignore[no-untyped-def]
+    """What an exchange gains most, and the row of another class that it is with. left, rest: without the first."""
+    codes, (rows, about, box), own = part.codes, classes, classes.rows[row, OWNER]
+    own_size, own_cost = about[own, SIZE], about[own, COST]
+    other_left = np.empty(left.shape, np.int64)
+    potential = own_size * (own_cost - rest)
     gain, found = np.int64(0), NONE
-    for label in range(len(size)):
-        if label == own or size[label] == 0:
+    for label in range(len(about)):
+        size, cost = about[label, SIZE], about[label, COST]
+        if label == own or size == 0:
             continue
         # What the row adds to a class is mostly not made good by what leaves it.
-        below = cost[label] + min(potential + potential // 2, potential + size[label] * cost[label]) // size[label] + 1
-        if cost_with(classes.low, classes.high, label, codes, row, asked, below) >= below:
+        below = cost + min(potential + potential // 2, potential + size * cost) // size + 1
+        if cost_with(box, label, codes, row, asked, below) >= below:
             continue
-        other = classes.first[label]
+        other = about[label, FIRST]
         while other != NONE:
-            here = cost_with(low, high, 0, codes, other, asked, cost[own])
-            if here < cost[own]:
-                won = size[own] * (cost[own] - here)
-                cost_without(classes, label, codes, other, asked, other_low, other_high)
-                below = cost[label] + (won - gain) // size[label] + 1
-                there = cost_with(other_low, other_high, 0, codes, row, asked, below)
-                won -= size[label] * (there - cost[label])
+            here = cost_with(left, 0, codes, other, asked, own_cost)
+            if here < own_cost:
+                won = own_size * (own_cost - here)
+                cost_without(classes, label, codes, other, asked, other_left)
+                below = cost + (won - gain) // size + 1
+                there = cost_with(other_left, 0, codes, row, asked, below)
+                won -= size * (there - cost)
                 if (
                     there < below
                     and won > gain
@@ -121,27 +119,27 @@ def best_exchange(part, classes, row, asked, tally, low, high, rest):  # type: i
                     and holds_with(part, classes, label, row, other, asked, tally)
                 ):
                     gain, found = won, other
-            other = classes.after[other]
+            other = rows[other, AFTER]
     return gain, found
 
 
-@kernel
-def best_ejection(part, classes, row, to, asked, tally, low, high, added, least):  # type: ignore[no-untyped-def]
-    """The row of a third class to come in where ``row`` leaves for ``to``, and what that gains: above ``least``."""
-    codes, own = part.codes, classes.owner[row]
-    size, cost = classes.size, classes.cost
-    third_low, third_high = np.empty_like(low), np.empty_like(high)
+@subkernel
+def best_ejection(part, classes, row, to, asked, tally, left, added, least):  # type: ignore[no-untyped-def]
+    """What it gains most, above ``least``, when ``row`` leaves for ``to`` and a row of a third class comes in: that."""
+    codes, (rows, about, _), own = part.codes, classes, classes.rows[row, OWNER]
+    own_size, own_cost = about[own, SIZE], about[own, COST]
+    third_left = np.empty(left.shape, np.int64)
     gain, found = least, NONE
     for other in range(len(codes)):
-        label = classes.owner[other]
-        if label in (own, to) or size[label] <= asked.least:
+        label = rows[other, OWNER]
+        size, worth = about[label, SIZE], about[label, SIZE] * about[label, COST]
+        if label in (own, to) or size <= asked.least:
             continue
-        here = cost_with(low, high, 0, codes, other, asked, cost[own] + 1)
-        won = size[own] * (cost[own] - here) - added
-        if here > cost[own] or won + size[label] * cost[label] <= gain:
+        here = cost_with(left, 0, codes, other, asked, own_cost + 1)
+        won = own_size * (own_cost - here) - added
+        if here > own_cost or won + worth <= gain:
             continue
-        without = cost_without(classes, label, codes, other, asked, third_low, third_high)
-        won += size[label] * cost[label] - (size[label] - 1) * without
+        won += worth - (size - 1) * cost_without(classes, label, codes, other, asked, third_left)
         if (
             won > gain
             and holds_with(part, classes, own, other, row, asked, tally)
@@ -151,21 +149,21 @@ def best_ejection(part, classes, row, to, asked, tally, low, high, added, least)
     return gain, found
 
 
-@kernel
+@subkernel
 def dissolve(part, classes, label, asked, tally):  # type: ignore[no-untyped-def]
     """Give the rows of a class to others, each where it costs least, if that gains: what is gained."""
-    codes, d = part.codes, part.codes.shape[1]
-    count, worth = classes.size[label], classes.size[label] * classes.cost[label]
+    codes, (rows, about, box) = part.codes, classes
+    count, worth = about[label, SIZE], about[label, SIZE] * about[label, COST]
     if worth == 0:
         return np.int64(0)
-    rows, targets = np.empty(count, np.int64), np.empty(count, np.int64)
-    row, place = classes.first[label], 0
+    leaving, targets = np.empty(count, np.int64), np.empty(count, np.int64)
+    row, place = about[label, FIRST], 0
     while row != NONE:
-        rows[place] = row
-        row, place = classes.after[row], place + 1
+        leaving[place] = row
+        row, place = rows[row, AFTER], place + 1
     spent, gone = np.int64(0), 0
     while gone < count:
-        row = rows[gone]
+        row = leaving[gone]
         to, added = nearest_class(part, classes, row, asked, tally, worth - spent)
         if to == NONE:
             break
@@ -173,17 +171,19 @@ def dissolve(part, classes, label, asked, tally):  # type: ignore[no-untyped-def
         targets[gone] = to
         unlink(classes, row)
         link(classes, row, to)
-        for q in range(d):
-            code = np.int64(codes[row, q])
-            classes.low[to, q] = min(classes.low[to, q], code)
-            classes.high[to, q] = max(classes.high[to, q], code)
-        classes.cost[to] = box_cost(classes.low[to], classes.high[to], asked.layout, asked.units)
+        about[to, COST] = 0
+        for q in range(codes.shape[1]):
+            box[to, LOW, q], box[to, HIGH, q] = (
+                min(box[to, LOW, q], codes[row, q]),
+                max(box[to, HIGH, q], codes[row, q]),
+            )
+            about[to, COST] += attribute_cost(asked.layout, asked.units, q, box[to, LOW, q], box[to, HIGH, q])
         gone += 1
     dissolved = gone == count
     if not dissolved:
         for place in range(gone):
-            unlink(classes, rows[place])
-            link(classes, rows[place], label)
+            unlink(classes, leaving[place])
+            link(classes, leaving[place], label)
     for place in range(gone):
         look_at(part, classes, targets[place], asked)
     look_at(part, classes, label, asked)

@@ -11,16 +11,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels import kernel
+from sfumato.kernels import kernel, subkernel
 from sfumato.methods.agglomeration import agglomerate, increase
-from sfumato.methods.classing import INFINITE, NONE, Part, classes_for, link, look_at, tally_for, unlink
+from sfumato.methods.classing import (
+    AFTER,
+    COST,
+    FIRST,
+    INFINITE,
+    NONE,
+    OWNER,
+    SIZE,
+    Part,
+    classes_of,
+    link,
+    look_at,
+    unlink,
+)
 from sfumato.methods.local_search import search
 
 SPARE = 8  # classes that there may be more than before
 SHUFFLE = 2  # how near a class is counts for more by up to one part in so many
 
 
-@kernel
+@subkernel
 def drawn(state):  # type: ignore[no-untyped-def]
     """A random number. state: uint64[1], not 0."""
     number = state[0]
@@ -32,102 +45,91 @@ def drawn(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rebuild(part, owner, asked, tests, first, tries, near, passes, state):  # type: ignore[no-untyped-def]
+def rebuild(part, owner, most, asked, tally, first, tries, near, passes, state):  # type: ignore[no-untyped-def]
     """Improve the classes of a part by search and by so many tries to rebuild ``near`` of them: what is gained.
 
-    owner: int64[n], the class of each row, changed; numbers need not be without gaps. tests: all requirements, None
-    where there is nothing but the least size.
+    owner: int64[n], the class of each row, below ``most``, changed; numbers need not be without gaps.
     """
-    n, d = part.codes.shape
-    most = owner.max() + 1 + SPARE
-    classes = classes_for(n, d, most)
-    for row in range(n):
-        link(classes, row, owner[row])
-    for label in range(most):
-        look_at(part, classes, label, asked)
-    tally = tally_for(n, tests)
+    classes = classes_of(part, owner, most + SPARE, asked)
     gained = search(part, classes, asked, tally, first)
+    labels = np.empty(near, np.int64)
     for _ in range(tries):
-        gained += rebuild_once(part, classes, asked, tally, near, passes, state)
-    for row in range(n):
-        owner[row] = classes.owner[row]
+        centre = classes.rows[np.int64(drawn(state) % np.uint64(len(part.codes))), OWNER]
+        count = neighbours(classes, centre, asked, labels, state)
+        chosen, worth = rows_of(classes, labels, count)
+        if count < 2 or worth == 0:
+            continue
+        few = Part(part.codes[chosen], part.values[chosen])
+        made = agglomerate(few, asked, tally, owner)
+        again = classes_of(few, owner, made, asked)
+        search(few, again, asked, tally, passes)
+        gained += take_over(part, classes, labels, count, worth, again, chosen, asked)
+    for row in range(len(owner)):
+        owner[row] = classes.rows[row, OWNER]
     return gained
 
 
-@kernel
-def rebuild_once(part, classes, asked, tally, near, passes, state):  # type: ignore[no-untyped-def]
-    """Rebuild the class of a row drawn at random and those near it, if that does not lose: what is gained."""
-    size, cost = classes.size, classes.cost
-    centre = classes.owner[np.int64(drawn(state) % np.uint64(len(part.codes)))]
-    labels = np.empty(near, np.int64)
-    count = neighbours(classes, centre, asked, labels, state)
-    worth, rows = np.int64(0), 0
+@subkernel
+def rows_of(classes, labels, count):  # type: ignore[no-untyped-def]
+    """The rows of the first ``count`` classes that are named, ascending, and what they cost."""
+    rows, about, _ = classes
+    worth, size, inside = np.int64(0), 0, np.zeros(len(about), np.bool_)
     for place in range(count):
-        worth += size[labels[place]] * cost[labels[place]]
-        rows += size[labels[place]]
-    if count < 2 or worth == 0:
-        return np.int64(0)
-    inside = np.zeros(len(size), np.bool_)
-    for place in range(count):
-        inside[labels[place]] = True
-    chosen, place = np.empty(rows, np.int64), 0
-    for row in range(len(part.codes)):
-        if inside[classes.owner[row]]:
+        label = labels[place]
+        worth += about[label, SIZE] * about[label, COST]
+        size += about[label, SIZE]
+        inside[label] = True
+    chosen, place = np.empty(size, np.int64), 0
+    for row in range(len(rows)):
+        if inside[rows[row, OWNER]]:
             chosen[place] = row
             place += 1
-    few = Part(part.codes[chosen], part.values[chosen])
-    owner = np.empty(rows, np.int64)
-    made = agglomerate(few, asked, tally, owner)
-    again = classes_for(rows, part.codes.shape[1], made)
-    for place in range(rows):
-        link(again, place, owner[place])
-    for label in range(made):
-        look_at(few, again, label, asked)
-    search(few, again, asked, tally, passes)
+    return chosen, worth
+
+
+@subkernel
+def take_over(part, classes, labels, count, worth, again, chosen, asked):  # type: ignore[no-untyped-def]
+    """Put the new classes of the chosen rows in place of those that are named, if they cost no more: what is gained."""
+    about = classes.about
     total, left = np.int64(0), 0
-    for label in range(made):
-        total += again.size[label] * again.cost[label]
-        left += again.size[label] > 0
+    for label in range(len(again.about)):
+        total += again.about[label, SIZE] * again.about[label, COST]
+        left += again.about[label, SIZE] > 0
     if total > worth:
         return np.int64(0)
-    free = np.empty(left, np.int64)
-    for place in range(min(left, count)):
+    free, label = np.empty(max(left, count), np.int64), 0
+    for place in range(count):
         free[place] = labels[place]
-    label = 0
     for place in range(count, left):
-        while label < len(size) and size[label] > 0:
+        while label < len(about) and about[label, SIZE] > 0:
             label += 1
-        if label == len(size):
+        if label == len(about):
             return np.int64(0)  # no room for so many
         free[place] = label
         label += 1
-    for place in range(rows):
-        unlink(classes, chosen[place])
+    for row in chosen:
+        unlink(classes, row)
     place = 0
-    for label in range(made):
-        if again.size[label] > 0:
-            row = again.first[label]
-            while row != NONE:
-                link(classes, chosen[row], free[place])
-                row = again.after[row]
-            place += 1
-    for place in range(left):
-        look_at(part, classes, free[place], asked)
-    for place in range(left, count):
-        look_at(part, classes, labels[place], asked)
+    for label in range(len(again.about)):
+        row = again.about[label, FIRST]
+        place += row != NONE
+        while row != NONE:
+            link(classes, chosen[row], free[place - 1])
+            row = again.rows[row, AFTER]
+    for label in free:
+        look_at(part, classes, label, asked)
     return worth - total
 
 
-@kernel
+@subkernel
 def neighbours(classes, centre, asked, labels, state):  # type: ignore[no-untyped-def]
     """Fill ``labels`` with a class and those that it would cost least to join it with, more or less: how many."""
-    size = classes.size
+    about = classes.about
     labels[0] = centre
-    away = np.full(len(labels), INFINITE)
-    away[0] = NONE
+    away = np.empty(len(labels), np.int64)
     count = 1
-    for label in range(len(size)):
-        if label == centre or size[label] == 0:
+    for label in range(len(about)):
+        if label == centre or about[label, SIZE] == 0:
             continue
         limit = away[count - 1] if count == len(labels) else np.int64(INFINITE)
         added = increase(classes, centre, label, asked, limit)

@@ -1,0 +1,313 @@
+"""Cell peeling: the cheapest cell that has enough records is a class, and so on with the records that are left.
+
+Every attribute has levels, from its single values up to the whole: the levels of its taxonomy, or ever wider bands of
+numbers. A choice of one level for each attribute divides the domain into cells; all cells of all choices are looked at,
+cheap ones first, and a cell whose records meet the requirements without those that are gone becomes a class. It shows
+the smallest box around its records, as any class. Where attributes are categories and k is large nothing starts better:
+what a record pays depends on its taxonomy nodes, and here they are asked directly.
+
+Cells are taken by bands of cost, and in a band choice by choice. A record belongs to one cell of each choice, in the
+band of what that cell costs: so each is looked up once, and later can only have fewer records.
+
+Too many choices are made fewer by leaving out levels that differ least from the next; large tables are divided by the
+gain tree before. The few records that are left over go to the classes where they add least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels import in_threads, kernel, slices, subkernel
+from sfumato.losses.costs import Costs, attribute_cost
+from sfumato.methods.classing import INFINITE, NONE, Asked, Part, classes_of, link, look_at, nearest_class, unlink
+from sfumato.methods.counting import Counting
+from sfumato.methods.dividing import branches_of
+from sfumato.methods.gain_tree import gain_order
+from sfumato.methods.joining import join_failing
+from sfumato.methods.lacking import Tally, tally_for
+from sfumato.methods.line import rows_along
+from sfumato.methods.method import ClassBatch, Records
+from sfumato.methods.optimal_1d import boxes_of
+from sfumato.progress import Progress
+from sfumato.requirements import Requirements
+from sfumato.tables.domains import CategoricalDomain, Domain
+
+BLOCK = 1 << 15  # records that are peeled together
+CHOICES = 4096  # of levels, at most
+BANDS = 24  # of cost
+HALVINGS = 6  # of the range of a number, down to its narrowest band
+MIX = 0x9E3779B97F4A7C15  # spreads the numbers of groups over 64 bits
+
+
+class CellPeeling:
+    """The cheapest cells of all choices of levels, one after the other."""
+
+    name = "cell-peeling"
+    paper = "Sfumato's own: greedy cover by the cells of the generalisation lattice"
+    summary = "of all cells of all combinations of taxonomy levels the cheapest that holds, then those of what is left"
+    use = "little loss where attributes are categories, at large k above all; slower than the lines"
+    separates = False
+
+    def check(self, requirements: Requirements) -> None:
+        """Any requirement can be met: a cell is taken if its records do, or classes are joined."""
+
+    def meets(self, requirements: Requirements) -> bool:
+        return requirements.tested
+
+    def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
+        weights = np.diff(records.starts)
+        order = np.arange(len(weights), dtype=np.uint32)
+        if len(order) > BLOCK:
+            categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
+            order = gain_order(records.codes, weights, categorical, records.costs, requirements.least_class)
+        levels = levels_of(records.domains, records.costs)
+        counting = Counting(records, requirements)
+        tests, columns = counting.conjunction(), [records.sensitive[name].codes for name in requirements.attributes]
+        asked = Asked(records.costs.layout, records.costs.units, requirements.least_class)
+        rows, at = rows_along(records.rows, records.starts, order), np.repeat(order, weights[order])
+        places = np.append(0, np.cumsum(weights[order]))
+
+        def peeled(part: tuple[int, int]) -> NDArray[np.int64]:
+            here = slice(places[part[0]], places[part[1]])
+            count = here.stop - here.start
+            values = np.stack([np.zeros(count, np.uint32), *(column[rows[here]] for column in columns)], axis=1)[:, 1:]
+            whole = Part(np.take(records.codes, at[here], axis=0).astype(np.int64), np.ascontiguousarray(values))
+            tally = tally_for(count, tests)
+            if columns:
+                owner = peel(whole, np.ones(count, np.int64), levels, asked, tally)
+            else:  # equal records stay together unless sensitive values tell them apart
+                units = order[slice(*part)]
+                once = Part(np.take(records.codes, units, axis=0).astype(np.int64), whole.values[:0])
+                owner = np.repeat(peel(once, weights[units], levels, asked, tally), weights[units])
+            place_rest(whole, owner, int(owner.max()) + 1, asked, tally)
+            progress.advance(count)
+            return owner
+
+        pieces = slices(len(order), -(-len(order) // max(round(len(order) / BLOCK), 1)) or 1)
+        owners = in_threads(peeled, pieces)
+        offsets = np.cumsum([0, *(int(owner.max()) + 1 for owner in owners)])
+        owner = np.concatenate([owner + offset for owner, offset in zip(owners, offsets, strict=False)])
+        line = np.argsort(owner, kind="stable")
+        starts = np.append(np.flatnonzero(np.diff(owner[line], prepend=-1)), len(line))
+        batch = ClassBatch(rows[line], starts, *boxes_of(records.codes, at[line], starts))
+        yield join_failing(batch, records, requirements, lambda low, _: np.arange(len(low)))
+
+
+class Levels(NamedTuple):
+    """How attributes can be generalised, from level 0, single values.
+
+    start: int64[d, most], where the codes of each level of an attribute begin in the others. depth: int64[d], its
+    levels. group, cost: int64[...], for each code the first one of its group, and what the group costs.
+    """
+
+    start: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    group: NDArray[np.int64]
+    cost: NDArray[np.int64]
+
+
+def levels_of(domains: Sequence[Domain], costs: Costs) -> Levels:
+    """The levels of all attributes."""
+    found = [_groups(domain) for domain in domains]
+    start = np.zeros((len(domains), max(map(len, found))), np.int64)
+    groups, prices, place = [], [], 0
+    for q, levels in enumerate(found):
+        for level, (first, last) in enumerate(levels):
+            start[q, level] = place
+            groups.append(first)
+            prices.append(group_costs(costs.layout, costs.units, q, first, last))
+            place += len(first)
+    depth = np.array([len(levels) for levels in found])
+    return Levels(start, depth, np.concatenate(groups), np.concatenate(prices))
+
+
+def _groups(domain: Domain) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """First and last code of the group of each code, level by level, each with fewer groups than the one below."""
+    codes, bounds = np.arange(domain.size), []
+    if not isinstance(domain, CategoricalDomain):
+        bounds.append((codes, codes))
+        places = domain.coordinates()[: domain.size - domain.has_null]
+        for halvings in range(HALVINGS, 0, -1):
+            band = np.append(np.minimum(np.floor(places * 2**halvings), 2**halvings - 1), [np.inf] * domain.has_null)
+            bounds.append((np.searchsorted(band, band), np.searchsorted(band, band, side="right") - 1))
+    bounds += [(level[:, 0], level[:, 1]) for level in np.moveaxis(branches_of(domain), 1, 0)[::-1]]
+    bounds.append((np.zeros_like(codes), np.full_like(codes, domain.size - 1)))
+    levels: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    fewest = domain.size + 1
+    for first, last in bounds:
+        groups = len(np.unique(first))
+        if groups < fewest:
+            levels.append((first.astype(np.int64), last.astype(np.int64)))
+            fewest = groups
+    return levels
+
+
+@kernel
+def group_costs(layout, units, attribute, first, last):  # type: ignore[no-untyped-def]
+    """What groups of codes cost on an attribute: int64[n]. The rest: see losses.costs.Costs."""
+    found = np.empty(len(first), np.int64)
+    for place in range(len(first)):
+        found[place] = attribute_cost(layout, units, attribute, first[place], last[place])
+    return found
+
+
+def choices_of(
+    codes: NDArray[np.int64], weights: NDArray[np.int64], levels: Levels
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Choices of levels, the cheapest on average first, and the least and the most that a cell of each costs."""
+    kept, about = [], []
+    for q, depth in enumerate(levels.depth):
+        costs = [levels.cost[start + codes[:, q]] for start in levels.start[q, :depth]]
+        groups = [len(np.unique(levels.group[start + codes[:, q]])) for start in levels.start[q, :depth]]
+        kept.append([level for level in range(depth) if level == 0 or groups[level] < groups[level - 1]])
+        about.append([(float(np.average(cost, weights=weights)), int(cost.min()), int(cost.max())) for cost in costs])
+    while np.prod([float(len(some)) for some in kept]) > CHOICES:
+        # A level that costs little less than the next is left out; single values only when there is nothing else.
+        _, _, q, level = min(
+            (level == 0, (about[q][after][0] - about[q][level][0]) / len(some), q, level)
+            for q, some in enumerate(kept)
+            for level, after in pairwise(some)
+        )
+        kept[q].remove(level)
+    grids = np.meshgrid(*(np.array(some, np.int64) for some in kept), indexing="ij")
+    choices = np.stack([grid.ravel() for grid in grids], axis=1)
+    width = int(levels.depth.max())
+    tables = [
+        np.array([[one[part] for one in some] + [0] * (width - len(some)) for some in about]) for part in range(3)
+    ]
+    mean, least, most = (table[np.arange(len(about)), choices].sum(axis=1) for table in tables)
+    order = np.argsort(mean, kind="stable")
+    return choices[order], least[order].astype(np.int64), most[order].astype(np.int64)
+
+
+def peel(part: Part, weights: NDArray[np.int64], levels: Levels, asked: Asked, tally: Tally) -> NDArray[np.int64]:
+    """The class of each record of a part, NONE for those that are in no cell that holds."""
+    choices, least, most = choices_of(part.codes, weights, levels)
+    limits = (int(most.max()) * (np.arange(1, BANDS + 1) / BANDS) ** 2).astype(np.int64)
+    limits[-1] = int(most.max())
+    owner = np.full(len(weights), NONE, np.int64)
+    take_cells(part, weights, levels, choices, least, most, limits, asked, tally, owner)
+    return owner
+
+
+@kernel
+def take_cells(part, weights, levels, choices, least, most, limits, asked, tally, owner):  # type: ignore[no-untyped-def]
+    """Make classes of cells. owner: int64[n], all NONE, filled for the records of the classes.
+
+    choices: int64[c, d]; least, most: int64[c], what their cells cost; limits: int64[bands], the bands' upper ends.
+    """
+    n = len(weights)
+    free, key, cell = np.arange(n), np.empty(n, np.uint64), np.empty(n, np.int64)
+    room = 16
+    while room < 2 * n:
+        room *= 2
+    table, stamp = np.empty(room, np.uint64), np.zeros(room, np.int64)
+    number, size, ends = np.empty(room, np.int64), np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    found, line = np.empty(n, np.int64), np.empty(n, np.int64)
+    left, made, looks, above = n, 0, 0, np.int64(-1)
+    for limit in limits:
+        for choice in range(len(choices)):
+            if least[choice] > limit or most[choice] <= above or left == 0:
+                continue
+            some = in_band(part.codes, free[:left], levels, choices[choice], above, limit, found, key)
+            looks += 1
+            cells = 0
+            for place in range(some):
+                slot = np.int64((key[place] ^ (key[place] >> np.uint64(32))) & np.uint64(room - 1))
+                while stamp[slot] == looks and table[slot] != key[place]:
+                    slot = (slot + 1) & (room - 1)
+                if stamp[slot] != looks:
+                    stamp[slot], table[slot], number[slot] = looks, key[place], cells
+                    size[cells] = 0
+                    cells += 1
+                cell[place] = number[slot]
+                size[cell[place]] += weights[found[place]]
+            before = made
+            if len(tally.counts) == 0:
+                for one in range(cells):
+                    size[one] = made if size[one] >= asked.least else NONE  # from here on its class
+                    made += size[one] != NONE
+            else:
+                made = test_cells(part, found, cell, some, cells, size, ends, line, made, asked, tally)
+            if made > before:
+                for place in range(some):
+                    owner[found[place]] = size[cell[place]]
+                stay = 0
+                for place in range(left):
+                    if owner[free[place]] == NONE:
+                        free[stay] = free[place]
+                        stay += 1
+                left = stay
+        above = limit
+
+
+@subkernel
+def in_band(codes, free, levels, choice, above, limit, found, key):  # type: ignore[no-untyped-def]
+    """The free records whose cell costs more than ``above`` and no more than ``limit``, and its key: how many."""
+    some, d = 0, codes.shape[1]
+    for record in free:
+        total, mixed = np.int64(0), np.uint64(0)
+        for q in range(d):
+            place = levels.start[q, choice[q]] + codes[record, q]
+            total += levels.cost[place]
+            if total > limit:
+                break
+            # Were two keys equal by chance, their cells would be one class: dearer, and as safe as any.
+            mixed = (mixed ^ np.uint64(levels.group[place])) * np.uint64(MIX)
+            mixed ^= mixed >> np.uint64(29)
+        if above < total <= limit:
+            found[some], key[some] = record, mixed
+            some += 1
+    return some
+
+
+@subkernel
+def test_cells(part, found, cell, some, cells, size, ends, line, made, asked, tally):  # type: ignore[no-untyped-def]
+    """Number the cells that meet the requirements, on from ``made``: how many classes there are then.
+
+    size: int64[...], the records of each cell, then its class or NONE. ends, line: overwritten.
+    """
+    ends[0] = 0
+    for one in range(cells):
+        ends[one + 1] = ends[one] + size[one]
+    for place in range(some - 1, -1, -1):
+        ends[cell[place] + 1] -= 1
+        line[ends[cell[place] + 1]] = found[place]
+    for one in range(cells):
+        count, size[one] = size[one], NONE
+        if count >= asked.least:
+            for place in range(count):
+                tally.rows[place] = line[ends[one + 1] + place]
+            if tally.lack(part.values, tally.rows, count, asked.least, tally.whole, tally.real, tally.counts) == 0:
+                size[one] = made
+                made += 1
+    return made
+
+
+@kernel
+def place_rest(part, owner, count, asked, tally):  # type: ignore[no-untyped-def]
+    """Put each row that is in no class into the one where it adds least; those that none holds with are a class.
+
+    owner: int64[n], classes 0..count-1 or NONE, changed.
+    """
+    rest = 0
+    for row in range(len(owner)):
+        if owner[row] == NONE:
+            owner[row] = count
+            rest += 1
+    if rest == 0:
+        return
+    classes = classes_of(part, owner, count + 1, asked)
+    for row in range(len(owner)):
+        if owner[row] == count:
+            to, _ = nearest_class(part, classes, row, asked, tally, INFINITE)
+            if to != NONE:
+                unlink(classes, row)
+                link(classes, row, to)
+                look_at(part, classes, to, asked)
+                owner[row] = to

@@ -1,0 +1,106 @@
+"""What some rows lack to be a class, under any conjunction of requirements.
+
+Searching asks that at every step and in many kernels, and what it takes to answer is large: so it is compiled once, and
+kernels are given it as an argument (see ``kernels.entrance``). Requirements are packed into two arrays for it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels import entrance, subkernel
+from sfumato.requirements.conjunction import DISTINCT, FREQUENCY, SIZE, Conjunction, class_holds
+
+HEAD = 4  # numbers that say how long the packed parts are
+
+
+class Tally(NamedTuple):
+    """What kernels need to test rows.
+
+    lack: ``lack_of_rows``, compiled. rows: int64[n], the rows that are tested. whole: int64, real: float64: the packed
+    requirements. counts: int64[a, m + 1], how often each value of an attribute occurs, all 0 between tests. Where
+    nothing but the least size is asked for there are no attributes.
+    """
+
+    lack: Any
+    rows: NDArray[np.int64]
+    whole: NDArray[np.int64]
+    real: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+
+def tally_for(n: int, tests: Conjunction) -> Tally:
+    """Room to test up to n + 1 rows."""
+    a, m = tests.reference.shape
+    head = np.array([len(tests.kind), a, m, tests.weight.shape[1]])
+    whole = [head, tests.kind, tests.attribute, tests.whole, tests.distinct, tests.nodes.ravel()]
+    real = [tests.bound, tests.reference.ravel(), tests.numbers.ravel(), tests.weight.ravel()]
+    return Tally(
+        _compiled(),
+        np.empty(n + 1, np.int64),
+        np.concatenate(whole).astype(np.int64),
+        np.concatenate(real),
+        np.zeros((a, m + 1), np.int64),
+    )
+
+
+@cache
+def _compiled() -> Any:
+    whole, real = numba.int64[::1], numba.float64[::1]
+    signature = numba.int64(numba.uint32[:, ::1], whole, numba.int64, numba.int64, whole, real, numba.int64[:, ::1])
+    return entrance(lack_of_rows, (signature.args, signature.return_type))
+
+
+def lack_of_rows(values, rows, count, least, whole, real, counts):  # type: ignore[no-untyped-def]
+    """How many records the first ``count`` of the rows lack at least to be a class, 0 where they are one.
+
+    What requirements on a distribution lack is not known; then it is 1. values: uint32[n, a], the sensitive ones.
+    """
+    tests = unpacked(whole, real)
+    known, largest, different = np.zeros((3, len(counts)), np.int64)
+    for place in range(count):
+        for a in range(len(counts)):
+            value = values[rows[place], a]
+            if value < tests.distinct[a]:
+                known[a] += 1
+                different[a] += counts[a, value] == 0
+                counts[a, value] += 1
+                largest[a] = max(largest[a], counts[a, value])
+    lack = max(least - count, 0)
+    for t in range(len(tests.kind)):
+        kind, a, most = tests.kind[t], tests.attribute[t], tests.whole[t]
+        if kind == SIZE:
+            lack = max(lack, most - count)
+        elif kind == FREQUENCY:
+            lack = max(lack, largest[a] * most - known[a])
+        elif kind == DISTINCT:
+            lack = max(lack, most - different[a])
+    if lack == 0 and not class_holds(tests, count, counts, known, largest, different):
+        lack = 1
+    for place in range(count):
+        for a in range(len(counts)):
+            counts[a, values[rows[place], a]] = 0
+    return lack
+
+
+@subkernel
+def unpacked(whole, real):  # type: ignore[no-untyped-def]
+    """The requirements that were packed."""
+    t, a, m, s = whole[0], whole[1], whole[2], whole[3]
+    of_tests, of_attributes, at = HEAD, HEAD + 3 * t, t
+    return Conjunction(
+        whole[of_tests : of_tests + t],
+        whole[of_tests + t : of_tests + 2 * t],
+        whole[of_tests + 2 * t : of_attributes],
+        real[:t],
+        whole[of_attributes : of_attributes + a],
+        real[at : at + a * m].reshape(a, m),
+        real[at + a * m : at + 2 * a * m].reshape(a, m),
+        whole[of_attributes + a :].reshape(a, 3, s),
+        real[at + 2 * a * m :].reshape(a, s),
+    )

@@ -90,13 +90,15 @@ def slow_choices(records: Records, weights: list[int], levels: Levels) -> list[t
     return found
 
 
-def slow_peel(records: Records, k: int, weights: list[int], levels: Levels, choices: np.ndarray, top: int) -> list[int]:
+def slow_peel(
+    records: Records, k: int, weights: list[int], levels: Levels, choices: list[tuple[int, ...]], top: int
+) -> list[int]:
     """The class of each record: cells in dictionaries, looked at in the order of bands and choices."""
     rows = records.codes.astype(int).tolist()
     owner, made, above = [-1] * len(rows), 0, -1
     for band in range(1, module.BANDS + 1):
         limit = top if band == module.BANDS else int(top * (band / module.BANDS) ** 2)
-        for choice in choices.tolist():
+        for choice in choices:
             cells: dict[tuple[int, ...], list[int]] = {}
             for record, row in enumerate(rows):
                 places = [int(levels.start[q, one]) + row[q] for q, one in enumerate(choice)]
@@ -120,31 +122,37 @@ def test_cells_are_taken_in_the_order_of_the_slow_version() -> None:
         weights = np.diff(records.starts)
         levels = levels_of(records.domains, records.costs)
         part = Part(records.codes.astype(np.int64), np.empty((0, 0), np.uint32))
-        choices, least, most = choices_of(part.codes, weights, levels)
+        choices, least, most = choices_of(part.codes, weights, levels, k)
         told = sorted(slow_choices(records, weights.tolist(), levels), key=lambda one: one[0])
-        assert sorted(map(tuple, choices.tolist())) == sorted(one[3] for one in told)
+        plain = [tuple(level for _, level in sorted(choice)) for choice in choices.tolist()]
+        assert sorted(plain) == sorted(one[3] for one in told)
         by_levels = {one[3]: one for one in told}
-        means = [by_levels[tuple(choice)][0] for choice in choices.tolist()]
+        means = [by_levels[choice][0] for choice in plain]
         assert means == pytest.approx(sorted(means))
         assert [(low, high) for low, high in zip(least.tolist(), most.tolist(), strict=True)] == [
-            by_levels[tuple(choice)][1:3] for choice in choices.tolist()
+            by_levels[choice][1:3] for choice in plain
         ]
         tests = Counting(records, asking(k)).conjunction()
         asked = Asked(records.costs.layout, records.costs.units, k)
         found = peel(part, weights, levels, asked, tally_for(0, tests)).tolist()
-        assert found == slow_peel(records, k, weights.tolist(), levels, choices, int(most.max()))
+        assert found == slow_peel(records, k, weights.tolist(), levels, plain, int(most.max()))
         several += max(found) > 1
     assert several > 10
 
 
-def test_too_many_choices_become_fewer_and_the_whole_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHOICES", 5)
-    records = random_records(np.random.default_rng(3), 60)
-    levels = levels_of(records.domains, records.costs)
-    choices, _, most = choices_of(records.codes.astype(np.int64), np.diff(records.starts), levels)
-    assert len(choices) <= 5
-    assert int(most.max()) == most[choices.sum(axis=1).argmax()]
-    assert min(group.total() for group in groups_of(CellPeeling(), records, 3)) >= 3
+def test_of_too_many_choices_the_cheapest_of_each_size_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = random_records(np.random.default_rng(3), 300, kinds_of=[0, 2, 3, 3])
+    levels, weights = levels_of(records.domains, records.costs), np.diff(records.starts)
+    everything, _, _ = choices_of(records.codes.astype(np.int64), weights, levels, 5)
+    monkeypatch.setattr(module, "CHOICES", 24)
+    some, _, most = choices_of(records.codes.astype(np.int64), weights, levels, 5)
+    assert 8 <= len(some) <= 24 < len(everything)
+    assert {tuple(map(tuple, one)) for one in some.tolist()} < {tuple(map(tuple, one)) for one in everything.tolist()}
+    whole = sum(int(levels.cost[levels.start[q, levels.depth[q] - 1]]) for q in range(4))
+    assert int(most.max()) == whole  # all records in one cell is always there
+    assert min(group.total() for group in groups_of(CellPeeling(), records, 5)) >= 5
+    monkeypatch.setattr(module, "MOST_CHOICES", 16)
+    assert len(choices_of(records.codes.astype(np.int64), weights, levels, 5)[0]) <= 16
 
 
 def test_blocks_are_peeled_by_themselves_and_the_same_by_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

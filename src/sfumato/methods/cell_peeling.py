@@ -16,7 +16,6 @@ gain tree before. The few records that are left over go to the classes where the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -38,8 +37,9 @@ from sfumato.requirements import Requirements
 from sfumato.tables.domains import CategoricalDomain, Domain
 
 BLOCK = 1 << 15  # records that are peeled together
-CHOICES = 4096  # of levels, at most
-BANDS = 24  # of cost
+CHOICES, MOST_CHOICES = 2048, 1 << 19  # of levels that are looked at, and thought of
+SMALLEST = -6  # so many times half of what a class needs may the cells of a choice have on average
+BANDS = 16  # of cost
 HALVINGS = 6  # of the range of a number, down to its narrowest band
 MIX = 0x9E3779B97F4A7C15  # spreads the numbers of groups over 64 bits
 
@@ -157,37 +157,54 @@ def group_costs(layout, units, attribute, first, last):  # type: ignore[no-untyp
 
 
 def choices_of(
-    codes: NDArray[np.int64], weights: NDArray[np.int64], levels: Levels
+    codes: NDArray[np.int64], weights: NDArray[np.int64], levels: Levels, least: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Choices of levels, the cheapest on average first, and the least and the most that a cell of each costs."""
+    """Choices of levels, the cheapest on average first, and the least and the most that a cell of each costs.
+
+    choices: int64[c, d, 2]: attributes, those that cost most first, and the level of each. Of too many those are taken
+    whose cells may have about ``least`` records, and the cheapest of each size: what is finer has too few, and what is
+    coarser costs more than it has to.
+    """
+    total = int(weights.sum())
     kept, about = [], []
     for q, depth in enumerate(levels.depth):
-        costs = [levels.cost[start + codes[:, q]] for start in levels.start[q, :depth]]
-        groups = [len(np.unique(levels.group[start + codes[:, q]])) for start in levels.start[q, :depth]]
-        kept.append([level for level in range(depth) if level == 0 or groups[level] < groups[level - 1]])
-        about.append([(float(np.average(cost, weights=weights)), int(cost.min()), int(cost.max())) for cost in costs])
-    while np.prod([float(len(some)) for some in kept]) > CHOICES:
-        # A level that costs little less than the next is left out; single values only when there is nothing else.
-        _, _, q, level = min(
-            (level == 0, (about[q][after][0] - about[q][level][0]) / len(some), q, level)
-            for q, some in enumerate(kept)
-            for level, after in pairwise(some)
-        )
-        kept[q].remove(level)
-    grids = np.meshgrid(*(np.array(some, np.int64) for some in kept), indexing="ij")
-    choices = np.stack([grid.ravel() for grid in grids], axis=1)
-    width = int(levels.depth.max())
-    tables = [
-        np.array([[one[part] for one in some] + [0] * (width - len(some)) for some in about]) for part in range(3)
-    ]
-    mean, least, most = (table[np.arange(len(about)), choices].sum(axis=1) for table in tables)
-    order = np.argsort(mean, kind="stable")
-    return choices[order], least[order].astype(np.int64), most[order].astype(np.int64)
+        some, figures, fewest = [], [], len(codes) + 1
+        for level, start in enumerate(levels.start[q, :depth]):
+            cost = levels.cost[start + codes[:, q]]
+            _, group = np.unique(levels.group[start + codes[:, q]], return_inverse=True)
+            share = np.bincount(group, weights) / total
+            if len(share) < fewest:
+                some.append(level)
+                entropy = -float(np.sum(share * np.log2(share)))
+                figures.append((float(cost @ weights) / total, entropy, int(cost.min()), int(cost.max())))
+                fewest = len(share)
+        kept.append(np.array(some, np.int64))
+        about.append(np.array(figures))
+    while np.prod([float(len(some)) for some in kept]) > MOST_CHOICES:
+        longest = max(range(len(kept)), key=lambda q: len(kept[q]))
+        kept[longest], about[longest] = kept[longest][1:], about[longest][1:]
+    places = np.indices([len(some) for some in kept]).reshape(len(kept), -1)
+    figures_of = [figures[place] for figures, place in zip(about, places, strict=True)]
+    mean, entropy, lowest, highest = np.sum(figures_of, axis=0).T
+    if len(mean) > CHOICES:
+        size = np.floor(np.log2(total) - entropy - np.log2(least)).clip(SMALLEST - 1)
+        order = np.lexsort([mean, size])
+        first = np.searchsorted(size[order], size[order])
+        sizes = len(np.unique(size[size >= SMALLEST]))
+        taken = order[(np.arange(len(order)) - first < CHOICES // sizes) & (size[order] >= SMALLEST)]
+    else:
+        taken = np.arange(len(mean))
+    taken = taken[np.argsort(mean[taken], kind="stable")]
+    chosen = np.stack([some[place[taken]] for some, place in zip(kept, places, strict=True)], axis=1)
+    costs = np.stack([figures[place[taken], 0] for figures, place in zip(about, places, strict=True)], axis=1)
+    attributes = np.argsort(-costs, axis=1, kind="stable")
+    choices = np.stack([attributes, np.take_along_axis(chosen, attributes, axis=1)], axis=2)
+    return choices, lowest[taken].astype(np.int64), highest[taken].astype(np.int64)
 
 
 def peel(part: Part, weights: NDArray[np.int64], levels: Levels, asked: Asked, tally: Tally) -> NDArray[np.int64]:
     """The class of each record of a part, NONE for those that are in no cell that holds."""
-    choices, least, most = choices_of(part.codes, weights, levels)
+    choices, least, most = choices_of(part.codes, weights, levels, asked.least)
     limits = (int(most.max()) * (np.arange(1, BANDS + 1) / BANDS) ** 2).astype(np.int64)
     limits[-1] = int(most.max())
     owner = np.full(len(weights), NONE, np.int64)
@@ -199,7 +216,7 @@ def peel(part: Part, weights: NDArray[np.int64], levels: Levels, asked: Asked, t
 def take_cells(part, weights, levels, choices, least, most, limits, asked, tally, owner):  # type: ignore[no-untyped-def]
     """Make classes of cells. owner: int64[n], all NONE, filled for the records of the classes.
 
-    choices: int64[c, d]; least, most: int64[c], what their cells cost; limits: int64[bands], the bands' upper ends.
+    choices, least, most: see choices_of. limits: int64[bands], the upper ends of the bands.
     """
     n = len(weights)
     free, key, cell = np.arange(n), np.empty(n, np.uint64), np.empty(n, np.int64)
@@ -250,10 +267,13 @@ def take_cells(part, weights, levels, choices, least, most, limits, asked, tally
 def in_band(codes, free, levels, choice, above, limit, found, key):  # type: ignore[no-untyped-def]
     """The free records whose cell costs more than ``above`` and no more than ``limit``, and its key: how many."""
     some, d = 0, codes.shape[1]
+    start = np.empty(d, np.int64)
+    for i in range(d):
+        start[i] = levels.start[choice[i, 0], choice[i, 1]]
     for record in free:
         total, mixed = np.int64(0), np.uint64(0)
-        for q in range(d):
-            place = levels.start[q, choice[q]] + codes[record, q]
+        for i in range(d):
+            place = start[i] + codes[record, choice[i, 0]]
             total += levels.cost[place]
             if total > limit:
                 break

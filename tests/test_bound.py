@@ -20,6 +20,7 @@ import pytest
 from coded import asking, random_records, records_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naming import hiding_methods
 from numpy.typing import NDArray
 from strategies import Case, cases
 
@@ -31,7 +32,6 @@ from sfumato.bounds.ground import Ground, values_needed
 from sfumato.bounds.pool import Pool, climb
 from sfumato.bounds.prices import prove
 from sfumato.cli import main
-from sfumato.methods import methods
 from sfumato.methods.method import Records, SensitiveValues
 from sfumato.progress import Progress
 from sfumato.requirements import (
@@ -48,7 +48,7 @@ from sfumato.tables.domains import NumericDomain
 
 NEAR = 2e-8  # what rounding costs, a few units of 2 ** -32 for each attribute
 CLIMBED = 1e-3  # prices come near to the best ones, no nearer than is worth it
-RELEASING = sorted(name for name, method in methods().items() if not method.separates)
+RELEASING = hiding_methods()
 
 
 def ignored(steps: int) -> None:

@@ -16,17 +16,18 @@ import pytest
 from conftest import FrameKind
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naming import hiding_methods
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
 from sfumato.drafting import prepare
 from sfumato.evaluation.audit import requirements_of
-from sfumato.methods import Records, method_named, methods
+from sfumato.methods import Records, method_named
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 
-METHODS = sorted(name for name, method in methods().items() if not method.separates)
+METHODS = hiding_methods()
 pytestmark = [
     pytest.mark.parametrize("method", METHODS),
     pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning"),

@@ -17,6 +17,7 @@ import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from naming import hiding_methods
 
 import sfumato
 from sfumato.api import anonymize_to_file
@@ -30,7 +31,7 @@ from sfumato.requirements import Requirements
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 # Methods that search for classes under sensitive requirements; the others see to k, and their classes are joined.
 SEARCHING = {name for name, one in methods().items() if isinstance(one, OptimalOneDimensional)}
-by_method = pytest.mark.parametrize("method", sorted(name for name, one in methods().items() if not one.separates))
+by_method = pytest.mark.parametrize("method", hiding_methods())
 KEY = ["age", "city"]
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
+from naming import hiding_methods
 
 import sfumato
-from sfumato.methods import methods
 
 
 def small_tables() -> list[pa.Table]:
@@ -36,13 +36,42 @@ def releases() -> list[list[dict[str, Any]]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sfumato.SfumatoWarning)
         for table in small_tables():
-            for method in sorted(name for name, one in methods().items() if not one.separates):
+            for method in hiding_methods():
                 for k in (1, 2, 5):
                     if k <= table.num_rows:
                         release = sfumato.anonymize(table, quasi_identifiers=table.column_names, k=k, method=method)
                         rows = release.data.to_pylist()
                         assert oracle.smallest_class(rows, table.column_names) >= k
                         found.append([*rows, {"gcp": release.losses.gcp, "classes": release.audit.classes}])
+        found += releases_for_workloads()
+    return found
+
+
+def releases_for_workloads() -> list[list[dict[str, Any]]]:
+    """The same of the rules that have to know what a release is for: classes, numbers, both, and selections."""
+    generator = np.random.default_rng(7)
+    table = small_tables()[0].append_column("c", pa.array([*"xyzx", None] * 6))
+    table = table.append_column("n", pa.array(generator.normal(size=30)))
+    workloads: list[dict[str, Any]] = [
+        {"classification": [{"target": "c"}]},
+        {"regression": [{"target": "n"}]},
+        {"classification": [{"target": "c"}], "regression": [{"target": "n"}], "selection": [{"where": "a > 1"}]},
+        {"regression": [{"target": "n"}], "features": ["c"]},
+    ]
+    found = []
+    for workload in workloads:
+        for k in (2, 5):
+            policy = sfumato.Policy.from_dict(
+                {
+                    "columns": {name: {"role": "quasi-identifier"} for name in "ab"},
+                    "other": "keep",
+                    "accept_linkable": ["c", "n"],
+                    "privacy": {"k": k},
+                    "workload": workload,
+                }
+            )
+            release = sfumato.anonymize(table, policy)
+            found.append([*release.data.to_pylist(), {"classes": release.audit.classes}])
     return found
 
 

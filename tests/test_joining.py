@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
+from naming import hiding_methods
 from numpy.typing import NDArray
 
 import sfumato
 import sfumato.requirements
 from sfumato.cli import main
 from sfumato.drafting import prepare
-from sfumato.methods import ClassBatch, methods
+from sfumato.methods import ClassBatch
 from sfumato.methods.joining import join_failing
 from sfumato.parameters import Parameter, whole_number
 from sfumato.policy import Policy, merge_flags
@@ -35,9 +36,7 @@ from sfumato.requirements import ClassCounts, FrequencyDiversity, Requirement, V
 from sfumato.tables.domains import Codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-by_method = pytest.mark.parametrize(
-    "method", sorted(name for name, method in methods().items() if not method.separates)
-)
+by_method = pytest.mark.parametrize("method", hiding_methods())
 
 
 def seeded(name: str) -> Callable[[Any], Any]:

@@ -15,16 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naming import hiding_methods
 
 import sfumato
 from sfumato.cli import main
-from sfumato.methods import methods
 from sfumato.policy import Policy
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-by_method = pytest.mark.parametrize(
-    "method", sorted(name for name, method in methods().items() if not method.separates)
-)
+by_method = pytest.mark.parametrize("method", hiding_methods())
 JOINTLY = oracle.Counting(joint=("illness", "ward"))
 TWO = oracle.Asked("frequency", "illness", {"l": 2})
 

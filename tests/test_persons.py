@@ -19,19 +19,18 @@ import pytest
 from conftest import FrameKind
 from hypothesis import given
 from hypothesis import strategies as st
+from naming import hiding_methods
 
 import sfumato
 from sfumato.api import anonymize_to_file
 from sfumato.cli import main
-from sfumato.methods import ClassBatch, Records, methods
+from sfumato.methods import ClassBatch, Records
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-by_method = pytest.mark.parametrize(
-    "method", sorted(name for name, method in methods().items() if not method.separates)
-)
+by_method = pytest.mark.parametrize("method", hiding_methods())
 PERSONS = oracle.Counting(person="pid")
 CANNOT_BE_CHECKED = (
     "the policy counts persons, and a release does not say whose its records are: only that every class has k records "

@@ -246,7 +246,7 @@ KINDS = (
     "'delta-disclosure'"
 )
 ROLES = "'identifier', 'quasi-identifier', 'sensitive', 'other', 'decide'"
-TOP = "'other', 'accept_linkable', 'input', 'columns', 'privacy', 'method', 'engine', 'release'"
+TOP = "'other', 'accept_linkable', 'input', 'columns', 'privacy', 'workload', 'method', 'engine', 'release'"
 SECOND = "must be a list of whole numbers, each larger than the one before"
 
 
@@ -269,7 +269,7 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'sensitive', 'joint', "
          "'null_sensitive'."),
         ('[method]\nsplit = "median"',
-         "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds'."),
+         "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds', 'least_gain'."),
         (AGE + "taxonomy = { interval = [5] }",
          "line 3: unknown key 'interval' in [columns.age.taxonomy]. Did you mean 'intervals'?"),
         ('[privacy]\nk = 2\nperson = 3', "line 3: person must be a name, not 3."),

@@ -17,18 +17,17 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naming import hiding_methods
 
 import sfumato
 from sfumato.cli import main
-from sfumato.methods import ClassBatch, Records, methods
+from sfumato.methods import ClassBatch, Records
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-by_method = pytest.mark.parametrize(
-    "method", sorted(name for name, method in methods().items() if not method.separates)
-)
+by_method = pytest.mark.parametrize("method", hiding_methods())
 
 
 def patients(illness: Sequence[Any], ages: Sequence[int] | None = None, **more: Sequence[Any]) -> pa.Table:

@@ -27,6 +27,7 @@ from sfumato.evaluation.queries import (
     ask_release,
     queried_columns,
 )
+from sfumato.evaluation.tasks import Tasks, measure_tasks
 from sfumato.evaluation.tradeoff import Question
 from sfumato.evaluation.values import Given
 from sfumato.methods import method_named
@@ -209,10 +210,11 @@ def measure(
     queried = () if workload.empty else queried_columns(asked, target, original_source, second or source)
     workload.check(asked.quasi_identifiers, queried)
     engine = MemoryEngine(Progress())
-    scanned = engine.scan(original_source, [*asked.quasi_identifiers, *queried])
+    served = _served(asked, original_source) if second is None else ()
+    scanned = engine.scan(original_source, list(dict.fromkeys([*asked.quasi_identifiers, *queried, *served])))
     encoders = engine.profile(scanned, asked, options, taxonomies)
     domains = [encoder.domain for encoder in encoders]
-    by_row = second is None and (target is not None or not workload.empty)
+    by_row = second is None and (target is not None or not workload.empty or bool(asked.workload))
     classes = find_classes(source, class_key(asked, source.names), by_row=by_row)
     losses = measure_release(
         classes,
@@ -229,7 +231,23 @@ def measure(
         codes = engine.encode(quasi, encoders).codes
         sensitive = {name: scanned.table.column(name) for name in queried}
         answered = ask_release(workload, codes, domains, sensitive, source, second, classes, options)
-    return Measured(losses.values, losses.columns, losses.suppressed, answered)
+    if asked.workload and second is None:
+        quasi = replace(scanned, table=scanned.table.select([*asked.quasi_identifiers, *served]))
+        encoded = engine.encode(quasi, encoders)
+        tasks = Tasks.of(asked, engine.workload(encoded, asked), encoded.codes)
+        nulls = asked.input.nulls
+        told = measure_tasks(tasks, source, classes, domains, records=scanned.records, nulls=nulls)
+        losses = replace(losses, tasks=told)
+    return Measured(losses.values, losses.columns, losses.suppressed, losses.tasks, answered)
+
+
+def _served(policy: Policy, original: Source) -> tuple[str, ...]:
+    """The columns beside the quasi-identifiers that the workload is about."""
+    names = (*policy.workload.predicted, *policy.workload.features)
+    for name in names:
+        if name not in original.names:
+            raise UsageError.unknown_column(name, "the workload", original.names)
+    return names
 
 
 def report_release(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from sfumato.engines.memory import Encoded, MemoryEngine, kept_columns
 from sfumato.errors import AuditError, PolicyError, UsageError
 from sfumato.evaluation.audit import requirements_of
 from sfumato.evaluation.linkage import linkable_columns
 from sfumato.evaluation.measure import Losses, measure_release
+from sfumato.evaluation.tasks import Tasks
 from sfumato.kernels import on_compilation
-from sfumato.methods import Effort, method_named
+from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.methods.method import Records
 from sfumato.policy import Policy
@@ -42,7 +45,7 @@ class Prepared:
 
 def prepare(data: object, policy: Policy, progress: Progress) -> Prepared:
     """Everything that can be wrong with flags, policy, files, schema, data and feasibility, in that order."""
-    method_named(policy.method.name).check(requirements_of(policy))
+    check_method(method_named(policy.method.name), requirements_of(policy), Kinds.of(policy.workload))
     return prepared_for(read_table(data, policy, progress), policy, progress)
 
 
@@ -68,19 +71,27 @@ def read_table(data: object, policy: Policy, progress: Progress) -> Prepared:
         sensitive = engine.sensitive(encoded, requirements.columns, policy, taxonomies)
     weights = [policy.columns[domain.name].weight for domain in encoded.domains]
     records = engine.order(encoded, weights, sensitive, persons=persons, seed=policy.release.seed)
-    records = replace(records, effort=Effort(policy.method.effort, policy.method.seconds))
+    workload = engine.workload(encoded, policy) if policy.workload else None
+    records = replace(records, effort=Effort(policy.method.effort, policy.method.seconds), workload=workload)
     return Prepared(data, kept, encoded, records, requirements, taxonomies, source, options, _warnings(policy))
 
 
 def prepared_for(table: Prepared, policy: Policy, progress: Progress) -> Prepared:
     """A table that was read, once it is seen that the policy's method can be used and what it asks for can be met."""
-    requirements, method = requirements_of(policy), method_named(policy.method.name)
-    method.check(requirements)
+    requirements, workload = requirements_of(policy), table.records.workload
+    method = method_named(chosen_name(policy.method.name, workload))
+    check_method(method, requirements, Kinds() if workload is None else workload.kinds)
     if method.separates:
         _check_separable(policy, table.kept)
     most = most_suppressed(policy, table.records.count)
     MemoryEngine(progress).check_feasible(table.records, requirements, most)
-    return replace(table, requirements=requirements, warnings=_warnings(policy))
+    warnings = [*_warnings(policy), *_empty_selections(table, policy)]
+    return replace(table, requirements=requirements, warnings=warnings)
+
+
+def method_of(prepared: Prepared, policy: Policy) -> Method:
+    """The method that the classes are formed by."""
+    return method_named(chosen_name(policy.method.name, prepared.records.workload))
 
 
 def shared(table: Prepared) -> Prepared:
@@ -113,7 +124,7 @@ def sketch_of(prepared: Prepared, policy: Policy, progress: Progress) -> Sketch:
     encoded, requirements = prepared.encoded, prepared.requirements
     engine = MemoryEngine(progress)
     bounds, most = policy.release.form == "bounds", most_suppressed(policy, encoded.records)
-    method = method_named(policy.method.name)
+    method = method_of(prepared, policy)
     classes = engine.assign(prepared.records, method, requirements, bounds=bounds, most_suppressed=most)
     shown = engine.shown(prepared.records, engine.recode(encoded, classes, bounds=bounds), requirements)
     if shown is None or not 0 <= encoded.records - shown.records <= most:
@@ -130,7 +141,7 @@ def draft_of(prepared: Prepared, policy: Policy, progress: Progress, prints: Map
     """The draft of a table that was prepared for this policy. Its ``prints`` are what the run record knows it by."""
     encoded, requirements = prepared.encoded, prepared.requirements
     engine = MemoryEngine(progress)
-    method = method_named(policy.method.name)
+    method = method_of(prepared, policy)
     bounds = policy.release.form == "bounds"
     most = most_suppressed(policy, encoded.records)
     classes = engine.assign(prepared.records, method, requirements, bounds=bounds, most_suppressed=most)
@@ -158,9 +169,18 @@ def draft_of(prepared: Prepared, policy: Policy, progress: Progress, prints: Map
         data=prepared.data,
         options=prepared.options,
         fingerprints=prints,
+        tasks=_tasks(prepared, policy),
         warnings=prepared.warnings,
         progress=progress,
     )
+
+
+def _tasks(prepared: Prepared, policy: Policy) -> Tasks | None:
+    """What the release is for, to be measured on it."""
+    records = prepared.records
+    if records.workload is None:
+        return None
+    return Tasks.of(policy, records.workload, records.codes, np.diff(records.starts))
 
 
 def load_taxonomies(policy: Policy) -> dict[str, Taxonomy]:
@@ -228,6 +248,20 @@ def _warnings(policy: Policy) -> list[str]:
     if policy.release.keep_order:
         found.append("rows keep the order of the input, which can tell who they are when that order is known")
     return found
+
+
+def _empty_selections(table: Prepared, policy: Policy) -> list[str]:
+    """A selection without a record is more often a slip than meant."""
+    workload = table.records.workload
+    boxes = None if workload is None else workload.selections
+    if boxes is None:
+        return []
+    empty = [
+        repr(selection.where)
+        for box, selection in enumerate(policy.workload.selection)
+        if not boxes.holds(box, table.records.codes).any()
+    ]
+    return [f"no record of this table is selected by {where}" for where in empty]
 
 
 def _fingerprints(encoded: Encoded, policy: Policy, warnings: list[str], progress: Progress) -> dict[str, str]:

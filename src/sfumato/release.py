@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,6 +17,7 @@ from sfumato.errors import AuditError
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, require_pass
 from sfumato.evaluation.groups import audit_groups, group_sizes
 from sfumato.evaluation.measure import Losses, measure_release
+from sfumato.evaluation.tasks import Tasks, measure_tasks
 from sfumato.methods import AUTO
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
@@ -52,6 +53,7 @@ class Draft:
     data: object
     options: InputOptions
     fingerprints: Mapping[str, str]
+    tasks: Tasks | None = None
     warnings: list[str] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
 
@@ -74,7 +76,8 @@ class Draft:
         with self.progress.phase("audit", self.records):
             key = class_key(self.policy, source.names)
             persons = self.engine.persons_of(self.released)
-            by_row = second is None and (bool(self.requirements.attributes) or persons is not None)
+            told = self.tasks if second is None else None
+            by_row = second is None and (bool(self.requirements.attributes) or persons is not None or told is not None)
             classes = self.engine.group_count(source, key, by_row=by_row)
             if second is None:
                 report = audit_classes(source, classes, self.policy, self.requirements, self.taxonomies, persons)
@@ -93,6 +96,10 @@ class Draft:
             losses = measure_release(
                 classes, self.domains, weights, records=self.records, k=self.policy.k, groups=groups
             )
+            if told is not None:
+                nulls = self.policy.input.nulls
+                served = measure_tasks(told, source, classes, self.domains, records=self.records, nulls=nulls)
+                losses = replace(losses, tasks=served)
         return report, losses
 
 
@@ -248,6 +255,7 @@ def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, An
         "suppressed": draft.records - audit.records,
         **losses.values,
         "columns": losses.columns,
+        **({"workload": [task.as_dict() for task in losses.tasks]} if losses.tasks else {}),
         "audit": audit.as_dict(),
         "method": draft.policy.method.name,
         "chosen": choice.get("start", draft.chosen),

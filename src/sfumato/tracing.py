@@ -21,7 +21,7 @@ from sfumato.evaluation.comparison import Attempt, Point
 from sfumato.evaluation.queries import Workload, ask_release, queried_columns
 from sfumato.evaluation.tradeoff import Question, Step, by_method, largest_within
 from sfumato.kernels import on_compilation
-from sfumato.methods import method_named
+from sfumato.methods import chosen_name, method_named
 from sfumato.methods.method import Foreseeing
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
@@ -77,7 +77,7 @@ class Trace:
             if not asked.attributes and asked.person is None:
                 many.setdefault(point.method, []).append(point.k)
         for name, many_k in many.items():
-            method = method_named(name)
+            method = method_named(chosen_name(name, table.records.workload))
             if isinstance(method, Foreseeing) and len(many_k) > 1:
                 # What goes wrong here goes wrong again with the points, and is told of them.
                 with Attempt(), self._progress.phase("partition", table.records.count):

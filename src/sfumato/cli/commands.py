@@ -34,6 +34,7 @@ from sfumato.cli.summaries import (
     show_plan,
     show_queries,
     show_release,
+    show_tasks,
 )
 from sfumato.cli.tradeoff import tradeoff
 from sfumato.errors import TaxonomyError, UsageError
@@ -216,6 +217,7 @@ def audit(
     "k",
     "l",
     "require",
+    "select",
     "form",
     "separator",
     "encoding",
@@ -328,6 +330,7 @@ def measure(
         "smallest_class": report.smallest_class,
         "suppressed": losses.suppressed,
         **losses.values,
+        **({"workload": [task.as_dict() for task in losses.tasks]} if losses.tasks else {}),
         "columns": losses.columns,
         **({"queries": [one.as_dict() for one in losses.queries]} if losses.queries else {}),
         "audit": report.as_dict(),
@@ -343,6 +346,7 @@ def measure(
         show_audit(console, summary["audit"])
         show_loss(console, losses.values["gcp"], losses.columns)
         show_losses(console, losses.values)
+        show_tasks(console, [task.as_dict() for task in losses.tasks])
         show_queries(console, losses.queries)
 
 

@@ -18,6 +18,7 @@ Outcome = TypeVar("Outcome")
 
 COLUMNS = "What the columns are"
 PRIVACY = "What is asked for"
+WORKLOAD = "What the release is for"
 RELEASE = "How the release is made"
 READING = "How text is read"
 RANGE = re.compile(r"(\d+)(?:\s*\.\.\s*(\d+))?")
@@ -169,6 +170,25 @@ NullSensitive = Annotated[
         help="What an empty sensitive cell is: no value (it protects nobody), or a value like another.",
     ),
 ]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="A,B",
+        rich_help_panel=WORKLOAD,
+        help="Columns that will be predicted from the release: classes, or numbers where there are many different "
+        "ones. The release is then made for that.",
+    ),
+]
+Selects = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        metavar="PREDICATE",
+        rich_help_panel=WORKLOAD,
+        help="Records that will be selected from the release, such as \"age > 40 and sex = 'Male'\". May be repeated.",
+    ),
+]
 MethodName = Annotated[
     str | None,
     typer.Option("--method", metavar="NAME", rich_help_panel=RELEASE, help="See: sfumato methods."),
@@ -269,6 +289,8 @@ DECLARED: dict[str, Any] = {
     "person": Person,
     "joint": Joint,
     "null_sensitive": NullSensitive,
+    "target": Targets,
+    "select": Selects,
     "method": MethodName,
     "effort": EffortLevel,
     "seconds": Seconds,
@@ -330,6 +352,7 @@ def policy_flags(given: Mapping[str, Any]) -> dict[str, Any]:
         "identifiers": lambda value: column_names("--identifiers", value),
         "other": lambda value: value[0] if value in (["keep"], ["drop"]) else column_names("--other", value),
         "accept_linkable": lambda value: column_names("--accept-linkable", value),
+        "target": lambda value: column_names("--target", value),
         "k": one_k,
         "taxonomy": lambda value: by_column("--taxonomy", "FILE", value, str),
         "type": lambda value: by_column("--type", "TYPE", value, str),

@@ -71,8 +71,9 @@ def _way(method: Method, requirements: Requirements) -> str:
 
 def show_methods(console: People, found: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]) -> None:
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    longest = max(len(method["name"]) for method in found)  # a name that is cut cannot be asked for
     for heading in ("method", "what it does", "when to use it", "meets", "paper"):
-        table.add_column(heading)
+        table.add_column(heading, min_width=longest if heading == "method" else None)
     for method in found:
         name = f"{method['name']} (default)" if method["default"] else str(method["name"])
         cells = (method["summary"], method["use"], _in_words(method["requirements"]), method["paper"])

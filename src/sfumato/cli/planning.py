@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from sfumato._version import __version__
-from sfumato.drafting import Prepared
+from sfumato.drafting import Prepared, method_of
 from sfumato.engines.memory import MemoryEngine
-from sfumato.methods import method_named
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.tables.domains import CategoricalDomain
@@ -17,7 +16,7 @@ from sfumato.tables.domains import CategoricalDomain
 
 def plan_of(prepared: Prepared, policy: Policy, progress: Progress) -> dict[str, Any]:
     """What ``sfumato anonymize --dry-run --json`` prints."""
-    method = method_named(policy.method.name)
+    method = method_of(prepared, policy)
     measured = {**_quasi_identifiers(prepared, policy), **_carried(prepared)}
     nothing = {"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None}
     columns = []

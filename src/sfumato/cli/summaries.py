@@ -31,6 +31,7 @@ def show_release(console: People, summary: Mapping[str, Any], files: Sequence[Pa
     show_counts(console, summary)
     show_audit(console, summary["audit"])
     show_loss(console, summary["gcp"], summary["columns"])
+    show_tasks(console, summary.get("workload", ()))
     show_warnings(console, summary["warnings"])
     seconds = sum(summary["seconds"].values())
     console.print(f"\nmethod {summary['chosen']}, engine {summary['engine']}, {seconds:.1f} seconds")
@@ -84,6 +85,31 @@ def show_losses(console: People, values: Mapping[str, float | int]) -> None:
         if name != "gcp":
             number = f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
             console.print(f"{LOSSES.get(name, name)}: {number}")
+
+
+def show_tasks(console: People, tasks: Iterable[Mapping[str, Any]]) -> None:
+    """How well the release serves what it is for."""
+    for place, task in enumerate(tasks):
+        if place == 0:
+            console.print("\nwhat the release is for")
+        kind = f"{task['task']}{' (by its values)' if task.get('inferred') else ''}"
+        match task["task"]:
+            case "classification":
+                told = (
+                    f"{kind} of {task['target']!r}: conditional entropy {task['entropy']:.4f} of "
+                    f"{task['entropy_of_table']:.4f} bits, classification metric CM {task['cm']:.4f}"
+                )
+            case "regression":
+                told = (
+                    f"{kind} of {task['target']!r}: WMSE {task['wmse']:,.4g} of a variance of "
+                    f"{task['variance_of_table']:,.4g}"
+                )
+            case _:
+                told = (
+                    f"{kind} {task['where']}: returns {task['returned']:,} records for {task['selected']:,}, "
+                    f"imprecision {task['imprecision']:,}"
+                )
+        console.print(Text(f"  {told}"))
 
 
 def show_queries(console: People, queries: Iterable[QueryAccuracy]) -> None:

@@ -47,6 +47,10 @@ class Engine(Protocol):
         """The sensitive attributes that requirements count, in codes."""
         ...
 
+    def workload(self, encoded: Any, policy: Policy) -> Any:
+        """What the policy says the release is for, in codes."""
+        ...
+
     def persons(self, scanned: Any, policy: Policy) -> Any:
         """Whose each record is, where the policy names a person key."""
         ...

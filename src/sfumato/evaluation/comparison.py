@@ -15,7 +15,7 @@ from typing import Any, Self
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.evaluation.audit import AuditReport, requirements_of
 from sfumato.evaluation.measure import Losses
-from sfumato.methods import Method, method_named, methods
+from sfumato.methods import Kinds, Method, check_method, method_named, methods
 from sfumato.methods.nng import PerimeterBounds
 from sfumato.policy import Policy, merge_flags
 from sfumato.requirements import Requirements
@@ -173,7 +173,8 @@ def points_of(
         for one_l in _numbers("l", l):
             asked = merge_flags(policy, k=one_k, l=one_l)
             requirements = requirements_of(asked)
-            names = _accepting(requirements) if chosen is None else chosen
+            kinds = Kinds.of(asked.workload)
+            names = _accepting(requirements, kinds) if chosen is None else chosen
             points += [Point(merge_flags(asked, method=name), one_l) for name in names]
     if not points:
         raise UsageError("no method accepts these requirements together. Ask for fewer of them.")
@@ -225,13 +226,13 @@ def _chosen(names: str | Sequence[str]) -> list[str] | None:
     return list(dict.fromkeys(method_named(name).name for name in wanted))
 
 
-def _accepting(requirements: Requirements) -> list[str]:
-    return [name for name, method in methods().items() if _accepts(method, requirements)]
+def _accepting(requirements: Requirements, kinds: Kinds) -> list[str]:
+    return [name for name, method in methods().items() if _accepts(method, requirements, kinds)]
 
 
-def _accepts(method: Method, requirements: Requirements) -> bool:
+def _accepts(method: Method, requirements: Requirements, kinds: Kinds) -> bool:
     try:
-        method.check(requirements)
+        check_method(method, requirements, kinds)
     except UsageError:
         return False
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,32 @@ from sfumato.tables.grouping import ReleasedClasses
 
 
 @dataclass(frozen=True)
+class TaskLoss:
+    """What a release makes of one task. ``about`` is the target, or what is selected."""
+
+    task: str
+    about: str
+    values: dict[str, float | int]
+    inferred: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """As Python users and JSON have it."""
+        named = "where" if self.task == "selection" else "target"
+        told = {"inferred": True} if self.inferred else {}
+        return {"task": self.task, named: self.about, **told, **self.values}
+
+
+@dataclass(frozen=True)
 class Losses:
-    """Every loss by name, the mean penalty of a record by column, and how many records were left out."""
+    """Every loss by name, the mean penalty of a record by column, and how many records were left out.
+
+    tasks: how well the release serves what the policy says it is for.
+    """
 
     values: dict[str, float | int]
     columns: dict[str, float]
     suppressed: int = 0
+    tasks: tuple[TaskLoss, ...] = ()
 
     def __getattr__(self, name: str) -> float | int:
         try:

@@ -21,11 +21,26 @@ from sfumato.methods.nng import NearestNeighbourGroups
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.methods.single_dimensional import SingleDimensional
 from sfumato.methods.topdown import TopDown
+from sfumato.methods.workload import ForWorkload, Kinds, Workload
 from sfumato.orderings import orderings
+from sfumato.requirements import Requirements
 
 AUTO = Auto.name
+ALSO_NAMED = {"mondrian:median": "mondrian"}
 
-__all__ = ["AUTO", "ClassBatch", "Effort", "Method", "Records", "method_named", "methods"]
+__all__ = [
+    "AUTO",
+    "ClassBatch",
+    "Effort",
+    "Kinds",
+    "Method",
+    "Records",
+    "Workload",
+    "check_method",
+    "chosen_name",
+    "method_named",
+    "methods",
+]
 
 
 @cache
@@ -35,7 +50,8 @@ def methods() -> dict[str, Method]:
     for ordering in orderings().values():
         own += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
     own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
-    own += [Mondrian(splits="strict"), Mondrian(splits="relaxed")]
+    own += [Mondrian(), Mondrian(splits="relaxed")]
+    own += [Mondrian(rule="information-gain"), Mondrian(rule="regression"), Mondrian(rule="selection")]
     own += [GainTree(), CellPeeling(), TopDown(), SingleDimensional(), NearestNeighbourGroups()]
     own.append(Anatomy())
     found = {method.name: method for method in own}
@@ -47,6 +63,23 @@ def methods() -> dict[str, Method]:
 def method_named(name: str) -> Method:
     """The method that a user asked for."""
     known = methods()
+    name = ALSO_NAMED.get(name, name)
     if name not in known:
         raise UsageError.unknown_choice("method", name, list(known))
     return known[name]
+
+
+def chosen_name(name: str, workload: Workload | None) -> str:
+    """The name of the method that is used: ``auto`` is the rule that the workload asks for, where there is one."""
+    if name != AUTO or workload is None:
+        return name
+    if workload.selections is not None:
+        return "mondrian:selection"
+    return "mondrian:information-gain" if workload.classification else "mondrian:regression"
+
+
+def check_method(method: Method, requirements: Requirements, kinds: Kinds) -> None:
+    """Raise UsageError where a method cannot meet the requirements, or lacks the workload it needs."""
+    method.check(requirements)
+    if isinstance(method, ForWorkload):
+        method.check_workload(kinds)

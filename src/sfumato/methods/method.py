@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.losses.costs import Costs
 from sfumato.methods.line import Line
+from sfumato.methods.workload import Workload
 from sfumato.progress import Progress
 from sfumato.requirements import Hierarchy, Requirements
 from sfumato.tables.domains import Codes, Domain
@@ -44,6 +45,7 @@ class Records:
     codes: uint[m, d], C-order, the distinct records in ascending order of their codes.
     starts: int64[m + 1]; rows: uint32[n]. The rows of distinct record i are rows[starts[i]:starts[i + 1]], ascending.
     sensitive, persons: by row, also of rows that are not among these records; persons: uint32, where they are counted.
+    workload: what the release is for, by row too.
     lines: those that were made of these records, by ordering, where several runs share them; one run keeps none.
     """
 
@@ -57,6 +59,7 @@ class Records:
     seed: int | None = None  # for methods that draw at random; none was given
     effort: Effort = Effort()
     lines: dict[str, Line] | None = None
+    workload: Workload | None = None
 
     @property
     def count(self) -> int:

@@ -2,12 +2,16 @@
 
 The domain is divided on one attribute, and so is every part, as long as there is an allowable split: one whose parts
 all meet every requirement, k and any others. Where a region is divided is the business of a split rule
-(``split_median``); the regions are a tree (``tree``). Time O(N d log N), or O(N d log(N)^2) where values are many; N
-counts distinct records with k alone and strict splits, else rows.
+(``split_median`` and others); the regions are a tree (``tree``). Time O(N d log N), or O(N d log(N)^2) where values are
+many; N counts distinct records with k alone and strict splits, with their targets if there are any, else rows.
 
 - ``mondrian``: records of one value stay together, so that the regions tile the domain.
 - ``mondrian-relaxed``: records of the median value go to either side. With k alone, and but for equal records, every
   class then has fewer than 2k records.
+- ``mondrian:information-gain``, ``mondrian:regression``: equal values together, and a region is divided where that
+  tells most of what is to be predicted (``split_targets``); then at the median.
+- ``mondrian:selection``: a region is first divided where selections begin and end (``split_selection``), then by the
+  targets where there are any, then at the median.
 
 Differs from the paper: a class shows the smallest box around its records instead of its region. What the split rule
 does differently is said there. k persons are counted here; requirements that ``conjunction`` does not know, that hold
@@ -19,48 +23,96 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import UsageError
 from sfumato.methods.counting import Counting
 from sfumato.methods.dividing import ORIGIN, VALUES, WEIGHT, Units, ground_of
 from sfumato.methods.line import expand
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.optimal_1d import BATCH_CLASSES
 from sfumato.methods.split_median import RELAXED_MEDIAN, STRICT_MEDIAN
-from sfumato.methods.tree import RegionTree, grow_tree
+from sfumato.methods.targets import Selected, Tasks, tasks_of
+from sfumato.methods.tree import BY_SELECTION, BY_TARGETS, RegionTree, grow_tree
+from sfumato.methods.workload import Kinds, Workload
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.requirements.conjunction import DISTINCT, Conjunction
 from sfumato.tables.sorting import Field, bits_for, sort_rows
 
-SPLIT_RULES = {"strict": STRICT_MEDIAN, "relaxed": RELAXED_MEDIAN}
+FIRST_RULES = {
+    "median": STRICT_MEDIAN,
+    "information-gain": BY_TARGETS,
+    "regression": BY_TARGETS,
+    "selection": BY_SELECTION,
+}
+SUMMARIES = {
+    "information-gain": "divided where the parts tell most of the class to predict, then at the median",
+    "regression": "divided where the parts tell most of the number to predict, then at the median",
+    "selection": "divided where selections begin and end, then by what is to be predicted, then at the median",
+}
+USES = {
+    "information-gain": "when a classifier will be learnt from the release; needs a target",
+    "regression": "when a number will be predicted from the release; needs a target",
+    "selection": "when known groups of records will be selected from the release; needs selections",
+}
+NEEDS = {
+    "information-gain": ("a column of classes to predict", "--target COLUMN", "[[workload.classification]]", "target"),
+    "regression": ("a column of numbers to predict", "--target COLUMN", "[[workload.regression]]", "target"),
+    "selection": ("records to select", '--select "age > 40"', "[[workload.selection]]", "where"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mondrian:
-    """Divide the widest attribute at its median, and then the parts."""
+    """Divide the widest attribute at its median, or where it serves the workload, and then the parts."""
 
-    splits: Literal["strict", "relaxed"]
-    paper = "LeFevre, DeWitt, Ramakrishnan: Mondrian multidimensional k-anonymity, ICDE 2006"
+    splits: Literal["strict", "relaxed"] = "strict"
+    rule: Literal["median", "information-gain", "regression", "selection"] = "median"
     separates = False
 
     @property
     def name(self) -> str:
+        if self.rule != "median":
+            return f"mondrian:{self.rule}"
         return "mondrian" if self.splits == "strict" else "mondrian-relaxed"
 
     @property
+    def paper(self) -> str:
+        if self.rule != "median":
+            return "LeFevre, DeWitt, Ramakrishnan: Workload-aware anonymization, TODS 2008"
+        return "LeFevre, DeWitt, Ramakrishnan: Mondrian multidimensional k-anonymity, ICDE 2006"
+
+    @property
     def summary(self) -> str:
+        if self.rule != "median":
+            return SUMMARIES[self.rule]
         sides = "equal values together" if self.splits == "strict" else "equal values on either side"
         return f"the widest attribute divided at its median, then its parts, {sides}; time O(N d log N)"
 
     @property
     def use(self) -> str:
+        if self.rule != "median":
+            return USES[self.rule]
         if self.splits == "strict":
             return "for large tables, and where classes should not overlap"
         return "when classes should be of nearly equal size"
+
+    def check_workload(self, kinds: Kinds) -> None:
+        there = {
+            "information-gain": kinds.classification,
+            "regression": kinds.regression,
+            "selection": kinds.selection,
+        }
+        if not there.get(self.rule, True):
+            needed, flag, header, key = NEEDS[self.rule]
+            raise UsageError(
+                f"{self.name} needs {needed}, and the workload has none. Add {flag}, or {header} with "
+                f"its key {key} to the policy."
+            )
 
     def check(self, requirements: Requirements) -> None:
         """Any requirement can be met: a region is divided only if its parts meet it, or classes are joined."""
@@ -85,17 +137,32 @@ class Mondrian:
     ) -> tuple[RegionTree, NDArray[np.uint32]]:
         """The regions, and the rows in the order of the leaves."""
         tests, columns = _tests(records, requirements)
-        together = self.splits == "strict" and not columns
-        units = _distinct_records(records) if together else _single_rows(records, columns)
+        tasks, selected, told = self._workload(records, len(columns))
+        single = self.splits == "relaxed" or bool(columns)
+        rows, units = _units(records, [*columns, *told], single)
         ground = ground_of(records.domains, records.costs, requirements.least_class)
         sizes = [domain.size for domain in records.domains]
-        tree = grow_tree(SPLIT_RULES[self.splits], units, ground, tests, sizes, progress)
+        rule = RELAXED_MEDIAN if self.splits == "relaxed" else FIRST_RULES[self.rule]
+        tree = grow_tree(rule, units, ground, tests, sizes, progress, tasks, selected)
         origin = np.ascontiguousarray(units.data[:, ORIGIN])
-        if not together:
+        if single:
             return tree, origin
-        rows = np.empty_like(records.rows)
-        expand(records.rows, records.starts, origin, rows)
-        return tree, rows
+        in_line = np.empty_like(records.rows)
+        expand(rows.rows, rows.starts, origin, in_line)
+        return tree, in_line
+
+    def _workload(
+        self, records: Records, placed: int
+    ) -> tuple[Tasks | None, Selected | None, list[NDArray[np.uint32]]]:
+        """The workload as the rule takes it, and the columns that it is about, by row."""
+        if self.rule == "median":
+            return None, None, []
+        workload = records.workload or Workload()
+        self.check_workload(workload.kinds)
+        tasks, columns = tasks_of(workload, records.rows, placed) if workload.targets else (None, [])
+        boxes = workload.selections if self.rule == "selection" else None
+        selected = None if boxes is None else Selected(np.stack([boxes.low, boxes.high]), boxes.weights)
+        return tasks, selected, columns
 
 
 def _tests(records: Records, requirements: Requirements) -> tuple[Conjunction, list[NDArray[np.uint32]]]:
@@ -120,21 +187,34 @@ def _tests(records: Records, requirements: Requirements) -> tuple[Conjunction, l
     return tests, [*columns, records.persons]
 
 
-def _distinct_records(records: Records) -> Units:
-    data = np.empty((len(records.codes), VALUES), np.uint32)
-    data[:, WEIGHT], data[:, ORIGIN] = np.diff(records.starts), np.arange(len(data))
-    return Units(records.codes.copy(), data)
+class _Rows(NamedTuple):
+    """The rows in the order of the units: unit i has rows[starts[i]:starts[i + 1]]."""
+
+    rows: NDArray[np.uint32]
+    starts: NDArray[np.int64]
 
 
-def _single_rows(records: Records, columns: list[NDArray[np.uint32]]) -> Units:
-    """Rows by their record, then by their sensitive values: where records are told apart, the input's order is not."""
-    at = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
-    rows = records.rows
+def _units(records: Records, columns: list[NDArray[np.uint32]], single: bool) -> tuple[_Rows, Units]:
+    """What is divided: rows that are equal in codes and ``columns`` as one unit, or with ``single`` each apart.
+
+    They are in the order of their codes, then of the columns, so the order of the input leaves no trace.
+    """
+    rows, starts, at = records.rows, records.starts, None
     if columns:
+        at = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
         fields = [Field(codes, bits_for(int(codes.max()) + 1)) for codes in (at, *(codes[rows] for codes in columns))]
-        rows = rows[sort_rows(fields, len(rows)).rows]
-    data = np.empty((len(rows), VALUES + len(columns)), np.uint32)
-    data[:, WEIGHT], data[:, ORIGIN] = 1, rows
+        line = sort_rows(fields, len(rows))
+        rows, at = rows[line.rows], at[line.rows]
+        starts = line.starts
+    if single:
+        if at is None:
+            at = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
+        starts = np.arange(len(rows) + 1)
+    first = starts[:-1]
+    data = np.empty((len(first), VALUES + len(columns)), np.uint32)
+    data[:, WEIGHT] = np.diff(starts)
+    data[:, ORIGIN] = rows if single else np.arange(len(first))
     for place, codes in enumerate(columns):
-        data[:, VALUES + place] = codes[rows]
-    return Units(np.take(records.codes, at, axis=0), data)
+        data[:, VALUES + place] = codes[rows[first]]
+    codes_of = records.codes.copy() if at is None else np.take(records.codes, at[first], axis=0)
+    return _Rows(rows, starts), Units(codes_of, data)

@@ -5,9 +5,10 @@ the leaves tile the domain: every record that there can be is in one of them, al
 was grown. A part without records is a leaf that is no class.
 
 A split rule says where a region is divided. It is a number to the kernel that grows the tree; what rules have in common
-is in ``dividing``. A region of many records is divided once, and its parts are given to threads; a region of few is
-grown to the end by one thread. Every region is a run of the units, which move with each division, so that a thread
-reads and writes memory in one piece and the leaves come in depth-first order.
+is in ``dividing``. Where a rule for a workload finds no split, the next one is tried: the selections, then the
+targets, then the median. A region of many records is divided once, and its parts are given to
+threads; a region of few is grown to the end by one thread. Every region is a run of the units, which move with each
+division, so that a thread reads and writes memory in one piece and the leaves come in depth-first order.
 """
 
 from __future__ import annotations
@@ -19,16 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel
-from sfumato.methods.dividing import NONE, Ground, Units, divide, room_for, secrets_for
+from sfumato.methods.dividing import BEYOND, NONE, Ground, Units, divide, room_for, secrets_for
 from sfumato.methods.dividing import WEIGHT as UNIT_WEIGHT
-from sfumato.methods.split_median import split_by_median
+from sfumato.methods.split_median import RELAXED_MEDIAN, STRICT_MEDIAN, split_by_median
+from sfumato.methods.split_selection import split_by_selection
+from sfumato.methods.split_targets import SETTLED, split_by_targets
+from sfumato.methods.targets import Selected, Tasks, counters_for
 from sfumato.progress import Progress
 from sfumato.requirements.conjunction import Conjunction
 from sfumato.tables.domains import Codes
 
 BLOCK = 1 << 15  # units of a region that one thread grows to the end: they stay within a core's cache
 
-PARENT, ATTRIBUTE, FIRST_CHILD, BEGIN, END, WEIGHT = range(6)  # of a grown node
+BY_TARGETS, BY_SELECTION = 2, 3  # rules beside those of the median
+PARENT, ATTRIBUTE, FIRST_CHILD, BEGIN, END, WEIGHT, RULE = range(7)  # of a grown node
+FIELDS = 7
 LOW, HIGH, BOX_LOW, BOX_HIGH = range(4)  # of its boxes
 
 
@@ -71,15 +77,24 @@ class _Region:
     begin: int
     end: int
     weight: int
+    rule: int
     low: Codes
     high: Codes
 
 
 def grow_tree(
-    rule: int, units: Units, ground: Ground, tests: Conjunction, sizes: Sequence[int], progress: Progress
+    rule: int,
+    units: Units,
+    ground: Ground,
+    tests: Conjunction,
+    sizes: Sequence[int],
+    progress: Progress,
+    tasks: Tasks | None = None,
+    selected: Selected | None = None,
 ) -> RegionTree:
     """The tree over domains of the given ``sizes``, grown until no region has a split that the ``tests`` allow.
 
+    ``tasks`` and ``selected`` are for the rules that need them; a rule that is given none has nothing to do.
     The units are put in the order of the leaves; ``begin`` and ``end`` of the tree count the rows they stand for.
     """
     spare = Units(*(np.empty_like(array) for array in units))
@@ -90,16 +105,19 @@ def grow_tree(
         few = count <= BLOCK
         # A node that is divided has two children with records at least, and one more without than with at most.
         most = 5 * min(count, region.weight // ground.least) if few else 2 * min(count, max(sizes)) + 2
-        nodes, boxes = np.empty((most + 1, 6), np.int64), np.zeros((most + 1, 4, len(sizes)), dtype)
+        nodes, boxes = np.empty((most + 1, FIELDS), np.int64), np.zeros((most + 1, 4, len(sizes)), dtype)
         boxes[0, LOW], boxes[0, HIGH] = region.low, region.high
         made = grow(
-            rule,
+            region.rule,
             Units(*(array[here] for array in units)),
             Units(*(array[here] for array in spare)),
             region.weight,
             ground,
             room_for(count, max(sizes)),
             secrets_for(count, tests) if tests.attributes else None,
+            tasks,
+            selected,
+            None if tasks is None and selected is None else counters_for(count, max(sizes), tasks),
             few,
             nodes,
             boxes,
@@ -113,10 +131,11 @@ def grow_tree(
         0,
         len(units.codes),
         int(units.data[:, UNIT_WEIGHT].sum(dtype=np.int64)),
+        rule,
         np.zeros(len(sizes), dtype),
         (np.array(sizes) - 1).astype(dtype),
     )
-    all_nodes, all_boxes = [np.full((1, 6), NONE, np.int64)], [np.zeros((1, 4, len(sizes)), dtype)]
+    all_nodes, all_boxes = [np.full((1, FIELDS), NONE, np.int64)], [np.zeros((1, 4, len(sizes)), dtype)]
     roots: list[tuple[int, NDArray[np.int64], Codes]] = []
     waiting, count = [whole], 1
     while waiting:
@@ -132,7 +151,15 @@ def grow_tree(
             all_boxes.append(boxes[1:])
             if region.end - region.begin > BLOCK:
                 parts += [
-                    _Region(count + place, int(node[BEGIN]), int(node[END]), int(node[WEIGHT]), box[LOW], box[HIGH])
+                    _Region(
+                        count + place,
+                        int(node[BEGIN]),
+                        int(node[END]),
+                        int(node[WEIGHT]),
+                        int(node[RULE]),
+                        box[LOW],
+                        box[HIGH],
+                    )
                     for place, (node, box) in enumerate(zip(nodes[1:], boxes[1:], strict=True))
                     if node[BEGIN] < node[END]
                 ]
@@ -157,17 +184,18 @@ def grow_tree(
 
 
 @kernel
-def grow(rule, units, spare, weight, ground, room, secrets, to_the_end, nodes, boxes):  # type: ignore[no-untyped-def]
+def grow(rule, units, spare, weight, ground, room, secrets, tasks, selected, counters, to_the_end, nodes, boxes):  # type: ignore[no-untyped-def]
     """Grow the tree under one region: how many nodes. Node 0 is the region; without ``to_the_end`` it is divided once.
 
+    tasks, selected, counters: None where no rule needs them.
     units: changed, put in the order of the leaves; spare: overwritten. weight: the rows of the region. nodes:
     int64[..., 6] and boxes: uint[..., 4, d], filled, see the names of their fields; the region is in boxes[0] already.
     """
     count, d = units.codes.shape
-    add_node(nodes, 0, NONE, 0, count, weight)
+    add_node(nodes, 0, NONE, 0, count, weight, rule)
     box_low, box_high = np.empty(d, np.int64), np.empty(d, np.int64)
     waiting = np.zeros(len(nodes), np.int64)
-    made, open_nodes = 1, 1
+    made, open_nodes = np.int64(1), 1
     while open_nodes > 0:
         open_nodes -= 1
         node = waiting[open_nodes]
@@ -177,9 +205,24 @@ def grow(rule, units, spare, weight, ground, room, secrets, to_the_end, nodes, b
             boxes[node, BOX_LOW, q], boxes[node, BOX_HIGH, q] = box_low[q], box_high[q]
         if nodes[node, WEIGHT] < 2 * ground.least:
             continue
-        attribute, parts, share = split_by_median(rule, units, begin, end, box_low, box_high, ground, room, secrets)
+        rule, attribute, parts, share = nodes[node, RULE], NONE, 0, BEYOND
+        if selected is not None and rule == BY_SELECTION:
+            attribute, parts = split_by_selection(
+                units, begin, end, box_low, box_high, ground, room, secrets, selected, counters
+            )
+            rule = BY_SELECTION if attribute != NONE else BY_TARGETS
+        if tasks is not None and rule == BY_TARGETS:
+            attribute, parts = split_by_targets(
+                units, begin, end, box_low, box_high, ground, room, secrets, tasks, counters
+            )
+            rule = STRICT_MEDIAN if parts == SETTLED else BY_TARGETS
         if attribute == NONE:
-            continue
+            at_median = RELAXED_MEDIAN if rule == RELAXED_MEDIAN else STRICT_MEDIAN
+            attribute, parts, share = split_by_median(
+                at_median, units, begin, end, box_low, box_high, ground, room, secrets
+            )
+            if attribute == NONE:
+                continue
         divide(units, spare, attribute, begin, end, parts, share, room)
         nodes[node, ATTRIBUTE], nodes[node, FIRST_CHILD] = attribute, made
         place, highest = np.int64(boxes[node, LOW, attribute]), np.int64(boxes[node, HIGH, attribute])
@@ -191,10 +234,10 @@ def grow(rule, units, spare, weight, ground, room, secrets, to_the_end, nodes, b
                 first, last = place, first - 1
                 if first > last:
                     continue
-                add_node(nodes, made, node, begin, begin, 0)
+                add_node(nodes, made, node, begin, begin, 0, rule)
             else:
                 first = max(first, np.int64(boxes[node, LOW, attribute]))
-                add_node(nodes, made, node, begin, room.ends[part], room.upto[part])
+                add_node(nodes, made, node, begin, room.ends[part], room.upto[part], rule)
                 begin, place = room.ends[part], last + 1
                 if to_the_end:
                     waiting[open_nodes] = made
@@ -207,10 +250,10 @@ def grow(rule, units, spare, weight, ground, room, secrets, to_the_end, nodes, b
 
 
 @kernel
-def add_node(nodes, node, parent, begin, end, weight):  # type: ignore[no-untyped-def]
-    """Fill in a new node, which is a leaf until it is divided."""
+def add_node(nodes, node, parent, begin, end, weight, rule):  # type: ignore[no-untyped-def]
+    """Fill in a new node, which is a leaf until it is divided. rule: what it is divided by."""
     nodes[node, PARENT], nodes[node, ATTRIBUTE], nodes[node, FIRST_CHILD] = parent, NONE, NONE
-    nodes[node, BEGIN], nodes[node, END], nodes[node, WEIGHT] = begin, end, weight
+    nodes[node, BEGIN], nodes[node, END], nodes[node, WEIGHT], nodes[node, RULE] = begin, end, weight, rule
 
 
 @kernel

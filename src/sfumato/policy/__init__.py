@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sfumato.policy.flags import merge_flags
 from sfumato.policy.model import Column, Diversity, Engine, Grouping, Input, Method, Policy, Privacy, Release
+from sfumato.policy.workload import Workload
 
 __all__ = [
     "Column",
@@ -19,5 +20,6 @@ __all__ = [
     "Policy",
     "Privacy",
     "Release",
+    "Workload",
     "merge_flags",
 ]

@@ -33,7 +33,10 @@ def merge_flags(
     joint: bool | None = None,
     null_sensitive: str | None = None,
     taxonomy: Mapping[str, TaxonomyFlag] | None = None,
+    target: str | Sequence[str] = (),
+    select: str | Sequence[str] = (),
     method: str | None = None,
+    least_gain: float | None = None,
     effort: str | None = None,
     seconds: float | None = None,
     engine: str | None = None,
@@ -54,8 +57,9 @@ def merge_flags(
     ``accept_linkable`` are added to those of the policy; anything else replaces what the policy says. Relative
     taxonomy paths start from the working directory. ``l`` asks for frequency l-diversity of the sensitive column,
     ``require`` for any requirement, written as ``distinct(diagnosis, l=3)``. ``person`` names the column that says
-    whose a record is; one without a role becomes an identifier. ``max_suppressed`` is the share of the records that may
-    be left out.
+    whose a record is; one without a role becomes an identifier. ``target`` names what will be predicted from the
+    release, ``select`` which records will be selected from it, such as ``age > 40 and sex = 'Male'``; a target without
+    a role becomes a column that is kept. ``max_suppressed`` is the share of the records that may be left out.
     """
     start = policy or Policy()
     merged = _Merged(start)
@@ -70,6 +74,10 @@ def merge_flags(
     )
     if person is not None:
         merged.put_person(person)
+    if target:
+        merged.put_targets(_names(target))
+    if select:
+        merged.put([{"where": where} for where in _names(select)], "workload", "selection")
     merged.describe("type", type)
     merged.describe("round", round)
     merged.describe("weight", weight)
@@ -82,6 +90,7 @@ def merge_flags(
         ("privacy", "joint"): joint,
         ("privacy", "null_sensitive"): null_sensitive,
         ("method", "name"): method,
+        ("method", "least_gain"): least_gain,
         ("method", "effort"): effort,
         ("method", "seconds"): seconds,
         ("engine", "name"): engine,
@@ -150,6 +159,16 @@ class _Merged:
     def put_person(self, name: str) -> None:
         if self._role(name) is None:
             self.put("identifier", "columns", name, "role")
+
+    def put_targets(self, names: Sequence[str]) -> None:
+        """What is to be predicted, of which the data say whether it is classes or numbers."""
+        for kind in ("classification", "regression"):
+            if self._data.get("workload", {}).pop(kind, None) is not None:
+                self._lines[("workload", kind)] = None
+        self.put(list(dict.fromkeys(names)), "workload", "targets")
+        for name in names:
+            if self._role(name) is None:
+                self.put("other", "columns", name, "role")
 
     def put_diversity(self, l: int) -> None:  # noqa: E741
         """Frequency l-diversity of the one sensitive column."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 import tomli_w
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -28,6 +27,7 @@ from pydantic import (
 from sfumato.errors import InputError, OutputError, PolicyError
 from sfumato.parameters import is_positive, positive_number, whole_number
 from sfumato.policy.lines import Origin, key_lines
+from sfumato.policy.part import Part, given_name, table_list, text_list
 from sfumato.policy.problems import (
     FILE_TAG,
     GROUPING_TAG,
@@ -39,6 +39,7 @@ from sfumato.policy.problems import (
     unknown_key_sentence,
     wrong,
 )
+from sfumato.policy.workload import LeastGain, Workload, check_roles
 
 if TYPE_CHECKING:
     from sfumato.requirements import Requirement
@@ -56,18 +57,6 @@ def _grid(value: Any) -> int | float:
     """Whole numbers stay whole: a grid of 5 is exact."""
     number = positive_number(value)
     return int(value) if isinstance(value, numbers.Integral) else number
-
-
-def _text_list(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise wrong("must be a list of strings")
-    return tuple(value)
-
-
-def _table_list(value: Any) -> Any:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, dict | BaseModel) for item in value):
-        raise wrong("must be a list of tables, each under [[privacy.sensitive]]")
-    return value
 
 
 def _is_ascending(items: Sequence[Any]) -> bool:
@@ -123,12 +112,6 @@ def _date_format(value: Any) -> str | None:
     return str(value)
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise wrong("must be a name")
-    return value
-
-
 def _column_name(value: Any) -> str:
     """Half a surrogate pair, which Python allows in a string, would be lost on the way to a file."""
     if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
@@ -137,7 +120,7 @@ def _column_name(value: Any) -> str:
 
 
 def _optional_name(value: Any) -> str | None:
-    return None if value is None else _name(value)
+    return None if value is None else given_name(value)
 
 
 def _fraction(value: Any) -> float:
@@ -157,48 +140,13 @@ def _taxonomy_form(value: Any) -> str:
     return GROUPING_TAG if isinstance(value, dict | Grouping) else FILE_TAG
 
 
-class _Part(BaseModel):
-    """A table of the policy."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            raise explain(error, Origin()) from None
-
-    # Without this mark pydantic would call __init__ for the tables inside a policy too, and the path to the wrong key,
-    # which the line is found by, would be lost.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_keys(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        for key in data:
-            if key not in cls.model_fields:
-                raise unknown_key(key, cls._keys())
-        for name, field in cls.model_fields.items():
-            if field.is_required() and name not in data:
-                choices = get_args(field.annotation)
-                raise wrong(f"is missing. Choose one of {listed(choices)}" if choices else "is missing", name)
-        return data
-
-    @classmethod
-    def _keys(cls) -> list[str]:
-        """The keys that a file may hold."""
-        return [name for name, field in cls.model_fields.items() if not field.exclude]
-
-
-class Input(_Part):
+class Input(Part):
     """How text is read: CSV files, and numbers and dates that are written as text."""
 
     separator: Annotated[str, BeforeValidator(_separator)] = ","
     encoding: Annotated[str, BeforeValidator(_encoding)] = "utf-8"
     decimal: Literal[".", ","] = "."
-    nulls: Annotated[tuple[str, ...], BeforeValidator(_text_list)] = ("",)
+    nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ("",)
     date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
     sheet: Annotated[str | None, BeforeValidator(_optional_name)] = None
 
@@ -210,7 +158,7 @@ class Input(_Part):
         return self
 
 
-class Grouping(_Part):
+class Grouping(Part):
     """A taxonomy written as a rule: exactly one of the three."""
 
     intervals: Annotated[tuple[int | float, ...] | None, BeforeValidator(_interval_widths)] = None
@@ -230,7 +178,7 @@ Taxonomy = Annotated[
 ]
 
 
-class Column(_Part):
+class Column(Part):
     """What a column is. All keys but the role describe quasi-identifiers; a sensitive column may have a taxonomy."""
 
     role: Role
@@ -282,12 +230,12 @@ def _kinds() -> dict[str, type[Requirement]]:
     return kinds()
 
 
-class Diversity(_Part):
+class Diversity(Part):
     """What every class must meet in one sensitive column; the other keys are the parameters that its kind declares."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    attribute: Annotated[str, BeforeValidator(_name)]
+    attribute: Annotated[str, BeforeValidator(given_name)]
     kind: str
 
     def parameters(self) -> dict[str, Any]:
@@ -334,36 +282,38 @@ class Diversity(_Part):
         return checked
 
 
-class Privacy(_Part):
+class Privacy(Part):
     """What every class of the release must meet."""
 
     k: Annotated[int, BeforeValidator(whole_number(1))] | None = None
     person: Annotated[str | None, BeforeValidator(_optional_name)] = None
     """The column that says whose a record is: persons are then counted, not records."""
-    sensitive: Annotated[tuple[Diversity, ...], BeforeValidator(_table_list)] = ()
+    sensitive: Annotated[tuple[Diversity, ...], BeforeValidator(table_list("privacy.sensitive"))] = ()
     joint: StrictBool = False
     """Each sensitive column must hold with the others as quasi-identifiers."""
     null_sensitive: Literal["missing", "value"] = "missing"
     """What a null in a sensitive column is: no value, so that it protects nobody, or a value like another."""
 
 
-class Method(_Part):
+class Method(Part):
     """How classes are found. Which names there are, the methods know."""
 
-    name: Annotated[str, BeforeValidator(_name)] = "auto"
+    name: Annotated[str, BeforeValidator(given_name)] = "auto"
     effort: Literal["fast", "balanced", "best"] = "fast"
     """How long a search for less loss goes on, where the method has one."""
     seconds: Annotated[float, BeforeValidator(positive_number)] | None = None
     """So long instead; the same seed then no longer gives the same bytes."""
+    least_gain: LeastGain = 0.01
+    """Where a split gains less for the workload, regions are divided at the median."""
 
 
-class Engine(_Part):
+class Engine(Part):
     """What the computation runs on."""
 
     name: Literal["auto", "memory"] = "auto"
 
 
-class Release(_Part):
+class Release(Part):
     """How the release is written."""
 
     seed: Annotated[int, BeforeValidator(whole_number(0, LARGEST_SEED))] | None = None
@@ -373,14 +323,15 @@ class Release(_Part):
     form: Literal["labels", "bounds"] = "labels"
 
 
-class Policy(_Part):
+class Policy(Part):
     """All that the user decides about a release."""
 
     other: Literal["keep", "drop"] | None = None
-    accept_linkable: Annotated[tuple[str, ...], BeforeValidator(_text_list)] = ()
+    accept_linkable: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ()
     input: Input = Input()
     columns: dict[Annotated[str, BeforeValidator(_column_name)], Column] = Field(default_factory=dict)
     privacy: Privacy = Privacy()
+    workload: Workload = Workload()
     method: Method = Method()
     engine: Engine = Engine()
     release: Release = Release()
@@ -536,6 +487,8 @@ class Policy(_Part):
             raise PolicyError(
                 self._origin.say("k is absent, so nothing is asked for. Set k; in a policy file, under [privacy].")
             )
+        roles = {name: column.role for name, column in self.columns.items()}
+        check_roles(self.workload, roles, self._origin, undeclared_kept=self.other != "drop")
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse a policy that does not fit the columns of the table."""
@@ -546,6 +499,10 @@ class Policy(_Part):
         for name in self.accept_linkable:
             if name not in names:
                 where = self._origin.say("accept_linkable", ("accept_linkable",))
+                raise PolicyError.unknown_column(name, where, names)
+        for name in (*self.workload.predicted, *self.workload.features):
+            if name not in names:
+                where = self._origin.say("the workload", ("workload",))
                 raise PolicyError.unknown_column(name, where, names)
         unnamed = [name for name in names if name not in self.columns]
         if unnamed and self.other is None:

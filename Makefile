@@ -39,7 +39,7 @@ demo: $(VENV)/installed
 	$(BIN)/sfumato demo --directory demo
 
 # Programs that tests need and pip does not bring, each with the package of Debian that does.
-PROGRAMS := chromium:chromium
+PROGRAMS := chromium:chromium pg_lsclusters:postgresql
 
 system-packages:
 	@scripts/system-packages $(PROGRAMS)

@@ -27,8 +27,8 @@ from sfumato.errors import AuditError, UsageError
 
 HEAVY = ("numba", "duckdb", "polars", "pandas", "pyarrow", "sklearn", "scipy", "pyspark", "numpy")
 COMMANDS = (
-    "anonymize", "audit", "measure", "bound", "compare", "tradeoff", "plot", "report", "policy", "risk", "generate",
-    "methods", "demo",
+    "anonymize", "fit", "apply", "aggregate", "audit", "measure", "bound", "compare", "tradeoff", "plot", "report",
+    "policy", "risk", "generate", "methods", "demo",
 )  # fmt: skip
 SECRET = "zzsecretzz"
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]
@@ -486,7 +486,7 @@ def test_too_little_memory_is_said_plainly(place: Path, shell: Shell, monkeypatc
 def test_a_run_record_that_cannot_be_kept_is_a_warning(
     place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(28, "no space left")
 
     monkeypatch.setattr("sfumato.release.record_run", fail)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = ["numba", "duckdb", "polars", "pandas", "pyarrow", "sklearn", "scipy", "pyspark", "numpy"]
+OF_NUMBA = "scipy"  # which looks for it when it is loaded itself
 
 
 def loaded_after(code: str) -> set[str]:
@@ -53,7 +54,7 @@ def test_a_run_from_arrow_to_arrow_loads_no_further_library() -> None:
         "assert sfumato.anonymize(table, quasi_identifiers=['age'], k=2).data.num_rows == 4\n"
     )
     # PyArrow looks for pandas whenever it makes an array, as the first line here does.
-    assert loaded_after(code) - {"pandas"} == {"numba", "numpy", "pyarrow"}
+    assert loaded_after(code) - {"pandas", OF_NUMBA} == {"numba", "numpy", "pyarrow"}
 
 
 def test_a_run_from_file_to_file_loads_no_library_of_frames(tmp_path: Path) -> None:
@@ -63,4 +64,4 @@ def test_a_run_from_file_to_file_loads_no_library_of_frames(tmp_path: Path) -> N
     for output in ("release.parquet", "release.csv.gz", "release.arrow"):
         arguments = ["anonymize", str(table), "-o", str(tmp_path / output), *flags]
         code = f"from sfumato.cli import main\nassert main({arguments!r}) == 0"
-        assert loaded_after(code) == {"numba", "numpy", "pyarrow"}
+        assert loaded_after(code) - {OF_NUMBA} == {"numba", "numpy", "pyarrow"}

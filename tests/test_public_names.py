@@ -10,9 +10,10 @@ import sfumato
 from sfumato import errors
 
 EXPECTED = {
-    "AuditError", "DataError", "InfeasibleError", "InputError", "OutputError", "Policy", "PolicyError", "Release",
-    "SfumatoError", "SfumatoWarning", "TaxonomyError", "UsageError", "__version__", "anonymize", "audit", "bound",
-    "compare", "generate", "measure", "plot", "propose_policy", "report_private", "report_release", "risk", "tradeoff",
+    "AuditError", "DataError", "InfeasibleError", "InputError", "Mondrian", "OutputError", "Policy", "PolicyError",
+    "Recoding", "Release", "SfumatoError", "SfumatoWarning", "TaxonomyError", "UnmetError", "UsageError",
+    "__version__", "aggregate", "anonymize", "apply", "audit", "bound", "compare", "fit", "generate", "measure",
+    "plot", "propose_policy", "report_private", "report_release", "risk", "tradeoff",
 }  # fmt: skip
 
 

@@ -15,10 +15,13 @@ from sfumato._version import __version__
 if TYPE_CHECKING:
     from sfumato.api import (
         SfumatoWarning,
+        aggregate,
         anonymize,
+        apply,
         audit,
         bound,
         compare,
+        fit,
         measure,
         plot,
         report_private,
@@ -34,11 +37,14 @@ if TYPE_CHECKING:
         PolicyError,
         SfumatoError,
         TaxonomyError,
+        UnmetError,
         UsageError,
     )
+    from sfumato.estimators import Mondrian
     from sfumato.policy import Policy
     from sfumato.proposal import propose_policy
     from sfumato.release import Release
+    from sfumato.releases.recoding import Recoding
     from sfumato.risking import risk
     from sfumato.tables.generators import generate
 
@@ -47,19 +53,25 @@ __all__ = [
     "DataError",
     "InfeasibleError",
     "InputError",
+    "Mondrian",
     "OutputError",
     "Policy",
     "PolicyError",
+    "Recoding",
     "Release",
     "SfumatoError",
     "SfumatoWarning",
     "TaxonomyError",
+    "UnmetError",
     "UsageError",
     "__version__",
+    "aggregate",
     "anonymize",
+    "apply",
     "audit",
     "bound",
     "compare",
+    "fit",
     "generate",
     "measure",
     "plot",
@@ -72,13 +84,18 @@ __all__ = [
 
 # Loaded when first used: importing the package must not load any of the large libraries.
 _HOME = {
+    "Mondrian": "sfumato.estimators",
     "Policy": "sfumato.policy",
+    "Recoding": "sfumato.releases.recoding",
     "Release": "sfumato.release",
     "SfumatoWarning": "sfumato.api",
+    "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
+    "apply": "sfumato.api",
     "audit": "sfumato.api",
     "bound": "sfumato.api",
     "compare": "sfumato.api",
+    "fit": "sfumato.api",
     "generate": "sfumato.tables.generators",
     "measure": "sfumato.api",
     "plot": "sfumato.api",

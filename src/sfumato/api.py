@@ -1,4 +1,4 @@
-"""What Python users call: anonymize, audit, measure, compare, tradeoff, bound, plot. The commands call the same."""
+"""What Python users call: anonymize, fit, audit, measure, compare and others. The commands call the same."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from sfumato.applying import draft_applied
 from sfumato.bounding import bounds_of, check_bounded
 from sfumato.bounds.bound import Bound, MeasuredRelease, effort_named
 from sfumato.comparing import compare_points
-from sfumato.drafting import draft_release, load_taxonomies
+from sfumato.drafting import draft_release, fit_recoding, load_taxonomies
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import UsageError
+from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_in, requirements_of
 from sfumato.evaluation.comparison import ALL, points_of
 from sfumato.evaluation.groups import audit_groups, group_sizes, quasi_identifiers_of_original, values_of_original
@@ -37,6 +39,7 @@ from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.release import Release, most_suppressed, publish
 from sfumato.releases.certificate import file_digest, read_certificate
+from sfumato.releases.recoding import Recoding
 from sfumato.releases.separate import sensitive_path
 from sfumato.report.comparison import Comparison
 from sfumato.report.private import PrivateReport, private_report
@@ -99,6 +102,51 @@ def anonymize_to_file(data: object, policy: Policy, target: Path, progress: Prog
     """Anonymize and write in one go; the finished file is what is audited and measured."""
     check_output(data, policy, target)
     return publish(draft_release(data, policy, progress), target)
+
+
+def fit(data: object, policy: Policy | None = None, **flags: Any) -> Recoding:
+    """Learn a recoding of the quasi-identifiers that applies to further records.
+
+    Arguments and checks are those of ``anonymize``; the method has to be one with regions, such as mondrian, which is
+    also what ``auto`` means here. Every region that has records of ``data`` meets the policy on them.
+    """
+    return fit_recoding(data, merge_flags(policy, **flags), Progress())
+
+
+def apply(
+    rules: Recoding | str | Path,
+    data: object,
+    *,
+    max_suppressed: float | None = None,
+    k: int | None = None,
+    l: int | None = None,  # noqa: E741
+    require: str | Sequence[str] = (),
+) -> Release:
+    """Release a further table under a learnt recoding, or the file of its rules, audited under its policy.
+
+    Records with a value outside the domain are left out, and those of regions that do not meet the policy in this
+    table; where they are more than ``max_suppressed`` allows, by default the policy's share, UnmetError is raised. What
+    is asked of this release may differ from what the rules were learnt under: ``k``, ``l`` and ``require``.
+    """
+    recoding = _recoding(rules, max_suppressed=max_suppressed, k=k, l=l, require=require)
+    release = Release.of(draft_applied(recoding, data, Progress()))
+    for text in release.warnings:
+        python_warnings.warn(text, SfumatoWarning, stacklevel=2)
+    return release
+
+
+def apply_to_file(rules: Path, data: object, target: Path, progress: Progress, **flags: Any) -> Release:
+    """Apply and write in one go; the finished file is what is audited and measured. ``flags`` go over the policy."""
+    check_format(target)
+    check_target(target)
+    for table in (data, rules):
+        refuse_input_as_output(table, target)
+    return publish(draft_applied(_recoding(rules, **flags), data, progress), target)
+
+
+def _recoding(rules: Recoding | str | Path, **flags: Any) -> Recoding:
+    recoding = rules if isinstance(rules, Recoding) else Recoding.load(rules)
+    return replace(recoding, policy=merge_flags(recoding.policy, **flags))
 
 
 def check_output(data: object, policy: Policy, target: Path) -> None:
@@ -248,6 +296,19 @@ def _served(policy: Policy, original: Source) -> tuple[str, ...]:
         if name not in original.names:
             raise UsageError.unknown_column(name, "the workload", original.names)
     return names
+
+
+def aggregate(
+    release: object, policy: Policy | None = None, *, by: str | Sequence[str] = (), **flags: Any
+) -> list[Aggregate]:
+    """MIN, MAX, AVG and SUM of every column of a finished release of summary statistics, from the release alone.
+
+    ``by`` are quasi-identifiers: then for the records of each combination of what the release shows for them. Without a
+    policy the certificate beside the file says what was asked for, and what means were rounded to.
+    """
+    asked, source, certified = _released(release, policy, flags)
+    grids = {} if certified is None else certified.get("statistics", {})
+    return aggregates_of(source, asked, (by,) if isinstance(by, str) else by, grids)
 
 
 def report_release(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from sfumato.engines.memory import Encoded, MemoryEngine, kept_columns
+from sfumato.engines.memory import Encoded, MemoryEngine
 from sfumato.errors import AuditError, PolicyError, UsageError
 from sfumato.evaluation.audit import requirements_of
 from sfumato.evaluation.linkage import linkable_columns
@@ -17,10 +19,14 @@ from sfumato.kernels import on_compilation
 from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.methods.method import Records
-from sfumato.policy import Policy
+from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.release import Draft, most_suppressed
+from sfumato.releases.growing import grown_recoding, regional
+from sfumato.releases.recode import Recoded, kept_columns
+from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import earlier_releases, fingerprints
+from sfumato.releases.statistics import WARNING, grid_of, has_statistics, stated
 from sfumato.requirements import Requirements
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.source import InputOptions, Source, open_source
@@ -45,16 +51,24 @@ class Prepared:
 
 def prepare(data: object, policy: Policy, progress: Progress) -> Prepared:
     """Everything that can be wrong with flags, policy, files, schema, data and feasibility, in that order."""
-    check_method(method_named(policy.method.name), requirements_of(policy), Kinds.of(policy.workload))
+    method = method_named(policy.method.name)
+    if policy.release.boxes == "regions":
+        method = regional(method)
+    _check_method(method, policy, Kinds.of(policy.workload))
     return prepared_for(read_table(data, policy, progress), policy, progress)
 
 
-def read_table(data: object, policy: Policy, progress: Progress) -> Prepared:
-    """The table in codes. It serves any policy that differs from this one in method, k and l alone."""
+def read_table(
+    data: object, policy: Policy, progress: Progress, taxonomies: Mapping[str, Taxonomy] | None = None
+) -> Prepared:
+    """The table in codes. It serves any policy that differs from this one in method, k and l alone.
+
+    The taxonomies are read from the policy's files unless they are given.
+    """
     requirements = requirements_of(policy)
     options = InputOptions(**policy.input.model_dump())
     source = open_source(data, options)
-    taxonomies = load_taxonomies(policy)
+    taxonomies = load_taxonomies(policy) if taxonomies is None else taxonomies
     policy.check_columns(source.names)
     kept, person = kept_columns(policy, source.names), requirements.person
     _check_bound_names(policy, kept)
@@ -79,19 +93,21 @@ def read_table(data: object, policy: Policy, progress: Progress) -> Prepared:
 def prepared_for(table: Prepared, policy: Policy, progress: Progress) -> Prepared:
     """A table that was read, once it is seen that the policy's method can be used and what it asks for can be met."""
     requirements, workload = requirements_of(policy), table.records.workload
-    method = method_named(chosen_name(policy.method.name, workload))
-    check_method(method, requirements, Kinds() if workload is None else workload.kinds)
+    method = method_of(table, policy)
+    _check_method(method, policy, Kinds() if workload is None else workload.kinds)
     if method.separates:
         _check_separable(policy, table.kept)
-    most = most_suppressed(policy, table.records.count)
+    # Regions tile the domain with outliers and without, so no record is left out for their sake.
+    most = 0 if policy.release.boxes == "regions" else most_suppressed(policy, table.records.count)
     MemoryEngine(progress).check_feasible(table.records, requirements, most)
     warnings = [*_warnings(policy), *_empty_selections(table, policy)]
     return replace(table, requirements=requirements, warnings=warnings)
 
 
 def method_of(prepared: Prepared, policy: Policy) -> Method:
-    """The method that the classes are formed by."""
-    return method_named(chosen_name(policy.method.name, prepared.records.workload))
+    """The method that the classes are formed by: one that has regions where they are shown."""
+    method = method_named(chosen_name(policy.method.name, prepared.records.workload))
+    return regional(method) if policy.release.boxes == "regions" else method
 
 
 def shared(table: Prepared) -> Prepared:
@@ -99,11 +115,27 @@ def shared(table: Prepared) -> Prepared:
     return replace(table, records=replace(table.records, lines={}))
 
 
+def recoding_of(prepared: Prepared, policy: Policy, progress: Progress) -> Recoding:
+    """The recoding that a table teaches that was prepared for this policy."""
+    method = regional(method_of(prepared, policy))
+    with progress.phase("partition", prepared.records.count):
+        return grown_recoding(
+            method, prepared.records, prepared.requirements, policy, prepared.taxonomies, prepared.kept, progress
+        )
+
+
+def fit_recoding(data: object, policy: Policy, progress: Progress) -> Recoding:
+    """The recoding that a table teaches, after every check that a release of it would go through."""
+    policy = merge_flags(policy, boxes="regions")
+    with on_compilation(progress.compiling):
+        return recoding_of(prepare(data, policy, progress), policy, progress)
+
+
 def draft_release(data: object, policy: Policy, progress: Progress) -> Draft:
     """The released table and all that is known of it, not yet audited."""
     with on_compilation(progress.compiling):
         prepared = prepare(data, policy, progress)
-        prints = _fingerprints(prepared.encoded, policy, prepared.warnings, progress)
+        prints = fingerprints_of(prepared.encoded, policy, prepared.warnings, progress)
         return draft_of(prepared, policy, progress, prints)
 
 
@@ -123,10 +155,9 @@ def sketch_of(prepared: Prepared, policy: Policy, progress: Progress) -> Sketch:
     """
     encoded, requirements = prepared.encoded, prepared.requirements
     engine = MemoryEngine(progress)
-    bounds, most = policy.release.form == "bounds", most_suppressed(policy, encoded.records)
-    method = method_of(prepared, policy)
-    classes = engine.assign(prepared.records, method, requirements, bounds=bounds, most_suppressed=most)
-    shown = engine.shown(prepared.records, engine.recode(encoded, classes, bounds=bounds), requirements)
+    most = most_suppressed(policy, encoded.records)
+    recoded = _recoded(prepared, policy, engine, progress)
+    shown = engine.shown(prepared.records, recoded, requirements)
     if shown is None or not 0 <= encoded.records - shown.records <= most:
         raise AuditError(
             "the classes do not meet the policy, or leave out more than it allows, so nothing is told of them. This is "
@@ -142,20 +173,26 @@ def draft_of(prepared: Prepared, policy: Policy, progress: Progress, prints: Map
     encoded, requirements = prepared.encoded, prepared.requirements
     engine = MemoryEngine(progress)
     method = method_of(prepared, policy)
-    bounds = policy.release.form == "bounds"
-    most = most_suppressed(policy, encoded.records)
-    classes = engine.assign(prepared.records, method, requirements, bounds=bounds, most_suppressed=most)
+    facts: dict[str, Any] = {}
     if method.separates:
+        most = most_suppressed(policy, encoded.records)
+        classes = engine.assign(prepared.records, method, requirements, bounds=False, most_suppressed=most)
         released = engine.separate(encoded, prepared.records, classes, requirements.attributes[0])
     else:
+        recoded = _recoded(prepared, policy, engine, progress)
+        grids = _grids(encoded, policy)
         released = engine.release(
             encoded,
-            engine.recode(encoded, classes, bounds=bounds),
+            recoded,
             prepared.kept,
-            bounds=bounds,
+            bounds=policy.release.bounds,
+            means=grids,
             keep_order=policy.release.keep_order,
             persons=prepared.records.persons,
         )
+        if grids:
+            domains = {domain.name: domain for domain in encoded.domains}
+            facts["statistics"] = {name: stated(domains[name], grid) for name, grid in grids.items()}
     return Draft(
         released=released,
         engine=engine,
@@ -169,10 +206,25 @@ def draft_of(prepared: Prepared, policy: Policy, progress: Progress, prints: Map
         data=prepared.data,
         options=prepared.options,
         fingerprints=prints,
+        facts=facts,
         tasks=_tasks(prepared, policy),
         warnings=prepared.warnings,
         progress=progress,
     )
+
+
+def _recoded(prepared: Prepared, policy: Policy, engine: MemoryEngine, progress: Progress) -> Recoded:
+    """What every class shows: the smallest box around its records, or the region that they are in."""
+    encoded, bounds = prepared.encoded, policy.release.bounds
+    if policy.release.boxes == "regions":
+        recoding = recoding_of(prepared, policy, progress)
+        regions = recoding.regions.regions_of(encoded.codes, encoded.domains)
+        shown = replace(encoded, domains=list(recoding.domains))
+        return engine.recode(shown, iter([recoding.regions.classes(regions)]), bounds=bounds)
+    most = most_suppressed(policy, encoded.records)
+    method = method_of(prepared, policy)
+    classes = engine.assign(prepared.records, method, prepared.requirements, bounds=bounds, most_suppressed=most)
+    return engine.recode(encoded, classes, bounds=bounds)
 
 
 def _tasks(prepared: Prepared, policy: Policy) -> Tasks | None:
@@ -181,6 +233,17 @@ def _tasks(prepared: Prepared, policy: Policy) -> Tasks | None:
     if records.workload is None:
         return None
     return Tasks.of(policy, records.workload, records.codes, np.diff(records.starts))
+
+
+def _grids(encoded: Encoded, policy: Policy) -> dict[str, Fraction]:
+    """What the means of each column are rounded to, where the release has means."""
+    if policy.release.form != "statistics":
+        return {}
+    return {
+        domain.name: grid_of(domain, policy.columns[domain.name])
+        for domain in encoded.domains
+        if has_statistics(domain)
+    }
 
 
 def load_taxonomies(policy: Policy) -> dict[str, Taxonomy]:
@@ -193,13 +256,15 @@ def load_taxonomies(policy: Policy) -> dict[str, Taxonomy]:
 
 
 def _check_bound_names(policy: Policy, names: Sequence[str]) -> None:
-    if policy.release.form != "bounds":
+    if not policy.release.bounds:
         return
+    added = ("min", "max", "mean") if policy.release.form == "statistics" else ("min", "max")
     for name in policy.quasi_identifiers:
-        for bound in (f"{name}_min", f"{name}_max"):
-            if bound in names:
+        for column in (f"{name}_{what}" for what in added):
+            if column in names:
                 raise PolicyError(
-                    f'form = "bounds" adds the column {bound!r}, which the table has already. Rename or drop it.'
+                    f'form = "{policy.release.form}" adds the column {column!r}, which the table has already. '
+                    "Rename or drop it."
                 )
 
 
@@ -218,9 +283,14 @@ def _check_separable(policy: Policy, kept: Sequence[str]) -> None:
                 f"{policy.method.name} adds the columns {GROUP!r} and {COUNT!r}, and the table has a column {name!r}. "
                 "Rename it."
             )
-    if policy.release.keep_order or policy.release.form != "labels":
+
+
+def _check_method(method: Method, policy: Policy, kinds: Kinds) -> None:
+    """Refuse what the method cannot meet, or has no place for."""
+    if method.separates and (policy.release.keep_order or policy.release.form != "labels"):
         key = "keep_order" if policy.release.keep_order else "form"
         raise UsageError(f"{key} does not go with {policy.method.name}. Remove one of the two.")
+    check_method(method, requirements_of(policy), kinds)
 
 
 def _check_linkable(encoded: Encoded, policy: Policy) -> None:
@@ -245,6 +315,10 @@ def _warnings(policy: Policy) -> list[str]:
             f"the sensitive column {names} is released as it is: k-anonymity hides who a record is, not what it says; "
             "a class whose records all share one value reveals it"
         )
+    if policy.release.form == "statistics":
+        found.append(WARNING)
+        if (policy.privacy.k or 1) < policy.k:
+            found.append(f"means are given of classes of at least {policy.k} records, so k = {policy.k} is asked for")
     if policy.release.keep_order:
         found.append("rows keep the order of the input, which can tell who they are when that order is known")
     return found
@@ -264,12 +338,15 @@ def _empty_selections(table: Prepared, policy: Policy) -> list[str]:
     return [f"no record of this table is selected by {where}" for where in empty]
 
 
-def _fingerprints(encoded: Encoded, policy: Policy, warnings: list[str], progress: Progress) -> dict[str, str]:
+def fingerprints_of(
+    encoded: Encoded, policy: Policy, warnings: list[str], progress: Progress, *, rules: str | None = None
+) -> dict[str, str]:
+    """What the run record knows the table by; an earlier release of it under another policy or rules is warned of."""
     with progress.phase("check"):
         try:
             prints = fingerprints(encoded.codes, encoded.domains)
             drawn = policy.release.seed is None and method_named(policy.method.name).separates
-            earlier = earlier_releases(prints, policy, drawn=drawn)
+            earlier = earlier_releases(prints, policy, drawn=drawn, rules=rules)
         except OSError:
             warnings.append(
                 "no run record can be kept (the state directory is not writable), so an earlier release of this table "

@@ -4,6 +4,7 @@
     ├── UsageError            2   flags, arguments or policy are wrong
     │   └── PolicyError       2   the policy file or object is wrong; names the line where there is one
     ├── InfeasibleError       3   no release of this table can meet the policy
+    │   └── UnmetError        1   rules that were learnt elsewhere do not meet the policy on this table
     ├── DataError             4   input, taxonomy or output cannot be read or written
     │   ├── InputError        4   the table
     │   ├── TaxonomyError     4   a taxonomy file, or a value outside it
@@ -48,6 +49,12 @@ class InfeasibleError(SfumatoError):
     """The table cannot be released under this policy, whatever the method."""
 
     exit_code = 3
+
+
+class UnmetError(InfeasibleError):
+    """Rules that were learnt on another table would leave out more of this one than the policy allows."""
+
+    exit_code = 1
 
 
 class DataError(SfumatoError):

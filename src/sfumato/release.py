@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ import pyarrow as pa
 from sfumato._version import __version__
 from sfumato.engines.engine import Engine
 from sfumato.errors import AuditError
+from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, require_pass
 from sfumato.evaluation.groups import audit_groups, group_sizes
 from sfumato.evaluation.measure import Losses, measure_release
@@ -53,6 +54,8 @@ class Draft:
     data: object
     options: InputOptions
     fingerprints: Mapping[str, str]
+    rules: str | None = None  # a digest of the rules that decided the classes, where they came from elsewhere
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what else the summary says
     tasks: Tasks | None = None
     warnings: list[str] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
@@ -147,6 +150,12 @@ class Release:
         self._certificate = publish(self._draft, Path(path))._certificate
         return Path(path)
 
+    def aggregates(self, by: str | Sequence[str] = ()) -> list[Aggregate]:
+        """MIN, MAX, AVG and SUM of the columns of a release of statistics, also by what it shows for some columns."""
+        names = (by,) if isinstance(by, str) else by
+        grids = self._draft.facts.get("statistics", {})
+        return aggregates_of(self._draft.sources()[0], self.policy, names, grids)
+
     def plot(
         self, x: str | None = None, y: str | None = None, *, title: str | None = None, theme: str = "light"
     ) -> Picture:
@@ -231,7 +240,7 @@ def publish(draft: Draft, target: Path) -> Release:
     if draft.fingerprints:
         source = str(Path(draft.data).absolute()) if isinstance(draft.data, str | Path) else draft.source.kind
         try:
-            record_run(draft.fingerprints, draft.policy, source, target)
+            record_run(draft.fingerprints, draft.policy, source, target, rules=draft.rules)
         except OSError:
             draft.warnings.append(
                 "the release was written, but the run record was not (the state directory cannot be written), so a "
@@ -253,6 +262,7 @@ def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, An
         "classes": audit.classes,
         "smallest_class": audit.smallest_class,
         "suppressed": draft.records - audit.records,
+        **draft.facts,
         **losses.values,
         "columns": losses.columns,
         **({"workload": [task.as_dict() for task in losses.tasks]} if losses.tasks else {}),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato._version import __version__
+from sfumato.cli.aggregate import aggregate
 from sfumato.cli.bound import bound
 from sfumato.cli.compare import compare
 from sfumato.cli.drawing import progress_for_people
@@ -25,6 +26,7 @@ from sfumato.cli.plot import plot
 from sfumato.cli.policy import propose
 from sfumato.cli.report import check_pages, report_release, show_private, write_pages
 from sfumato.cli.risk import risk
+from sfumato.cli.rules import apply, fit
 from sfumato.cli.summaries import (
     show_audit,
     show_counts,
@@ -350,6 +352,9 @@ def measure(
         show_queries(console, losses.queries)
 
 
+app.command()(aggregate)
+app.command()(fit)
+app.command()(apply)
 app.command()(bound)
 app.command()(compare)
 app.command()(tradeoff)

@@ -3,7 +3,7 @@
 | exit | when |
 |---|---|
 | 0 | done |
-| 1 | ``audit``: the policy does not hold |
+| 1 | ``audit``, ``apply``: the policy does not hold |
 | 2, 3, 4 | as ``sfumato.errors`` draws them |
 | 70 | anything unexpected |
 | 130, 143 | interrupted, terminated |

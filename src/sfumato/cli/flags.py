@@ -236,9 +236,18 @@ Form = Annotated[
     str | None,
     typer.Option(
         "--form",
-        metavar="labels|bounds",
+        metavar="labels|bounds|statistics",
         rich_help_panel=RELEASE,
-        help="bounds adds typed columns COL_min and COL_max beside the label.",
+        help="bounds adds typed columns COL_min and COL_max beside the label, statistics also the mean of the class.",
+    ),
+]
+Boxes = Annotated[
+    str | None,
+    typer.Option(
+        "--boxes",
+        metavar="smallest|regions",
+        rich_help_panel=RELEASE,
+        help="What a class shows: the smallest box around its records, or its region, which holds for further ones.",
     ),
 ]
 Separator = Annotated[
@@ -299,6 +308,7 @@ DECLARED: dict[str, Any] = {
     "keep_order": KeepOrder,
     "max_suppressed": MaxSuppressed,
     "form": Form,
+    "boxes": Boxes,
     "separator": Separator,
     "encoding": Encoding,
     "decimal": Decimal,

@@ -8,6 +8,7 @@ records together for the same kernels, they never implement a method again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -89,9 +90,10 @@ class Engine(Protocol):
         *,
         bounds: bool,
         keep_order: bool,
+        means: Mapping[str, Fraction] | None = None,
         persons: Any = None,
     ) -> Any:
-        """The released rows, in canonical order unless the order is kept."""
+        """The released rows, in canonical order unless the order is kept; ``means`` of columns, rounded to these."""
         ...
 
     def separate(self, encoded: Any, records: Any, classes: Iterator[ClassBatch], sensitive: str) -> Any:

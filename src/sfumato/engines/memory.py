@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -31,14 +32,17 @@ from sfumato.methods.workload import (
 )
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.releases.recode import LEFT_OUT, Recoded, Recoder, released_columns, shown_classes
+from sfumato.releases.recode import LEFT_OUT, Recoded, Recoder, Spread, released_columns, shown_classes
 from sfumato.releases.separate import separated
+from sfumato.releases.statistics import SUFFIX as MEAN
+from sfumato.releases.statistics import class_means
 from sfumato.requirements import ClassCounts, Requirements
+from sfumato.tables.arrays import from_numpy
 from sfumato.tables.ascending import ascending, is_missing, texts_of
 from sfumato.tables.columns import CarriedColumn
-from sfumato.tables.domains import Codes, Domain
+from sfumato.tables.domains import Codes, Domain, NumericDomain
 from sfumato.tables.grouping import ReleasedClasses, find_classes
-from sfumato.tables.profile import Encoder, Profiler
+from sfumato.tables.profile import Encoder, profile_column
 from sfumato.tables.selections import Boxes
 from sfumato.tables.sorting import Field, bits_for, sort_rows
 from sfumato.tables.source import InputOptions, Source
@@ -105,23 +109,10 @@ class MemoryEngine:
         self, scanned: Scanned, policy: Policy, options: InputOptions, taxonomies: Mapping[str, Taxonomy]
     ) -> list[Encoder]:
         """The domain of every quasi-identifier."""
-        source = scanned.source
-        tokens = frozenset(options.nulls) if source.text or source.kind == "excel" else frozenset()
 
         def encoder(name: str) -> Encoder:
             column = scanned.table.column(name)
-            profiler = Profiler(
-                name,
-                source.types[name],
-                policy.columns[name],
-                options,
-                text=source.text,
-                null_tokens=tokens,
-                taxonomy=taxonomies.get(name),
-            )
-            for chunk in column.chunks:
-                profiler.add(chunk)
-            return profiler.finish(lambda: column.chunks)
+            return profile_column(scanned.source, name, column, policy.columns[name], options, taxonomies.get(name))
 
         with self._progress.phase("profile"):
             return in_threads(encoder, policy.quasi_identifiers)
@@ -290,6 +281,7 @@ class MemoryEngine:
         *,
         bounds: bool,
         keep_order: bool,
+        means: Mapping[str, Fraction] | None = None,
         persons: NDArray[np.uint32] | None = None,
     ) -> Released:
         """The released table, in canonical order: by the released quasi-identifiers, then by the other columns.
@@ -300,16 +292,26 @@ class MemoryEngine:
             here = np.flatnonzero(recoded.class_of_row != LEFT_OUT).astype(np.uint32)
             whole = len(here) == encoded.records
             if keep_order:
-                rows, spread = (None if whole else here), lambda values: values[recoded.class_of_row[here]]
+                rows = None if whole else here
+                spread: Spread = lambda values: values[recoded.class_of_row[here]]  # noqa: E731
             else:
                 rows = _canonical(recoded, encoded.carried, here)
                 spread = lambda values: np.repeat(values, recoded.sizes)  # noqa: E731
             recoded_by_name = {column.domain.name: column for column in recoded.columns}
             carried_by_name = {column.name: column for column in encoded.carried}
+            places = {domain.name: q for q, domain in enumerate(encoded.domains)}
 
             def released(name: str) -> list[tuple[str, pa.Array]]:
                 if name in recoded_by_name:
-                    return released_columns(recoded_by_name[name], spread, bounds)
+                    column = recoded_by_name[name]
+                    shown = released_columns(column, spread, bounds)
+                    if means and name in means:
+                        codes, domain = encoded.codes[:, places[name]], encoded.domains[places[name]]
+                        assert isinstance(domain, NumericDomain)
+                        by_class = class_means(codes, domain, recoded, column, means[name])
+                        at: NDArray[np.int64] = spread(np.arange(len(by_class)))
+                        shown.append((name + MEAN, by_class.take(from_numpy(at))))
+                    return shown
                 return [(name, carried_by_name[name].take(rows))]
 
             columns = [pair for pairs in in_threads(released, names) for pair in pairs]
@@ -350,13 +352,6 @@ class MemoryEngine:
 
     def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
         return find_classes(source, key, by_row=by_row)
-
-
-def kept_columns(policy: Policy, names: Sequence[str]) -> list[str]:
-    """The columns of the table that are released, in the table's order."""
-    dropped = set(policy.identifiers)
-    undeclared = policy.other == "keep"
-    return [name for name in names if name not in dropped and (name in policy.columns or undeclared)]
 
 
 def _class_target(name: str, values: SensitiveValues, weight: float) -> ClassTarget:

@@ -106,14 +106,16 @@ def class_counts(
 
 
 def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
-    """The columns that say which class a released record is in: the quasi-identifiers and their typed bounds."""
+    """The columns that say which class a released record is in: the quasi-identifiers, their bounds and means."""
     key = []
     for name in policy.quasi_identifiers:
         if name not in names:
             raise UsageError.unknown_column(name, "the policy", names)
         key.append(name)
-        if policy.release.form == "bounds":
-            key += [bound for bound in (f"{name}_min", f"{name}_max") if bound in names]
+        if policy.release.bounds:
+            key += [told for told in (f"{name}_min", f"{name}_max") if told in names]
+        if policy.release.form == "statistics":
+            key += [told for told in (f"{name}_mean",) if told in names]
     return key
 
 

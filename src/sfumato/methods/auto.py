@@ -29,8 +29,8 @@ from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
 SAMPLE = 1 << 17  # records that every line is tried on
-ROUNDS_OF_BALANCED = 8
-WORK_OF_BALANCED = 60  # rounds times the least size of a class: a round takes longer with large classes
+ROUNDS_OF_BALANCED = 6
+WORK_OF_BALANCED = 50  # rounds times the least size of a class: a round takes longer with large classes
 SMALL = 20_000  # records; with fewer there are more rounds, which take no longer
 MOST_ROUNDS = 1 << 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from sfumato.methods.workload import Workload
 from sfumato.progress import Progress
 from sfumato.requirements import Hierarchy, Requirements
 from sfumato.tables.domains import Codes, Domain
+
+if TYPE_CHECKING:
+    from sfumato.methods.tree import RegionTree
 
 
 @dataclass(frozen=True)
@@ -143,4 +146,20 @@ class Foreseeing(Protocol):
 
     def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
         """Do what ``classes`` of these records will need for each k, where k is all that is asked for."""
+        ...
+
+
+@runtime_checkable
+class Regional(Method, Protocol):
+    """A method whose classes are the leaves of a tree of regions over the domain."""
+
+    @property
+    def tiles(self) -> bool:
+        """Is every value in one region alone, so that the regions recode further records too?"""
+        ...
+
+    def tree(
+        self, records: Records, requirements: Requirements, progress: Progress
+    ) -> tuple[RegionTree, NDArray[np.uint32]]:
+        """The regions, and the rows in the order of the leaves."""
         ...

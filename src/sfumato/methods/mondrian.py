@@ -81,6 +81,10 @@ class Mondrian:
         return "mondrian" if self.splits == "strict" else "mondrian-relaxed"
 
     @property
+    def tiles(self) -> bool:
+        return self.splits == "strict"
+
+    @property
     def paper(self) -> str:
         if self.rule != "median":
             return "LeFevre, DeWitt, Ramakrishnan: Workload-aware anonymization, TODS 2008"

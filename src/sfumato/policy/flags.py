@@ -44,6 +44,7 @@ def merge_flags(
     keep_order: bool | None = None,
     max_suppressed: float | None = None,
     form: str | None = None,
+    boxes: str | None = None,
     accept_linkable: str | Sequence[str] = (),
     input: Mapping[str, Any] | None = None,
     round: Mapping[str, float] | None = None,
@@ -98,6 +99,7 @@ def merge_flags(
         ("release", "keep_order"): keep_order,
         ("release", "max_suppressed_fraction"): max_suppressed,
         ("release", "form"): form,
+        ("release", "boxes"): boxes,
     }
     for (section, key), setting in settings.items():
         if setting is not None:

@@ -49,6 +49,7 @@ ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
 
 FLAT = "flat"
+FEWEST_FOR_STATISTICS = 5  # records of a class whose mean is released
 LARGEST_SEED = 2**63 - 1  # the largest integer that every reader of TOML accepts
 _DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
 
@@ -186,6 +187,8 @@ class Column(Part):
     round: Annotated[int | float, BeforeValidator(_grid)] | None = None
     taxonomy: Taxonomy | None = None
     weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
+    mean_round: Annotated[int | float, BeforeValidator(_grid)] | None = None
+    """What means are multiples of, where a release has them."""
 
     @property
     def taxonomy_file(self) -> str | None:
@@ -220,6 +223,10 @@ class Column(Part):
             raise wrong("does not go with a taxonomy. Remove one of the two", "round")
         if self.round is not None and self.type not in {None, "numeric"}:
             raise wrong(f"is only for numbers, but the type is {self.type!r}. Remove one of the two", "round")
+        if self.mean_round is not None and self.implied_type == "categorical":
+            raise wrong(
+                "is only for numbers and dates, and the column is categorical. Remove one of the two", "mean_round"
+            )
         return self
 
 
@@ -320,7 +327,26 @@ class Release(Part):
     keep_order: StrictBool = False
     max_suppressed_fraction: Annotated[float, BeforeValidator(_fraction)] = 0.0
     """The share of the records that may be left out."""
-    form: Literal["labels", "bounds"] = "labels"
+    form: Literal["labels", "bounds", "statistics"] = "labels"
+    """What is told of a class: labels, also typed bounds, or bounds and the mean of each number."""
+    boxes: Literal["smallest", "regions"] = "smallest"
+    """What a class shows: the smallest box around its records, or its region, which holds for further records too."""
+
+    @property
+    def bounds(self) -> bool:
+        """Are there typed columns of bounds?"""
+        return self.form != "labels"
+
+    @model_validator(mode="after")
+    def _check_form(self) -> Self:
+        if self.form == "statistics" and self.boxes == "regions":
+            raise wrong(
+                "is 'regions', which hold for further records, but statistics are those of one table. Choose another "
+                "form, or the smallest boxes",
+                "boxes",
+                show=False,
+            )
+        return self
 
 
 class Policy(Part):
@@ -399,7 +425,8 @@ class Policy(Part):
     @property
     def k(self) -> int:
         """The records that every class must have at least; 1 where only other requirements are named."""
-        return self.privacy.k or 1
+        least = FEWEST_FOR_STATISTICS if self.release.form == "statistics" else 1
+        return max(self.privacy.k or 1, least)
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:

@@ -52,12 +52,15 @@ def fingerprints(codes: Codes, domains: Sequence[Domain]) -> dict[str, str]:
     return dict(zip(names, digests, strict=True))
 
 
-def earlier_releases(columns: Mapping[str, str], policy: Policy, *, drawn: bool = False) -> int:
+def earlier_releases(
+    columns: Mapping[str, str], policy: Policy, *, drawn: bool = False, rules: str | None = None
+) -> int:
     """How many earlier releases of the same table were made under another policy; with ``drawn``, under any.
 
-    What is drawn in secret is drawn anew each time, so that one policy gives another grouping.
+    What is drawn in secret is drawn anew each time, so that one policy gives another grouping. ``rules`` is a digest of
+    those that decided the grouping, where they were learnt on another table.
     """
-    asked = _policy_digest(policy)
+    asked = _policy_digest(policy, rules)
     return sum(
         (drawn or run["policy"] != asked)
         and any(run["columns"].get(name) == digest for name, digest in columns.items())
@@ -65,13 +68,15 @@ def earlier_releases(columns: Mapping[str, str], policy: Policy, *, drawn: bool 
     )
 
 
-def record_run(columns: Mapping[str, str], policy: Policy, source: str, target: Path) -> None:
+def record_run(
+    columns: Mapping[str, str], policy: Policy, source: str, target: Path, *, rules: str | None = None
+) -> None:
     """Remember a written release."""
     line = {
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "input": source,
         "output": str(target.absolute()),
-        "policy": _policy_digest(policy),
+        "policy": _policy_digest(policy, rules),
         "columns": dict(columns),
     }
     content = json.dumps(line).encode() + b"\n"
@@ -163,8 +168,10 @@ def _texts(domain: Domain, codes: list[int]) -> list[str | None]:
     return [texts[code] if code < len(texts) else None for code in codes]
 
 
-def _policy_digest(policy: Policy) -> str:
+def _policy_digest(policy: Policy, rules: str | None) -> str:
     """Of what decides the grouping: the contents of taxonomies, and not how the table was written as a file."""
+    if rules is not None:
+        return rules
     content = policy.to_dict()
     content.pop("input", None)
     for name, column in policy.columns.items():

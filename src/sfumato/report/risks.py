@@ -89,6 +89,15 @@ def risks(policy: Policy, kept: Sequence[str], *, suppressed: int, separated: bo
                 "was left out, and so that it was unusual.",
             )
         )
+    if policy.release.form == "statistics":
+        found.append(
+            _risk(
+                "Ends of ranges and means",
+                "A class shows the smallest and the largest value of its records and their mean, rounded: some record "
+                "has each of the two, and where a class has few different values, all of them may be told, though not "
+                "whose they are.",
+            )
+        )
     if policy.release.keep_order:
         found.append(
             _risk(

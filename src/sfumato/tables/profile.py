@@ -21,7 +21,7 @@ from sfumato.errors import InputError, TaxonomyError
 from sfumato.policy import Column, Grouping
 from sfumato.tables.arrays import to_numpy
 from sfumato.tables.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.source import InputOptions
+from sfumato.tables.source import InputOptions, Source
 from sfumato.taxonomies.derived import flat, prefix
 from sfumato.taxonomies.snapping import Calendar, Grid, Intervals, Snap
 from sfumato.taxonomies.tree import Taxonomy
@@ -161,17 +161,12 @@ class Profiler:
         return getattr(self._column.taxonomy, how, None) is not None
 
     def _snap(self, kind: str) -> Snap | None:
-        rule = self._column.taxonomy
-        if isinstance(rule, Grouping) and rule.intervals is not None:
-            self._check_type(kind, "numeric", "intervals")
-            return Intervals(rule.intervals, column=self._name)
-        if isinstance(rule, Grouping) and rule.calendar is not None:
-            self._check_type(kind, "date", "calendar")
-            return Calendar(rule.calendar, column=self._name)
+        for how, needed in (("intervals", "numeric"), ("calendar", "date")):
+            if self._snaps(how):
+                self._check_type(kind, needed, how)
         if self._column.round is not None:
             self._check_type(kind, "numeric", "round")
-            return Grid(self._column.round, column=self._name)
-        return None
+        return snap_of(self._name, self._column)
 
     def _check_type(self, kind: str, needed: str | None = None, reason: str = "type") -> None:
         wanted = needed or self._column.type
@@ -254,6 +249,29 @@ class Profiler:
                 return start + int(found[0])
             start += len(chunk)
         raise AssertionError("a value that was collected is in none of the batches")
+
+
+def snap_of(name: str, column: Column) -> Snap | None:
+    """How released ranges of a column are widened; none where they are not."""
+    rule = column.taxonomy
+    if isinstance(rule, Grouping) and rule.intervals is not None:
+        return Intervals(rule.intervals, column=name)
+    if isinstance(rule, Grouping) and rule.calendar is not None:
+        return Calendar(rule.calendar, column=name)
+    return None if column.round is None else Grid(column.round, column=name)
+
+
+def profile_column(
+    source: Source, name: str, values: pa.ChunkedArray, column: Column, options: InputOptions, taxonomy: Taxonomy | None
+) -> Encoder:
+    """The domain of a column of a source that was read; ``column`` is what a policy says of it."""
+    tokens = frozenset(options.nulls) if source.text or source.kind == "excel" else frozenset()
+    profiler = Profiler(
+        name, source.types[name], column, options, text=source.text, null_tokens=tokens, taxonomy=taxonomy
+    )
+    for chunk in values.chunks:
+        profiler.add(chunk)
+    return profiler.finish(lambda: values.chunks)
 
 
 class _Texts:

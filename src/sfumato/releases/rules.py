@@ -1,0 +1,243 @@
+"""A recoding as a file of rules: JSON that a person can read and that gives the same recoding again.
+
+The rules are a tree: where a node is split, and up to which value each of its parts reaches; a leaf is a region and
+says what it shows. They hold the bounds of regions, which are values of the table that they were learnt on, and the
+names of all categories. So the file is its owner's alone (0600) until the owner decides otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato._version import __version__
+from sfumato.errors import InputError, PolicyError
+from sfumato.policy import Policy
+from sfumato.releases.certificate import shareable_policy
+from sfumato.releases.recoding import Recoding
+from sfumato.releases.regions import Regions, leaves_under, steps
+from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain, read_number
+from sfumato.tables.profile import snap_of
+from sfumato.tables.staging import Stage, cannot_write, check_target, refuse_input_as_output
+from sfumato.taxonomies.tree import Taxonomy
+
+FORMAT = 1
+WHAT = "recoding rules of Sfumato"
+
+
+def rules_text(recoding: Recoding) -> str:
+    """The rules as JSON, one node a line."""
+    content = {
+        "what": WHAT,
+        "format": FORMAT,
+        "version": __version__,
+        "method": recoding.method,
+        "policy": shareable_policy(recoding.policy),
+        "names": list(recoding.names),
+        "columns": [_column_rules(domain) for domain in recoding.domains],
+        "taxonomies": {name: _taxonomy_rules(tree) for name, tree in recoding.taxonomies.items()},
+    }
+    head = json.dumps(content, indent=2, ensure_ascii=False)
+    nodes = ",\n".join(f"    {json.dumps(node, ensure_ascii=False)}" for node in _nodes(recoding))
+    return f'{head[:-2]},\n  "nodes": [\n{nodes}\n  ]\n}}\n'
+
+
+def write_rules(recoding: Recoding, path: Path) -> None:
+    """Write the rules, whole or not at all; the file is its owner's alone."""
+    write_query(rules_text(recoding), path)
+
+
+def write_query(text: str, path: Path) -> None:
+    """The same for rules in another language."""
+    with Stage() as stage:
+        try:
+            stage.path(path, private=True).write_text(text, "utf-8")
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        stage.publish()
+
+
+def check_rules_target(table: object, path: Path) -> None:
+    """Refuse what can be seen to go wrong with a file of rules before the table is read."""
+    check_target(path)
+    refuse_input_as_output(table, path)
+
+
+def load_rules(path: Path) -> Recoding:
+    """The recoding in a file of rules."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise InputError(f"the rules {str(path)!r} cannot be read: {reason}. Check the path.") from None
+    except UnicodeDecodeError:
+        raise _not_rules(f"the file {str(path)!r}") from None
+    return read_rules(text, f"the file {str(path)!r}")
+
+
+def read_rules(text: str, where: str = "the text") -> Recoding:
+    """The recoding that ``rules_text`` wrote; ``where`` it stood is for messages."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _not_rules(where) from None
+    try:
+        if not isinstance(content, dict) or content.get("what") != WHAT:
+            raise _not_rules(where)
+        if content["format"] != FORMAT:
+            raise InputError(
+                f"the rules in {where} have the format {content['format']!r}, and this version reads {FORMAT}. Learn "
+                "them anew with sfumato fit."
+            )
+        recoding = _recoding(content)
+        shown = [node["shows"] for node in content["nodes"] if "shows" in node]
+    except (ValueError, KeyError, TypeError, IndexError, PolicyError):
+        raise InputError(
+            f"the rules in {where} are damaged: they do not describe regions that tile a domain. Restore the file, or "
+            "learn them anew with sfumato fit."
+        ) from None
+    if shown != _in_node_order(recoding):
+        raise InputError(
+            f"the rules in {where} were changed: what a region shows is not what its bounds are. Restore the file, or "
+            "learn them anew with sfumato fit."
+        )
+    return recoding
+
+
+def _not_rules(where: str) -> InputError:
+    return InputError(f"{where} has no rules of a recoding. Make them with sfumato fit INPUT -o RULES.json.")
+
+
+# ---- to JSON ----
+
+
+def _column_rules(domain: Domain) -> dict[str, Any]:
+    rules: dict[str, Any] = {"name": domain.name, "kind": domain.kind, "null": domain.has_null}
+    if isinstance(domain, CategoricalDomain):
+        return rules | {"taxonomy": _taxonomy_rules(domain.taxonomy)}
+    assert isinstance(domain, NumericDomain)
+    whole = domain.values.dtype.kind == "i"
+    return rules | {"whole": whole, "bounds": [value_of(domain, code) for code in range(len(domain.values))]}
+
+
+def _taxonomy_rules(taxonomy: Taxonomy) -> dict[str, Any]:
+    fields = (taxonomy.labels, taxonomy.parent.tolist(), taxonomy.first.tolist(), taxonomy.last.tolist())
+    return {"leaves": list(taxonomy.leaves), "nodes": [list(node) for node in zip(*fields, strict=True)]}
+
+
+def value_of(domain: Domain, code: int) -> Any:
+    """The value of a code as JSON has it: a number, a date or moment as text, the name of a category; none for null."""
+    if isinstance(domain, CategoricalDomain):
+        return domain.taxonomy.leaves[code] if code < len(domain.taxonomy.leaves) else None
+    assert isinstance(domain, NumericDomain)
+    if code >= len(domain.values):
+        return None
+    return domain.values[code].item() if domain.kind == "numeric" else domain.texts(domain.values[[code]])[0].as_py()
+
+
+def _nodes(recoding: Recoding) -> list[dict[str, Any]]:
+    regions, labels = recoding.regions, recoding.labels()
+    region = {int(node): number for number, node in enumerate(regions.leaves)}
+    nodes: list[dict[str, Any]] = []
+    for node in range(len(regions.attribute)):
+        if node in region:
+            nodes.append({"region": region[node], "shows": labels[region[node]]})
+            continue
+        domain, parts = regions.domains[regions.attribute[node]], regions.children(node)
+        ends = [value_of(domain, int(regions.high[part, regions.attribute[node]])) for part in parts]
+        nodes.append({"split": domain.name, "to": ends, "parts": list(parts)})
+    return nodes
+
+
+def _in_node_order(recoding: Recoding) -> list[list[str | None]]:
+    labels = recoding.labels()
+    return [labels[region] for region in np.argsort(recoding.regions.leaves)]
+
+
+# ---- from JSON ----
+
+
+def _recoding(content: Mapping[str, Any]) -> Recoding:
+    policy = Policy.from_dict(content["policy"])
+    policy.check_complete()
+    domains = tuple(_domain(rules, policy) for rules in content["columns"])
+    if tuple(domain.name for domain in domains) != policy.quasi_identifiers:
+        raise ValueError
+    taxonomies = {name: _taxonomy(rules) for name, rules in content["taxonomies"].items()}
+    names = tuple(content["names"])
+    if not all(isinstance(name, str) for name in (*names, content["method"])):
+        raise TypeError
+    return Recoding(_regions(content["nodes"], domains), policy, content["method"], taxonomies, names)
+
+
+def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
+    name, kind, null = rules["name"], rules["kind"], rules["null"] is True
+    if "taxonomy" in rules:
+        return CategoricalDomain(name, _taxonomy(rules["taxonomy"]), null)
+    numbers = rules["bounds"] if kind == "numeric" else [int(read_number(text, kind)) for text in rules["bounds"]]
+    values = np.array(numbers, np.int64 if rules["whole"] else np.float64)
+    if values.ndim != 1 or not (np.diff(values) > 0).all() or not np.isfinite(values).all():
+        raise ValueError
+    return NumericDomain(name, values, null, kind, snap_of(name, policy.columns[name]))
+
+
+def _taxonomy(rules: Mapping[str, Any]) -> Taxonomy:
+    labels, *places = zip(*rules["nodes"], strict=True)
+    parent, first, last = (np.array(one, np.int32) for one in places)
+    leaves = tuple(rules["leaves"])
+    if not all(isinstance(name, str) for name in (*leaves, *labels)) or last.max(initial=-1) >= len(leaves):
+        raise ValueError
+    if (parent >= np.arange(len(parent))).any() or (parent[1:] < 0).any() or parent[0] != -1:
+        raise ValueError
+    return Taxonomy(leaves=leaves, labels=tuple(labels), first=first, last=last, parent=parent)
+
+
+def _regions(nodes: list[dict[str, Any]], domains: tuple[Domain, ...]) -> Regions:
+    place = {domain.name: q for q, domain in enumerate(domains)}
+    attribute, first_child = np.full((2, len(nodes)), -1, np.int64)
+    low, high = np.zeros((2, len(nodes), len(domains)), np.uint32)
+    high[0] = [domain.size - 1 for domain in domains]
+    reached = 1
+    for node, rules in enumerate(nodes):
+        if "split" not in rules:
+            continue
+        q, parts = place[rules["split"]], rules["parts"]
+        ends = [_code_of(domains[q], value) for value in rules["to"]]
+        # Children come after all nodes before them, so that every node but the root is the child of one other.
+        if parts != list(range(reached, reached + len(ends))) or len(parts) < 2:
+            raise ValueError
+        if ends[-1] != high[node, q] or ends != sorted(set(ends)) or ends[0] < low[node, q]:
+            raise ValueError
+        attribute[node], first_child[node], reached = q, reached, reached + len(parts)
+        low[parts], high[parts] = low[node], high[node]
+        high[parts, q] = ends
+        low[parts[1:], q] = [_after(domains[q], end) for end in ends[:-1]]
+    if reached != len(nodes):
+        raise ValueError
+    return Regions(domains, attribute, first_child, low, high, leaves_under(first_child))
+
+
+def _after(domain: Domain, end: int) -> int:
+    """Where the region begins that comes after one which ends at this code."""
+    shares = isinstance(domain, NumericDomain) and not steps(domain) and end < len(domain.values) - 1
+    return end if shares else end + 1
+
+
+def _code_of(domain: Domain, value: Any) -> int:
+    """The code of a value as JSON has it."""
+    if value is None:
+        if not domain.has_null:
+            raise ValueError
+        return domain.size - 1
+    if isinstance(domain, CategoricalDomain):
+        return domain.taxonomy.leaves.index(value)
+    assert isinstance(domain, NumericDomain)
+    number = value if domain.kind == "numeric" else int(read_number(value, domain.kind))
+    code = int(np.searchsorted(domain.values, number))
+    if domain.values[code] != number:
+        raise ValueError
+    return code

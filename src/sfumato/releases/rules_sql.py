@@ -1,0 +1,179 @@
+"""A recoding as a query: nested CASE from the root of its tree to the region, and what every region shows as a table.
+
+What SQL of DuckDB and of PostgreSQL have in common is enough, so one text serves both. Names of the user's columns
+stand in it quoted and otherwise only names of its own, so that no name can be mistaken for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sfumato.errors import UsageError
+from sfumato.releases.recoding import Recoding
+from sfumato.releases.regions import Regions, steps
+from sfumato.releases.rules import value_of
+from sfumato.tables.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
+
+DIALECTS = ("duckdb", "postgresql")
+DEEPEST = 200  # how deep CASE may be nested: both databases stop somewhere beyond
+TYPES = {"date": "DATE", "moment": "TIMESTAMP"}
+
+
+def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
+    """A SELECT over the table that gives the columns of a release, in the order of the table that was learnt from."""
+    check_dialect(dialect)
+    regions, domains = recoding.regions, recoding.domains
+    number = {domain.name: q for q, domain in enumerate(domains)}
+    carried = [name for name in recoding.names if name not in number]
+    coded = [f"{_coded(domain)} AS q{q}" for q, domain in enumerate(domains)]
+    coded += [f"{_name(name)} AS c{place}" for place, name in enumerate(carried)]
+    inside = "\n      AND ".join(_inside(domain, f"q{q}") for q, domain in enumerate(domains))
+    columns, rows = _shown(recoding)
+    selected = []
+    for name in recoding.names:
+        if name in number:
+            q = number[name]
+            selected.append(f"CASE WHEN placed.region IS NULL THEN '{WHOLE}' ELSE shown.s{q} END AS {_name(name)}")
+            selected += [
+                f"shown.{end}{q} AS {_name(f'{name}_{end}')}" for end in ("min", "max") if f"{end}{q}" in columns
+            ]
+        else:
+            selected.append(f"placed.c{carried.index(name)} AS {_name(name)}")
+    values = ",\n    ".join(f"({', '.join(row)})" for row in rows)
+    # Every name and text of the user's is quoted in full, and numbers are written by us.
+    return f"""\
+-- {len(recoding):,} regions over {len(domains)} quasi-identifiers. Nobody has audited what this gives: a region that
+-- had enough records in one table may have one record in another.
+WITH coded AS (
+  SELECT {_listed(coded, 4)}
+  FROM {".".join(map(_name, table))}
+), placed AS (
+  SELECT coded.*, CASE WHEN
+      {inside}
+    THEN
+{_case(regions)}
+    END AS region
+  FROM coded
+), shown (region, {", ".join(columns)}) AS (VALUES
+    {values}
+)
+SELECT {_listed(selected, 2)}
+FROM placed LEFT JOIN shown ON shown.region = placed.region
+"""  # noqa: S608
+
+
+def check_dialect(dialect: str) -> None:
+    """Refuse a database that nobody has tried the query with."""
+    if dialect not in DIALECTS:
+        raise UsageError.unknown_choice("dialect of SQL", dialect, DIALECTS)
+
+
+def _listed(parts: Sequence[str], indent: int) -> str:
+    return f",\n{' ' * indent}".join(parts)
+
+
+def _name(name: str) -> str:
+    """A name as SQL quotes it."""
+    if "\0" in name:
+        raise UsageError("a column or table has a NUL character in its name, which SQL cannot hold. Rename it.")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    if "\0" in text:
+        raise UsageError("a category has a NUL character in its name, which SQL cannot hold. Replace it in the table.")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _literal(domain: Domain, value: Any) -> str:
+    """A value of a number, date or moment as it stands in SQL, exactly."""
+    if value is None:
+        return "NULL"
+    if isinstance(domain, CategoricalDomain):
+        return _text(value)
+    if domain.kind in TYPES:
+        return f"{TYPES[domain.kind]} '{value}'"
+    return str(value) if isinstance(value, int) else f"'{value!r}'::float8"
+
+
+def _coded(domain: Domain) -> str:
+    """A column as the tree compares it: categories as their place among the leaves, NaN as null."""
+    column = _name(domain.name)
+    if isinstance(domain, CategoricalDomain):
+        leaves = domain.taxonomy.leaves
+        known = "".join(f" WHEN {_text(leaf)} THEN {code}" for code, leaf in enumerate(leaves))
+        cases = f"CASE CAST({column} AS TEXT){known} ELSE -1 END" if leaves else "-1"
+        return f"CASE WHEN {column} IS NULL THEN NULL ELSE {cases} END"
+    return f"NULLIF({column}, 'NaN'::float8)" if domain.kind == "numeric" else column
+
+
+def _inside(domain: Domain, column: str) -> str:
+    """Whether a value lies in the domain."""
+    if isinstance(domain, CategoricalDomain):
+        inside = f"{column} >= 0"
+    else:
+        assert isinstance(domain, NumericDomain)
+        if not len(domain.values):
+            return f"{column} IS NULL"
+        first, last = (_literal(domain, value_of(domain, code)) for code in (0, len(domain.values) - 1))
+        inside = f"{column} BETWEEN {first} AND {last}"
+        if steps(domain):
+            step = f"floor({column})" if domain.kind == "numeric" else f"CAST({column} AS DATE)"
+            inside += f" AND {column} = {step}"
+    return f"({column} IS NULL OR {inside})" if domain.has_null else f"({inside})"
+
+
+def _case(regions: Regions) -> str:
+    """From the root to the number of the region. Null is after all values, so it comes to the last part by itself."""
+    region = {int(node): number for number, node in enumerate(regions.leaves)}
+    lines: list[str] = []
+    # A node to be opened with the words before it, or a line that closes one.
+    waiting: list[tuple[int, str, int]] = [(0, "", 3)]
+    while waiting:
+        node, before, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise UsageError(
+                f"the regions are nested more than {DEEPEST} deep, which is more than a query can be. Ask for a larger "
+                "k, or use the rules as JSON."
+            )
+        indent = "  " * min(depth, 12)
+        if node < 0:
+            lines.append(f"{indent}END")
+        elif node in region:
+            lines.append(f"{indent}{before}{region[node]}")
+        else:
+            q = int(regions.attribute[node])
+            lines.append(f"{indent}{before}CASE")
+            waiting.append((-1, "", depth))
+            parts = regions.children(node)
+            for part in reversed(parts):
+                end = int(regions.high[part, q])
+                words = "ELSE " if part == parts[-1] else f"WHEN q{q} <= {_end(regions.domains[q], end)} THEN "
+                waiting.append((part, words, depth + 1))
+    return "\n".join(lines)
+
+
+def _end(domain: Domain, code: int) -> str:
+    return str(code) if isinstance(domain, CategoricalDomain) else _literal(domain, value_of(domain, code))
+
+
+def _shown(recoding: Recoding) -> tuple[list[str], list[list[str]]]:
+    """What every region shows: the columns of that table, and its rows."""
+    columns: list[str] = []
+    rows = [[str(region)] for region in range(len(recoding))]
+    for q, (domain, shown) in enumerate(zip(recoding.domains, recoding.shown(), strict=True)):
+        columns.append(f"s{q}")
+        labels = shown.labels.to_pylist()
+        for row, entry in zip(rows, shown.index.tolist(), strict=True):
+            row.append("NULL" if labels[entry] is None else _text(labels[entry]))
+        if recoding.policy.release.bounds and domain.kind != "categorical":
+            for end, bounds in (("min", shown.low), ("max", shown.high)):
+                columns.append(f"{end}{q}")
+                values = bounds.to_pylist()
+                for row, entry in zip(rows, shown.index.tolist(), strict=True):
+                    value = values[entry]
+                    row.append(
+                        _literal(domain, value if domain.kind == "numeric" or value is None else value.isoformat())
+                    )
+    return columns, rows

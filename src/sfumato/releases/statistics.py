@@ -1,0 +1,113 @@
+"""Summary statistics of classes (LeFevre 2008, section 3.3): beside the range of a number, its mean in the class.
+
+A mean says more than a range, so it is given under conditions: a class has at least five records whatever k is
+(``Policy.k``), a mean is computed from the exact sum and rounded to a grid that the certificate states, and a class in
+which null is mixed with values has no statistics of the column. The mean is part of what the audit calls a class.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, TypeGuard
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import PolicyError
+from sfumato.policy import Column
+from sfumato.releases.recode import LEFT_OUT, Recoded, RecodedColumn
+from sfumato.tables.arrays import from_numpy, to_numpy
+from sfumato.tables.domains import Codes, Domain, NumericDomain
+
+SHARE = 100  # a grid is at most so small a part of the range of its column
+SECOND = 1_000_000  # microseconds
+SUFFIX = "_mean"
+WARNING = (
+    "a class shows the smallest and largest value of its records and their mean: some record has each of the two, and "
+    "in a class of few different values all of them may be told, though not whose they are"
+)
+
+
+def has_statistics(domain: Domain) -> TypeGuard[NumericDomain]:
+    """Whether a column is numbers, dates or moments."""
+    return isinstance(domain, NumericDomain) and domain.kind != "categorical"
+
+
+def grid_of(domain: NumericDomain, column: Column) -> Fraction:
+    """What the means of a column are multiples of, in the units of its domain.
+
+    As the policy says (``mean_round``, else ``round``; of dates in days, of moments in seconds), else the largest power
+    of ten that is at most a hundredth of the range; of dates no less than a day, of moments no less than a second.
+    """
+    given = column.mean_round if column.mean_round is not None else column.round
+    unit = SECOND if domain.kind == "moment" else 1
+    if given is not None:
+        if domain.kind != "numeric" and Fraction(str(given)).denominator != 1:
+            unit_name = "seconds" if domain.kind == "moment" else "days"
+            raise PolicyError(f"column {domain.name!r}: mean_round is a whole number of {unit_name}, not {given}.")
+        return Fraction(str(given)) * unit
+    least = Fraction(0 if domain.kind == "numeric" else unit)
+    if len(domain.values) < 2:
+        return max(Fraction(1), least)
+    reach = (Fraction(domain.values[-1].item()) - Fraction(domain.values[0].item())) / SHARE
+    digits = math.floor(math.log10(reach))
+    power = Fraction(10) ** digits
+    while power > reach:  # the logarithm is rounded
+        power /= 10
+    return max(power, least)
+
+
+def class_means(
+    codes: Codes, domain: NumericDomain, recoded: Recoded, column: RecodedColumn, grid: Fraction
+) -> pa.Array:
+    """The mean of each class, a multiple of the grid; null where the class has no range.
+
+    codes: those of all records on this column.
+    """
+    classes = recoded.class_of_row
+    here = np.flatnonzero(classes != LEFT_OUT)
+    here = here[np.argsort(classes[here], kind="stable")]
+    starts = np.append(0, np.cumsum(recoded.sizes))[:-1]
+    values, scale = _whole(domain.values)
+    null = len(domain.values)
+    # A class with a null has no mean, so what stands for it plays no part.
+    sums = np.add.reduceat(np.append(values, values[:1])[np.minimum(codes[here], null)], starts) if null else starts
+    missing = to_numpy(column.low.is_null())[column.entry]
+    exact = [
+        Fraction(0) if absent else Fraction(int(total), int(size) * scale)
+        for total, size, absent in zip(sums, recoded.sizes, missing, strict=True)
+    ]
+    return _typed([round(mean / grid) * grid for mean in exact], missing, domain, grid)
+
+
+def _whole(values: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """The values times a number that makes all of them whole, so that sums are exact, and that number."""
+    if values.dtype.kind == "i":
+        largest = max((abs(int(value)) for value in (values[:1].tolist() + values[-1:].tolist())), default=0)
+        # Sums of up to 2 ** 32 records fit 64 bits; larger ones are Python's numbers.
+        return (values if largest < 1 << 30 else values.astype(object)), 1
+    ratios = [value.as_integer_ratio() for value in values.tolist()]
+    scale = max((below for _, below in ratios), default=1)  # all are powers of 2
+    return np.array([above * (scale // below) for above, below in ratios], object), scale
+
+
+def _typed(means: list[Fraction], missing: NDArray[np.bool_], domain: NumericDomain, grid: Fraction) -> pa.Array:
+    if domain.kind == "date":
+        return from_numpy(np.array([int(mean) for mean in means], np.int32), missing).cast(pa.date32())
+    if domain.kind == "moment":
+        return from_numpy(np.array([int(mean) for mean in means], np.int64), missing).cast(pa.timestamp("us"))
+    if domain.values.dtype.kind == "i" and grid.denominator == 1:
+        return from_numpy(np.array([int(mean) for mean in means], np.int64), missing)
+    return from_numpy(np.array([float(mean) for mean in means], np.float64), missing)
+
+
+def stated(domain: Domain, grid: Fraction) -> dict[str, Any]:
+    """The grid of a column as the certificate says it: of dates in days, of moments in seconds."""
+    if domain.kind == "moment":
+        grid /= SECOND
+    return {
+        "grid": int(grid) if grid.denominator == 1 else float(grid),
+        **({"unit": "days" if domain.kind == "date" else "seconds"} if domain.kind != "numeric" else {}),
+    }

@@ -13,7 +13,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import curves, diversity, first_use, floor, loss, memory, methods, peers, tradeoff, workload
+from benchmarks import (
+    curves,
+    diversity,
+    first_use,
+    floor,
+    learning,
+    loss,
+    memory,
+    methods,
+    peers,
+    selection,
+    targets,
+    tradeoff,
+    workload,
+)
 from benchmarks.setting import Setting, surroundings
 
 SECTIONS: dict[str, Callable[[Setting], Any]] = {
@@ -24,6 +38,9 @@ SECTIONS: dict[str, Callable[[Setting], Any]] = {
     "methods": methods.run,
     "diversity": diversity.run,
     "tradeoff": tradeoff.run,
+    "learning": learning.run,
+    "targets": targets.run,
+    "selection": selection.run,
     "workload": workload.run,
     "peers": peers.run,
     "first-use": first_use.run,

@@ -1,4 +1,4 @@
-"""What Python users call: anonymize, fit, audit, measure, compare and others. The commands call the same."""
+"""What Python users call: anonymize, fit, audit, measure, compare, evaluate and others. The commands call the same."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from sfumato.comparing import compare_points
 from sfumato.drafting import draft_release, fit_recoding, load_taxonomies
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import UsageError
+from sfumato.evaluating import Evaluating
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_in, requirements_of
 from sfumato.evaluation.comparison import ALL, points_of
 from sfumato.evaluation.groups import audit_groups, group_sizes, quasi_identifiers_of_original, values_of_original
+from sfumato.evaluation.learning.folds import USUAL
+from sfumato.evaluation.learning.study import Study
 from sfumato.evaluation.measure import measure_release
 from sfumato.evaluation.queries import (
     Measured,
@@ -42,6 +45,7 @@ from sfumato.releases.certificate import file_digest, read_certificate
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.separate import sensitive_path
 from sfumato.report.comparison import Comparison
+from sfumato.report.learning import Evaluation
 from sfumato.report.private import PrivateReport, private_report
 from sfumato.report.release import ReleaseReport, check_report, empty_report, release_report
 from sfumato.report.tradeoff import Tradeoff
@@ -437,7 +441,34 @@ def tradeoff(
     question = Question.of(merge_flags(policy, **flags), methods, k, l, max_loss, queries)
     trace = Trace(data, question, Progress())
     trace.run()
-    return Tradeoff(trace.steps, question, data, trace.seconds)
+    return Tradeoff(trace.steps, question, data, trace.seconds, original=trace.original)
+
+
+def evaluate(
+    data: object,
+    policy: Policy | None = None,
+    *,
+    target: str | Sequence[str] = (),
+    methods: str | Sequence[str] | None = None,
+    models: str | Sequence[str] = ALL,
+    k: int | Iterable[int] | None = None,
+    l: int | Iterable[int] | None = None,  # noqa: E741
+    folds: int = USUAL,
+    **flags: Any,
+) -> Evaluation:
+    """What models learn from releases beside what they learn from the original. Makes no release.
+
+    ``target`` names what is predicted, or the workload of the policy does. For each fold the regions of a method and a
+    model on them are learnt from all other folds, and tested on this one. ``methods`` are those with regions, by
+    default those that suit the target; ``models`` are tree, bayes, forest, svm, linear and regression-tree, or ``all``
+    for those that suit it. Further arguments are those of ``anonymize``.
+    """
+    asked = merge_flags(policy, target=target, **flags)
+    study = Study(policy=asked, methods=methods, k=k, l=l, models=models, folds=folds)
+    progress = Progress()
+    running = Evaluating(data, study, progress)
+    running.run()
+    return Evaluation(running.results, study, data, running.records, progress.seconds)
 
 
 def bound(

@@ -18,9 +18,13 @@ import pyarrow as pa
 from sfumato.drafting import Prepared, draft_of, prepared_for, read_table, shared, sketch_of
 from sfumato.evaluation.audit import class_key, requirements_of
 from sfumato.evaluation.comparison import Attempt, Point
+from sfumato.evaluation.learning.models import load_learners
+from sfumato.evaluation.learning.result import ACCURACY, ERROR, Result
+from sfumato.evaluation.learning.study import Study
 from sfumato.evaluation.queries import Workload, ask_release, queried_columns
 from sfumato.evaluation.tradeoff import Question, Step, by_method, largest_within
 from sfumato.kernels import on_compilation
+from sfumato.lessons import Lesson
 from sfumato.methods import chosen_name, method_named
 from sfumato.methods.method import Foreseeing
 from sfumato.policy import merge_flags
@@ -28,6 +32,9 @@ from sfumato.progress import Progress
 from sfumato.release import Draft, Release
 from sfumato.tables.grouping import find_classes
 from sfumato.tables.source import InputOptions, open_source
+
+MODELS = ("tree", "regression-tree")
+FOLDS = 5  # fewer than evaluate has: there are many points
 
 
 class Trace:
@@ -42,6 +49,14 @@ class Trace:
         self._data, self._question, self._progress = data, question, progress
         self._workload = Workload(level=question.queries)
         self._expected = 0
+        self._study = Study(policy=question.policy, models=MODELS, folds=FOLDS) if question.learns else None
+        self._lesson: Lesson | None = None
+        self.original: tuple[Result, ...] = ()
+        """What is learnt from the table itself, where the policy names a target."""
+        self._unlearnt = Attempt()
+        with self._unlearnt:
+            if self._study is not None:
+                load_learners()
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -59,11 +74,14 @@ class Trace:
             if not self._workload.empty:
                 queried_columns(first, None, table.source, table.source)
             question = self._question.for_table(table.encoded.records)
+            if self._study is not None and self._unlearnt.error is None:
+                self._lesson = Lesson.of(table, self._study)
+                self.original = tuple(self._lesson.from_original(self._progress))
             points = question.points
             self._expected = len(points)
             self._foresee(table, points)
             for point in points:
-                self._compute(table, point)
+                self._compute(table, point, learnt=True)
             if question.max_loss is not None:
                 for method in list(by_method(self.steps)):
                     self._search(table, question, method)
@@ -99,9 +117,9 @@ class Trace:
             if found is None or (found in own and own[found].audited):
                 return
             self._expected += 1
-            self._compute(table, question.point(method, found, like), audited=True)
+            self._compute(table, question.point(method, found, like), audited=True, learnt=True)
 
-    def _compute(self, table: Prepared, point: Point, *, audited: bool = False) -> Step:
+    def _compute(self, table: Prepared, point: Point, *, audited: bool = False, learnt: bool = False) -> Step:
         number = len(self.steps) + 1
         told = f"k = {point.k:,}" if point.l is None else f"k = {point.k:,}, l = {point.l:,}"
         self._progress.turned_to(f"{point.method}, {told}", number, max(self._expected, number))
@@ -113,8 +131,26 @@ class Trace:
             whole = audited or not self._workload.empty or method_named(point.method).separates
             made = self._released(step, prepared, point) if whole else self._sketched(step, prepared, point)
             step = replace(made, total_seconds=time.perf_counter() - started)
+            if learnt and self._lesson is not None:
+                step = self._learnt(step, self._lesson, point)
+            elif self._unlearnt.error is not None:
+                step = replace(step, remarks=(*step.remarks, self._unlearnt.error))
         self.steps.append(replace(step, error=attempt.error, code=attempt.code))
         return self.steps[-1]
+
+    def _learnt(self, step: Step, lesson: Lesson, point: Point) -> Step:
+        """The step with what is learnt at its point; a method without regions cannot be learnt from so."""
+        before = next((one for one in self.steps if one.place == step.place), None)
+        if before is not None and before.accuracy is not before.mean_absolute_error:
+            return replace(step, accuracy=before.accuracy, mean_absolute_error=before.mean_absolute_error)
+        attempt = Attempt()
+        found: list[Result] = []
+        with attempt:
+            found = lesson.from_release(point, self._progress)
+        if attempt.error is not None:
+            return replace(step, remarks=(*step.remarks, f"{point.method}, not learnt from: {attempt.error}"))
+        by_metric = {one.metric: one.value for one in reversed(found) if one.model is not None}
+        return replace(step, accuracy=by_metric.get(ACCURACY), mean_absolute_error=by_metric.get(ERROR))
 
     def _sketched(self, step: Step, prepared: Prepared, point: Point) -> Step:
         found = sketch_of(prepared, point.policy, self._progress)

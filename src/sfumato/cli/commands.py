@@ -14,6 +14,7 @@ from sfumato.cli.aggregate import aggregate
 from sfumato.cli.bound import bound
 from sfumato.cli.compare import compare
 from sfumato.cli.drawing import progress_for_people
+from sfumato.cli.evaluate import evaluate
 from sfumato.cli.flags import (
     EVERY_FLAG,
     Json,
@@ -358,6 +359,7 @@ app.command()(apply)
 app.command()(bound)
 app.command()(compare)
 app.command()(tradeoff)
+app.command()(evaluate)
 app.command()(plot)
 app.command("policy")(propose)
 app.command()(risk)

@@ -70,7 +70,8 @@ def tradeoff(
     """Show what every k or l would cost, and find the largest that stays within a loss. Makes no release.
 
     Without -k, and unless -l has several values, k goes from 2 to 100. Of a range with more than 20 values some are
-    computed, in growing steps; the output says which.
+    computed, in growing steps; the output says which. With --target, what can be learnt from each of them is measured
+    too; methods with regions can be learnt from.
 
     Example: sfumato tradeoff patients.csv --policy policy.toml -k 2..100 --max-loss 0.1 -o tradeoff.html
     """
@@ -95,7 +96,9 @@ def tradeoff(
             trace.run()
     finally:
         if trace is not None and trace.steps:  # also when it was interrupted
-            found = Tradeoff(trace.steps, question, table, progress.seconds, complete=trace.complete)
+            found = Tradeoff(
+                trace.steps, question, table, progress.seconds, original=trace.original, complete=trace.complete
+            )
             if json:
                 print_json(found.summary())
             else:
@@ -153,7 +156,7 @@ def _by_method(found: Tradeoff, shown: Sequence[Step]) -> Table:
     from sfumato.report.comparison import outcome
     from sfumato.report.tradeoff import columns_of, is_answer
 
-    measures = {name: cell for name, cell in columns_of(shown).items() if name in ("GCP", "KL")}
+    measures = {name: cell for name, cell in columns_of(shown).items() if name in ("GCP", "KL", "accuracy", "error")}
     answers = {one.method: one for one in found.answers}
     steps = {(step.k, step.l, step.method): step for step in shown}
     methods = list(dict.fromkeys(step.method for step in shown))

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.evaluation.audit import AuditReport, requirements_of
@@ -181,7 +181,14 @@ def points_of(
     return points
 
 
-def exit_code(rows: Sequence[Row]) -> int:
+class Coded(Protocol):
+    """What may have gone wrong."""
+
+    @property
+    def code(self) -> int: ...
+
+
+def exit_code(rows: Sequence[Coded]) -> int:
     """That of a fault in Sfumato if there was one, 0 if there is any result, else that of the first error."""
     codes = [row.code for row in rows]
     if UNEXPECTED in codes:

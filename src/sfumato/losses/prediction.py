@@ -20,6 +20,13 @@ def conditional_entropy(owner: NDArray[np.int64], count: NDArray[np.int64]) -> f
     return max(float(of_class @ np.log2(of_class) - count @ np.log2(count)) / records, 0.0)
 
 
+def bits(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The entropy of each distribution along the last axis, in bits, times its records."""
+    totals = counts.sum(axis=-1)
+    of_values = (counts * np.log2(np.maximum(counts, 1))).sum(axis=-1)
+    return np.asarray(totals * np.log2(np.maximum(totals, 1)) - of_values, np.float64)
+
+
 def weighted_squared_error(owner: NDArray[np.int64], value: NDArray[np.float64], count: NDArray[np.int64]) -> float:
     """WMSE: the mean squared distance of a record's number from the mean of its class."""
     records = int(count.sum())

@@ -20,6 +20,7 @@ from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.nng import NearestNeighbourGroups
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.methods.single_dimensional import SingleDimensional
+from sfumato.methods.tds import TopDownSpecialization
 from sfumato.methods.topdown import TopDown
 from sfumato.methods.workload import ForWorkload, Kinds, Workload
 from sfumato.orderings import orderings
@@ -52,7 +53,8 @@ def methods() -> dict[str, Method]:
     own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
     own += [Mondrian(), Mondrian(splits="relaxed")]
     own += [Mondrian(rule="information-gain"), Mondrian(rule="regression"), Mondrian(rule="selection")]
-    own += [GainTree(), CellPeeling(), TopDown(), SingleDimensional(), NearestNeighbourGroups()]
+    own += [GainTree(), CellPeeling(), TopDown()]
+    own += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups()]
     own.append(Anatomy())
     found = {method.name: method for method in own}
     for entry in entry_points(group="sfumato.methods"):

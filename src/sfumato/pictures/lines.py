@@ -83,6 +83,7 @@ def curves(
     x_scale: Scale = "linear",
     y_scale: Scale = "linear",
     y_format: str | None = None,
+    from_zero: bool = True,
     limit: Limit | None = None,
     width: float = WIDTH,
     theme: str = "light",
@@ -90,7 +91,8 @@ def curves(
     """A line for every value of ``series``, in the order in which they come, with a symbol at each row.
 
     Rows whose ``x`` or ``y`` is no number are left out: a run that failed has none. ``y_format`` is a format of d3,
-    such as ``.0%``; ``width`` is that of the plot, without the names.
+    such as ``.0%``; ``from_zero``: a linear axis of ``y`` begins at 0. ``width`` is that of the plot, without the
+    names.
     """
     look = theme_named(theme)
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -106,7 +108,7 @@ def curves(
     height = max(HEIGHT, ROOM * len(lines))
     horizontal = _measure("x", x_title or x, x_scale, [point[0] for point in points], width, from_zero=False)
     heights = [point[1] for point in points] + ([] if limit is None else [limit.height])
-    vertical = _measure("y", y_title or y, y_scale, heights, height, from_zero=True)
+    vertical = _measure("y", y_title or y, y_scale, heights, height, from_zero=from_zero)
     measured = sorted({point[0] for point in points})
     ticks = {"values": measured} if len(measured) <= MOST_TICKS else horizontal.ticks()
     places = {

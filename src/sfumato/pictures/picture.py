@@ -85,9 +85,15 @@ def draw(
     description: str,
     facts: Mapping[str, object] | None = None,
     remarks: Sequence[str] = (),
+    before: float = 0.0,
 ) -> Picture:
-    """Draw a Vega-Lite specification under a title. The description tells what is seen to those who do not see it."""
+    """Draw a Vega-Lite specification under a title. The description tells what is seen to those who do not see it.
+
+    ``before``: how far names reach to the left of the plot; the title begins above them.
+    """
     heading: dict[str, Any] = {"text": readable(title)}
+    if before:
+        heading["dx"] = -before
     if subtitle or remarks:
         heading["subtitle"] = [readable(line) for line in (*subtitle, *remarks)]
     whole = {**specification, "title": heading, "config": theme.config(), "autosize": {"type": "pad"}}
@@ -96,14 +102,18 @@ def draw(
     return Picture(title, description, accessible(_shorter(drawn), title, description), facts or {}, tuple(remarks))
 
 
-def beside(pictures: Sequence[Picture], *, title: str, description: str) -> Picture:
-    """Several pictures of one theme as one, from left to right."""
+def beside(pictures: Sequence[Picture], *, title: str, description: str, columns: int | None = None) -> Picture:
+    """Several pictures of one theme as one, from left to right; with ``columns`` so many of them in a row."""
     sizes = [tuple(map(float, SIZE.search(picture.svg).groups())) for picture in pictures]  # type: ignore[union-attr]
-    width, height = sum(size[0] for size in sizes), max(size[1] for size in sizes)
-    parts, left = [], 0.0
-    for picture, (wide, _) in zip(pictures, sizes, strict=True):
-        parts.append(picture.svg.replace("<svg ", f'<svg x="{left:g}" ', 1))
-        left += wide
+    columns = columns or len(pictures)
+    parts, width, height = [], 0.0, 0.0
+    for first in range(0, len(pictures), columns):
+        left = 0.0
+        for picture, (wide, _) in zip(pictures[first : first + columns], sizes[first : first + columns], strict=True):
+            place = f'x="{left:g}" y="{height:g}"' if height else f'x="{left:g}"'
+            parts.append(picture.svg.replace("<svg ", f"<svg {place} ", 1))
+            left += wide
+        width, height = max(width, left), height + max(size[1] for size in sizes[first : first + columns])
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}"'
     whole = f'{opening} viewBox="0 0 {width:g} {height:g}">{"".join(parts)}</svg>'
     return Picture(title, description, accessible(whole, title, description))

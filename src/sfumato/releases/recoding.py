@@ -22,7 +22,7 @@ from sfumato.releases.recode import kept_columns
 from sfumato.releases.regions import Divided, Regions
 from sfumato.tables.arrays import from_numpy, from_texts
 from sfumato.tables.columns import CarriedColumn
-from sfumato.tables.domains import WHOLE, CategoricalDomain, Codes, Domain, NumericDomain, ReleasedValues
+from sfumato.tables.domains import WHOLE, CategoricalDomain, Codes, Domain, NumericDomain, ReleasedValues, numbers_of
 from sfumato.tables.profile import profile_column
 from sfumato.tables.source import InputOptions, Source, open_source
 from sfumato.taxonomies.tree import Taxonomy
@@ -224,13 +224,7 @@ class Recoding:
         nodes = np.append(own.leaves, 0)[regions]  # the root is the whole domain
         found = np.empty((len(regions), 2 * len(self.domains)))
         for q, domain in enumerate(self.domains):
-            numbers = np.arange(domain.size, dtype=np.float64)
-            if isinstance(domain, NumericDomain) and len(domain.values):
-                numbers = domain.values.astype(np.float64)
-                beyond = max(
-                    numbers[-1] + 1, np.nextafter(numbers[-1], np.inf)
-                )  # one more than 1e22 is no other number
-                numbers = np.append(numbers, beyond)
+            numbers = numbers_of(domain)
             found[:, 2 * q], found[:, 2 * q + 1] = numbers[own.low[nodes, q]], numbers[own.high[nodes, q]]
         return found
 

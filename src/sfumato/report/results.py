@@ -88,6 +88,7 @@ def curves_of(
     form: str | None = None,
     limit: Limit | None = None,
     narrow: bool = False,
+    from_zero: bool = True,
 ) -> Picture:
     """A figure of the rows by k, or by l where there is one k. Where both vary, each l is a line of its own."""
     ks, ls = {row.k for row in rows}, {row.l for row in rows}
@@ -117,6 +118,7 @@ def curves_of(
         x_scale=scale_for([row["x"] for row in drawn]),
         y_scale=scale,
         y_format=form,
+        from_zero=from_zero,
         limit=limit,
         width=NARROW if narrow else WIDTH,
         theme=theme,

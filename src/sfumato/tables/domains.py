@@ -238,6 +238,15 @@ class CategoricalDomain:
         return spans
 
 
+def numbers_of(domain: Domain) -> NDArray[np.float64]:
+    """Each code as a number to learn from: numbers as they are, categories by their place; null comes after all."""
+    if not isinstance(domain, NumericDomain) or not len(domain.values):
+        return np.arange(domain.size, dtype=np.float64)
+    numbers = domain.values.astype(np.float64)
+    # One more than 1e22 is no other number.
+    return np.append(numbers, max(numbers[-1] + 1, np.nextafter(numbers[-1], np.inf)))[: domain.size]
+
+
 def _shares(values: NDArray[Any]) -> NDArray[np.float64]:
     """Where ascending values stand between the first, 0, and the last, 1."""
     if not len(values) or values[0] == values[-1]:

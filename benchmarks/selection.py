@@ -1,0 +1,179 @@
+"""Selections (LeFevre 2008, section 4.7) and models of fewer attributes than were released (4.8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.learning import FOLDS
+from benchmarks.lessons import (
+    INFORMATION_GAIN,
+    MEDIAN,
+    ORIGINAL,
+    REAL,
+    SELECTION,
+    TDS,
+    RealTable,
+    agrawal,
+    claim,
+    real_tables,
+    recoded,
+)
+from benchmarks.markdown import show
+from benchmarks.setting import Setting
+from sfumato.drafting import read_table
+from sfumato.evaluation.learning.features import Features, regions
+from sfumato.evaluation.learning.result import IMPRECISION
+from sfumato.evaluation.learning.significance import estimate
+from sfumato.evaluation.learning.study import Study
+from sfumato.lessons import Lesson
+from sfumato.losses.prediction import conditional_entropy
+from sfumato.policy import Policy, merge_flags
+from sfumato.progress import Progress
+from sfumato.tables.generators.agrawal import RULES
+
+RECORDS, TRIALS = 1_000, 20
+MANY_K = (5, 10, 25, 50, 100)
+GROUPS, GROUP_K = (1, 2, 5, 10, 20, 50), 50
+PROJECTION_K = 100
+MODEL = "tree"
+RESTRICTED = "mondrian on age and salary alone"
+
+
+def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
+    results = {}
+    results["imprecision"], results["claims"] = _imprecision(setting)
+    show(
+        "Imprecision of function C2 as three selections",
+        results["imprecision"],
+        [f"{TRIALS} trials of {RECORDS:,} records; records that are given although they were not meant, all three."],
+    )
+    show("What is claimed of selections (the imprecision of mondrian is first)", results["claims"])
+    for table in real_tables(setting, {"adult": REAL["adult"]}):
+        results["groups"] = _groups(table)
+        show(
+            f"Random groups, each anonymized apart, on {table.name}",
+            results["groups"],
+            [f"k = {GROUP_K}, {MODEL}, {FOLDS} folds; accuracy."],
+        )
+        results["projection"] = _projection(table)
+        show(
+            f"Models without the most predictive attributes, on {table.name}",
+            results["projection"],
+            [f"k = {PROJECTION_K}, {MODEL}, {FOLDS} folds; accuracy."],
+        )
+    return results
+
+
+def _selections() -> list[str]:
+    """C2 with the published constants: three boxes."""
+    rule = RULES["C2"]
+    ages = (f"age < {rule.middle_age}", f"age >= {rule.middle_age} and age < {rule.old_age}", f"age >= {rule.old_age}")
+    return [
+        f"{age} and salary between {one.interval.low} and {one.interval.high}"
+        for age, one in zip(ages, (rule.young, rule.middle, rule.old), strict=True)
+    ]
+
+
+def _imprecision(setting: Setting) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    names = (MEDIAN, RESTRICTED, SELECTION)
+    found: dict[tuple[int, str], list[float]] = {(k, name): [] for k in MANY_K for name in names}
+    for seed in range(TRIALS):
+        table, policy = agrawal(["C2"], RECORDS, seed, setting.work)
+        policy = merge_flags(policy, select=_selections(), other="drop")
+        few = merge_flags(
+            quasi_identifiers=["age", "salary"], type={"age": "numeric", "salary": "numeric"}, other="drop"
+        )
+        few = merge_flags(few, select=_selections())
+        for k in MANY_K:
+            for name in names:
+                asked, data = (few, table.select(["age", "salary"])) if name == RESTRICTED else (policy, table)
+                asked = merge_flags(asked, method=MEDIAN if name == RESTRICTED else name, k=k)
+                found[k, name].append(_missed(data, asked))
+    rows = [{"k": k} | {name: estimate(found[k, name]).value for name in names} for k in MANY_K]
+    return rows, [claim(f"k = {k}: {SELECTION} below {MEDIAN}", found[k, MEDIAN], found[k, SELECTION]) for k in MANY_K]
+
+
+def _missed(table: object, policy: Policy) -> float:
+    """The imprecision of all selections on the records that regions were learnt from."""
+    lesson = _lesson(table, policy)
+    everyone = np.ones(len(lesson.fold), np.bool_)
+    recoding = lesson.recoding(policy, everyone, Progress())
+    region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
+    return sum(value for what, value in lesson.measures(recoding, region, everyone).items() if what[2] == IMPRECISION)
+
+
+def _lesson(table: object, policy: Policy) -> Lesson:
+    study = Study(policy=policy, models=MODEL, folds=FOLDS)
+    return Lesson.of(read_table(table, study.for_reading, Progress()), study).prepared(policy, Progress())
+
+
+def _groups(table: RealTable) -> list[dict[str, Any]]:
+    """Every training record is in one of some random groups, and every group gets regions of its own."""
+    names = (INFORMATION_GAIN, MEDIAN)
+    rows = []
+    for groups in GROUPS:
+        row: dict[str, Any] = {"groups": groups}
+        for name in names:
+            policy = merge_flags(table.policy, method=name, k=GROUP_K)
+            lesson = _lesson(table.path, policy)
+            scores = [_score_of_groups(lesson, policy, groups, fold) for fold in range(FOLDS)]
+            found = estimate(scores, 1 / (FOLDS - 1))
+            row |= {name: found.value, f"{name}, from": found.low, "to" if name == names[0] else "to ": found.high}
+        rows.append(row)
+    return rows
+
+
+def _score_of_groups(lesson: Lesson, policy: Policy, groups: int, fold: int) -> float:
+    group = np.random.default_rng(fold).integers(0, groups, len(lesson.fold))
+    codes, domains = lesson.table.encoded.codes, lesson.table.encoded.domains
+    numbers = np.empty((len(codes), 2 * len(domains)))
+    for one in range(groups):
+        recoding = lesson.recoding(policy, (lesson.fold != fold) & (group == one), Progress())
+        low, high = recoding.regions.region_low, recoding.regions.region_high
+        shown = regions(low, high, recoding.domains, alike=False).numbers
+        numbers[group == one] = shown[recoding.regions.regions_of(codes, domains)[group == one]]
+    features = Features(numbers, np.zeros(numbers.shape[1], np.bool_))
+    return next(iter(lesson.scores(features, fold).values()))
+
+
+def _projection(table: RealTable) -> list[dict[str, Any]]:
+    """Accuracy without the first few attributes, in the order in which they tell most of the class."""
+    asked = {name: merge_flags(table.policy, method=name, k=PROJECTION_K) for name in (INFORMATION_GAIN, MEDIAN, TDS)}
+    lesson = _lesson(table.path, asked[MEDIAN])
+    order = _by_gain(lesson)
+    domains = lesson.table.encoded.domains
+    scores: dict[tuple[int, str], list[float]] = {}
+    for fold in range(FOLDS):
+        shown = {ORIGINAL: lesson.original} | {name: recoded(lesson, one, fold)[0] for name, one in asked.items()}
+        for dropped in range(len(order)):
+            for name, features in shown.items():
+                rest = features.without(order[:dropped], features.numbers.shape[1] // len(domains))
+                scores.setdefault((dropped, name), []).append(next(iter(lesson.scores(rest, fold).values())))
+    return [
+        {"without": ", ".join(domains[q].name for q in order[:dropped]) or "nothing left out"}
+        | {name: estimate(scores[dropped, name]).value for name in (ORIGINAL, *asked)}
+        for dropped in range(len(order))
+    ]
+
+
+def _by_gain(lesson: Lesson) -> list[int]:
+    """The attributes by what each, beside those before it, tells of the class in the original (greedily)."""
+    target = lesson.workload.classification[0]
+    codes = lesson.table.encoded.codes
+    owner, order = np.zeros(len(codes), np.int64), list[int]()
+    rest = list(range(codes.shape[1]))
+    while rest:
+        joined = {q: owner * (int(codes[:, q].max()) + 1) + codes[:, q] for q in rest}
+        best = min(rest, key=lambda q: _entropy(joined[q], target.codes, target.distinct))
+        owner = np.unique(joined[best], return_inverse=True)[1]
+        order.append(best)
+        rest.remove(best)
+    return order
+
+
+def _entropy(owner: NDArray[np.int64], classes: NDArray[np.uint32], distinct: int) -> float:
+    pairs, count = np.unique(np.unique(owner, return_inverse=True)[1] * distinct + classes, return_counts=True)
+    return conditional_entropy(pairs // distinct, count)

@@ -1,0 +1,105 @@
+"""Several targets (LeFevre 2008, section 4.5) and a class that is sensitive itself (4.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import sfumato
+from benchmarks.learning import CLASSES, FOLDS
+from benchmarks.lessons import (
+    INFORMATION_GAIN,
+    REAL,
+    TEST,
+    TRAINING,
+    agrawal,
+    claim,
+    halves,
+    real_tables,
+    recoded,
+)
+from benchmarks.markdown import show
+from benchmarks.setting import Setting
+from sfumato.evaluation.learning.models import models
+from sfumato.policy import Policy, merge_flags
+
+TRIALS = 25
+MODEL = "tree"
+MANY_L = (1, 2, 3, 4, 5, 6, 7, 8)
+
+
+def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
+    results = {}
+    results["targets"], results["target claims"] = _several(setting)
+    show(
+        "Accuracy by the number of targets that regions are made for",
+        results["targets"],
+        [f"{TRIALS} trials with the functions in random order, models A to {'ABCDEFG'[len(CLASSES) - 1]}; {MODEL}."],
+    )
+    show("What is claimed of several targets", results["target claims"])
+    diverse = _diverse(setting)
+    if diverse:
+        results["diversity"] = diverse
+        show(
+            "Entropy l-diversity of the class itself, on adult: what can be learnt of the occupation",
+            diverse,
+            [f"k = 1, {INFORMATION_GAIN}, {MODEL}, {FOLDS} folds."],
+        )
+    return results
+
+
+def _several(setting: Setting) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """accuracy[trial, targets - 1, place]: of the model at a place when regions are made for the first few targets."""
+    count = len(CLASSES)
+    accuracy = np.empty((TRIALS, count, count))
+    for seed in range(TRIALS):
+        order = [str(one) for one in np.random.default_rng(seed).permutation(CLASSES)]
+        table, policy = agrawal(CLASSES, TRAINING + TEST, seed, setting.work)
+        for made_for in range(1, count + 1):
+            lesson = halves(table, merge_flags(policy, target=order[:made_for]), MODEL)
+            features, _ = recoded(lesson, _for(policy, order[:made_for]))
+            training = lesson.fold == 0
+            for place, function in enumerate(order):
+                truth = np.asarray(table.column(function).to_pylist())
+                said = models()[MODEL].learn(features.of(training), truth[training], features.of(~training), 0)
+                accuracy[seed, made_for - 1, place] = np.mean(said == truth[~training])
+    rows = [
+        {"targets": made_for + 1}
+        | {name: float(accuracy[:, made_for, place].mean()) for place, name in enumerate("ABCDEFG"[:count])}
+        for made_for in range(count)
+    ]
+    # Of each model but A and G: the mean over anonymizations that include it, and over those that do not.
+    included = [np.mean([accuracy[t, p:, p].mean() for p in range(1, count)]) for t in range(TRIALS)]
+    left_out = [np.mean([accuracy[t, :p, p].mean() for p in range(1, count)]) for t in range(TRIALS)]
+    alone, among_all = accuracy[:, 0, 0].tolist(), accuracy[:, -1, 0].tolist()
+    return rows, [
+        claim("a model that regions are made for learns more than one that they are not", included, left_out),
+        claim("a model alone learns more than the same among all targets", alone, among_all),
+    ]
+
+
+def _for(policy: Policy, targets: list[str]) -> Policy:
+    return merge_flags(policy, target=targets, method=INFORMATION_GAIN)
+
+
+def _diverse(setting: Setting) -> list[dict[str, Any]]:
+    rows = []
+    for table in real_tables(setting, {"adult": ("occupation", REAL["adult"][1])}):
+        policy = merge_flags(table.policy, sensitive="occupation", target="occupation", k=1)
+        for l in MANY_L:  # noqa: E741
+            asked = merge_flags(policy, require=[f"entropy(occupation, l={l})"])
+            found = sfumato.evaluate(table.path, asked, methods=INFORMATION_GAIN, models=MODEL, folds=FOLDS)
+            by_metric = {row.metric: row for row in found.rows if row.method == INFORMATION_GAIN}
+            accuracy, entropy = by_metric["accuracy"], by_metric["conditional-entropy"]
+            rows.append(
+                {
+                    "l": l,
+                    "accuracy": accuracy.value,
+                    "from": accuracy.low,
+                    "to": accuracy.high,
+                    "conditional entropy, bits": entropy.value,
+                    "class size": by_metric["average-class-size"].value,
+                }
+            )
+    return rows

@@ -1,0 +1,362 @@
+"""What models learn from releases beside what they learn from the original, as a table and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from sfumato._version import __version__
+from sfumato.evaluation.comparison import exit_code
+from sfumato.evaluation.learning.result import (
+    ACCURACY,
+    CLASS_SIZE,
+    METRICS,
+    ORIGINAL,
+    Result,
+    best_of,
+    by_asked,
+    comparisons,
+    table_text,
+    told,
+    with_reach,
+)
+from sfumato.evaluation.learning.study import Study
+from sfumato.pictures.intervals import NARROW, WIDTH, Estimated, Group, intervals
+from sfumato.pictures.lines import NARROW as NARROW_CURVES
+from sfumato.pictures.lines import WIDTH as WIDTH_OF_CURVES
+from sfumato.pictures.lines import curves
+from sfumato.pictures.picture import Picture, beside
+from sfumato.report.page import of_class, page, themed
+from sfumato.report.results import Results, scale_for
+
+TITLE = "Learning from releases"
+COLUMNS = 2  # pictures beside each other
+Draw = Callable[[str, bool], Picture]
+What = tuple[str | None, str | None, str | None]
+"""Target or selection, model and metric."""
+HEADINGS = {
+    "average-class-size": "class size",
+    "conditional-entropy": "entropy",
+    "weighted-mean-squared-error": "squared error",
+    "imprecision": "imprecision",
+}
+
+
+class Evaluation(Results):
+    """What came of every model with every method under every k and l, and with the original.
+
+    ``results`` and ``comparisons`` are plain dictionaries. ``write`` makes a page, a picture, CSV or JSON of them;
+    notebooks show them.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Result],
+        study: Study,
+        data: object,
+        records: int,
+        seconds: Mapping[str, float],
+        *,
+        complete: bool = True,
+    ) -> None:
+        super().__init__(data)
+        self.rows = tuple(rows)
+        self.study = study
+        self.records = records
+        self.complete = complete
+        """Was everything learnt? Not when it was interrupted."""
+        self._seconds = dict(seconds)
+        self._compared = comparisons(self.rows, study.folds)
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        return [row.as_dict() for row in self.rows]
+
+    @property
+    def comparisons(self) -> list[dict[str, Any]]:
+        return [one.as_dict() for one in self._compared]
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code([row for row in self.rows if row.method != ORIGINAL] or self.rows)
+
+    @property
+    def has_results(self) -> bool:
+        return any(row.value is not None for row in self.rows)
+
+    @property
+    def targets(self) -> list[str]:
+        """What was learnt."""
+        return list(dict.fromkeys(row.target for row in self.rows if row.model is not None and row.target is not None))
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Whether each target was learnt as classes or as numbers."""
+        metrics = {row.target: row.metric for row in self.rows if row.model is not None}
+        return {name: "classes" if metrics[name] == ACCURACY else "numbers" for name in self.targets}
+
+    def summary(self) -> dict[str, Any]:
+        """What ``sfumato evaluate --json`` prints."""
+        return {
+            "records": self.records,
+            "quasi_identifiers": list(self.study.policy.quasi_identifiers),
+            "targets": self.targets,
+            "kinds": self.kinds,
+            "folds": self.study.folds,
+            "seed": self.study.seed,
+            "complete": self.complete,
+            "results": self.results,
+            "comparisons": self.comparisons,
+            "version": __version__,
+            "seconds": {name: round(value, 4) for name, value in self._seconds.items()},
+        }
+
+    def table(self) -> str:
+        """The results as CSV."""
+        return table_text(self.rows)
+
+    def picture(self, theme: str = "light") -> Picture:
+        """What every model comes to with every method, and how sure that is."""
+        drawn = [draw(theme, False) for draw in self._pictures()]
+        if len(drawn) == 1:
+            return drawn[0]
+        description = " ".join(picture.description for picture in drawn)
+        return beside(drawn, title=TITLE, description=description, columns=COLUMNS)
+
+    def page(self) -> str:
+        """One offline HTML page."""
+        return page(TITLE, self._body([themed(draw) for draw in self._pictures()]))
+
+    def _repr_html_(self) -> str:
+        return self._body([f"<div>{draw('light', False).svg}</div>" for draw in self._pictures()])
+
+    def __repr__(self) -> str:
+        failed = sum(row.code != 0 for row in self.rows)
+        return (
+            f"<Evaluation of {', '.join(self.targets) or 'selections'}: {len(self.rows):,} results, {failed:,} failed>"
+        )
+
+    def asked(self) -> list[tuple[int | None, int | None]]:
+        return list(by_asked(self.rows))
+
+    def of_target(self, target: str, *, asked: tuple[int | None, int | None]) -> dict[str, list[Result]]:
+        """The results of each model under one k and l, those of the original first."""
+        found: dict[str, list[Result]] = {}
+        for row in by_asked(self.rows)[asked]:
+            if row.target == target and row.model is not None:
+                found.setdefault(row.model, []).append(row)
+        return found
+
+    def remarks(self) -> list[str]:
+        """For each target and model the best release, how far the others are from it, and the original."""
+        said = []
+        for asked, target in ((asked, target) for asked in self.asked() for target in self.targets):
+            for model, rows in self.of_target(target, asked=asked).items():
+                best = best_of(rows)
+                if best is not None and len(rows) > 1:
+                    where = f", {best.label}" if len(self.asked()) > 1 else ""
+                    others = ", ".join(self._against(best, row) for row in rows if row is not best)
+                    said.append(f"{target} by {model}{where}: best {best.method}, {with_reach(best)}; {others}.")
+        if not self.complete:
+            said.append("Interrupted before everything was learnt.")
+        return said
+
+    def _against(self, best: Result, other: Result) -> str:
+        """The other, by how much it is off the best release, and how likely that is by chance."""
+        for one in self._compared:
+            if {id(one.first), id(one.second)} == {id(best), id(other)}:
+                found = one.difference
+                more = found.value if one.second is best else -found.value
+                sign = "+" if more > 0 else "\N{MINUS SIGN}" if more < 0 else ""
+                if best.metric == ACCURACY:
+                    amount = f"{sign}{abs(more) * 100:.1f} points"
+                else:
+                    amount = f"{sign}{told(abs(more), best.metric)}"
+                return f"{other.method} {amount}" + ("" if found.p is None else f" ({chance(found.p)})")
+        return f"{other.method} {told(other.value, other.metric)}"
+
+    def failures(self) -> dict[str, list[Result]]:
+        """The rows without figures, by the reason."""
+        found: dict[str, list[Result]] = {}
+        for row in self.rows:
+            if row.error is not None:
+                found.setdefault(row.error, []).append(row)
+        return found
+
+    def _pictures(self) -> list[Draw]:
+        """A picture for each target; with several k or l one for each model, of curves."""
+        found: list[Draw] = []
+        for target in self.targets:
+            if len(self.asked()) <= 1:
+                found.append(lambda theme, narrow, target=target: self._intervals(target, theme, narrow))  # type: ignore[misc]
+                continue
+            models = dict.fromkeys(row.model for row in self.rows if row.target == target and row.model is not None)
+            found += [
+                lambda theme, narrow, target=target, model=model: self._curves(target, model, theme, narrow)  # type: ignore[misc]
+                for model in models
+            ]
+        return found
+
+    def _intervals(self, target: str, theme: str, narrow: bool) -> Picture:
+        asked = self.asked()[0] if self.asked() else None
+        rows = self.of_target(target, asked=asked) if asked is not None else {}
+        by_metric: dict[str, dict[str, list[Result]]] = {}
+        for model, here in rows.items():
+            by_metric.setdefault(str(here[0].metric), {})[model] = here
+        metric, models = next(iter(by_metric.items()))
+        groups = [
+            Group(
+                model,
+                [
+                    Estimated(row.method, row.value, *_possible(row), told(row.value, metric), row.method == ORIGINAL)
+                    for row in here
+                    if row.value is not None
+                ],
+            )
+            for model, here in models.items()
+        ]
+        label = next((row.label for here in models.values() for row in here if row.label), "")
+        return intervals(
+            groups,
+            title=f"{target} learnt from releases, {label}" if label else f"{target} learnt",
+            subtitle=[f"mean of {self.study.folds} folds and its 95% interval"],
+            x_title=_axis(metric),
+            x_format=".3~p" if metric == ACCURACY else None,
+            width=NARROW if narrow else WIDTH,
+            theme=theme,
+        )
+
+    def _curves(self, target: str, model: str, theme: str, narrow: bool) -> Picture:
+        rows = [row for row in self.rows if row.target == target and row.model == model and row.value is not None]
+        metric = str(rows[0].metric)
+        released = [row for row in rows if row.method != ORIGINAL]
+        original = next((row for row in rows if row.method == ORIGINAL), None)
+        by_l = len({row.k for row in released}) == 1
+        drawn = [{"x": row.l if by_l else row.k, "y": row.value, "series": _series(row, by_l)} for row in released]
+        if original is not None:
+            drawn += [{**place, "y": original.value, "series": ORIGINAL} for place in drawn]
+        return curves(
+            drawn,
+            x="x",
+            y="y",
+            series="series",
+            title=f"{target} by {model}",
+            x_title="l" if by_l else "k",
+            y_title=_axis(metric),
+            x_scale=scale_for([point["x"] for point in drawn]),  # type: ignore[misc]
+            y_format=".3~p" if metric == ACCURACY else None,
+            from_zero=False,
+            width=NARROW_CURVES if narrow else WIDTH_OF_CURVES,
+            theme=theme,
+        )
+
+    def _body(self, pictures: Sequence[str]) -> str:
+        names = ", ".join(self.study.policy.quasi_identifiers)
+        about = (
+            f"{self.records:,} records; quasi-identifiers {names}. {self.study.folds} folds: regions and models are "
+            "learnt from all others, and tested on records that neither has seen. No release was made."
+        ) + "".join(f" {name} is learnt as {kind}." for name, kind in self.kinds.items())
+        parts = [f"<h1>{TITLE}</h1>\n", f'<p class="soft">{escape(about)}</p>\n']
+        parts.append(f'<div class="pictures">{"".join(pictures)}</div>\n')
+        parts += [f"<p>{escape(text)}</p>\n" for text in self.remarks()]
+        for text, failed in self.failures().items():
+            where = ", ".join(f"{row.method} {row.label}" for row in failed)
+            parts.append(f"<p>{escape(f'{where}: {text}')}</p>\n")
+        parts.append(self._table())
+        shown = {row.metric for row in self.rows}
+        said = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in METRICS.items() if name in shown)
+        p = (
+            "how likely a difference of two methods at least this large is where there is none: a paired t-test over "
+            "the folds, two-sided, corrected for training records that folds share (Nadeau and Bengio 2003)."
+        )
+        return "".join(parts) + f"<h2>What the figures are</h2>\n<dl>{said}<dt>p</dt><dd>{escape(p)}</dd></dl>\n"
+
+    def _table(self) -> str:
+        heads, lines = columns_of(self.rows), []
+        with_l = any(row.l is not None for row in self.rows)
+        names = ["k", *(["l"] if with_l else []), "method", *(" ".join(head) for head in heads.values())]
+        top = "".join(f"<th{of_class('text' if name == 'method' else '')}>{escape(name)}</th>" for name in names)
+        for cells in table_rows(self.rows):
+            k, l = cells.asked  # noqa: E741
+            line = [
+                f"<td>{'' if k is None else f'{k:,}'}</td>",
+                *([f"<td>{'' if l is None else l}</td>"] if with_l else []),
+            ]
+            line.append(f'<td class="text">{escape(cells.method)}</td>')
+            for what in heads:
+                best = cells.figures.get(what)
+                style = of_class("least" if best is not None and best in cells.best else "")
+                line.append(f"<td{style}>{escape('' if best is None else with_reach(best))}</td>")
+            lines.append(f"<tr>{''.join(line)}</tr>\n")
+        return f'<div class="table"><table>\n<tr>{top}</tr>\n{"".join(lines)}</table></div>\n'
+
+
+class Cells:
+    """The figures of one method under one k and l; ``best`` are those that no other release has better."""
+
+    def __init__(self, method: str, asked: tuple[int | None, int | None]) -> None:
+        self.method, self.asked = method, asked
+        self.figures: dict[What, Result] = {}
+        self.best: list[Result] = []
+
+
+def table_rows(rows: Sequence[Result]) -> list[Cells]:
+    """The figures by method: the original, then the releases by k and l."""
+    found: dict[tuple[object, ...], Cells] = {}
+    for row in rows:
+        cells = found.setdefault((row.method, row.asked), Cells(row.method, row.asked))
+        if row.value is not None:
+            cells.figures[row.what] = row
+    for here in by_asked(rows).values():
+        for what in {row.what for row in here if row.value is not None}:
+            alike = [row for row in here if row.what == what]
+            best = best_of(alike)
+            # Small classes are no aim in themselves: sizes tell little of what can be learnt (section 4.4).
+            if best is not None and best.metric != CLASS_SIZE and sum(row.method != ORIGINAL for row in alike) > 1:
+                found[best.method, best.asked].best.append(best)
+    return list(found.values())
+
+
+def columns_of(rows: Sequence[Result]) -> dict[What, tuple[str, ...]]:
+    """What is measured, each with the lines of its heading: models first."""
+    figures = [row for row in rows if row.value is not None]
+    several = len({row.target for row in figures if row.model is not None}) > 1
+    found = {}
+    for with_model in (True, False):
+        for row in figures:
+            if (row.model is not None) != with_model:
+                continue
+            name = str(row.model) if with_model else HEADINGS.get(str(row.metric), str(row.metric))
+            about = (row.target,) if row.target is not None and (several or row.metric == "imprecision") else ()
+            found[row.what] = (*about, name)
+    return found
+
+
+def by_target(heads: Mapping[What, tuple[str, ...]]) -> list[dict[What, tuple[str, ...]]]:
+    """The columns of each target apart, then the others; all together where there is one target at most."""
+    targets = dict.fromkeys(what[0] for what in heads if what[1] is not None)
+    if len(targets) < 2:
+        return [dict(heads)]
+    parts = [{what: head for what, head in heads.items() if what[0] == target} for target in targets]
+    return [*parts, {what: head for what, head in heads.items() if what[0] not in targets}]
+
+
+def _possible(row: Result) -> tuple[float | None, float | None]:
+    """The interval without what no share can be."""
+    if row.low is None or row.high is None or row.metric != ACCURACY:
+        return row.low, row.high
+    return max(row.low, 0.0), min(row.high, 1.0)
+
+
+def chance(p: float) -> str:
+    """How likely something is by chance."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def _axis(metric: str) -> str:
+    return "share of test records told right" if metric == ACCURACY else "mean absolute error of test records"
+
+
+def _series(row: Result, by_l: bool) -> str:
+    return row.method if by_l or row.l is None else f"{row.method}, l = {row.l}"

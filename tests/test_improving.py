@@ -172,6 +172,12 @@ def test_it_settles_where_nothing_is_to_be_gained() -> None:
     assert improvement.improve(Limits(50), Progress()) == "settled after 5 rounds"
 
 
+@kernels.kernel
+def agglomerated(part, asked, tally, owner):  # type: ignore[no-untyped-def]
+    """A way in from Python."""
+    return agglomerate(part, asked, tally, owner)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_agglomeration_makes_classes_that_hold(kind: str) -> None:
     tables = feasible(kind, 3, 2)
@@ -186,7 +192,7 @@ def test_agglomeration_makes_classes_that_hold(kind: str) -> None:
         part = Part(records.codes[at].astype(np.int64), some)
         owner = np.empty(len(rows), np.int64)
         asked = Asked(records.costs.layout, records.costs.units, 3)
-        count = agglomerate(part, asked, tally_for(len(rows), tests), owner)
+        count = agglomerated(part, asked, tally_for(len(rows), tests), owner)
         order = np.argsort(owner, kind="stable")
         sizes = np.bincount(owner)
         assert len(sizes) == count
@@ -302,8 +308,28 @@ def test_outliers_are_left_out_before_the_search() -> None:
 
 
 def test_above_the_sample_lines_are_tried_on_a_part_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.methods.auto.EXACT", 100)
     monkeypatch.setattr("sfumato.methods.auto.SAMPLE", 100)
     table = people(450)
     release = sfumato.anonymize(table, **ASKS)
     chosen = release.summary()["chosen"]
     assert release.losses.gcp == sfumato.anonymize(table, method=chosen, **ASKS).losses.gcp
+
+
+@pytest.mark.parametrize("effort", ["fast", "balanced"])
+@pytest.mark.parametrize("asks", [{"k": 200}, {"k": 2, "l": 3}, {"k": 2, "require": ["t-closeness(illness, t=0.01)"]}])
+def test_what_a_sample_cannot_meet_is_tried_on_all(
+    asks: dict[str, Any], effort: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.methods.auto.EXACT", 100)
+    monkeypatch.setattr("sfumato.methods.auto.SAMPLE", 50)
+    table = people(450)
+    evenly = table.set_column(4, "illness", pa.array(["flu", "cold", "gout"] * 150))
+    release = sfumato.anonymize(evenly, effort=effort, **{**ASKS, **asks})
+    assert release.audit.holds
+    tried = release.summary()["choice"]["tried"]
+    if "k" in asks and asks["k"] == 200:  # so these are the losses of the whole table
+        for name in tried:
+            assert tried[name] == pytest.approx(
+                sfumato.anonymize(evenly, method=name, **{**ASKS, **asks}).losses.gcp, abs=1e-5
+            )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import kernel, subkernel
+from sfumato.kernels import subkernel
 from sfumato.losses.costs import attribute_cost
 from sfumato.methods.classing import COST, FIRST, HIGH, INFINITE, LOW, NONE, SIZE
 
@@ -33,7 +33,7 @@ class Clusters(NamedTuple):
     box: NDArray[np.int64]
 
 
-@kernel
+@subkernel
 def agglomerate(part, asked, tally, owner):  # type: ignore[no-untyped-def]
     """Put the rows of a part into classes: how many there are. owner: int64[n], filled.
 

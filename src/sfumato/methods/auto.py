@@ -4,9 +4,9 @@ Which way is best depends on the table and on k: a line along a curve where attr
 or the cells of taxonomy levels where they are categories. ``fast`` cuts the three lines; with more effort cells are
 peeled as well, and ``improving`` goes on from the best, as far as the effort allows.
 
-With more than ``SAMPLE`` records all are tried on a part of them, and the best on all.
+With more than ``EXACT`` records all are tried on a part of them, and the best on all.
 
-Never more loss than ``hilbert``, up to ``SAMPLE`` records; beyond, on the part that was tried. Where requirements are
+Never more loss than ``hilbert``, up to ``EXACT`` records; beyond, on the part that was tried. Where requirements are
 met by joining classes afterwards (persons, joint, kinds of other packages), that is so before the joining.
 """
 
@@ -28,7 +28,7 @@ from sfumato.orderings import Hilbert, Snake
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
-SAMPLE = 1 << 17  # records that every line is tried on
+EXACT, SAMPLE = 1 << 17, 1 << 16  # up to so many records all are tried on, beyond that so many of them
 ROUNDS_OF_BALANCED = 6
 WORK_OF_BALANCED = 50  # rounds times the least size of a class: a round takes longer with large classes
 SMALL = 20_000  # records; with fewer there are more rounds, which take no longer
@@ -83,7 +83,7 @@ def _least(
     records: Records, requirements: Requirements, progress: Progress
 ) -> tuple[Method, ClassBatch, dict[str, float]]:
     """The method with the least loss, its classes, and the loss of every one that was tried, 1 being all there is."""
-    tried = records if records.count <= SAMPLE else _sampled(records)
+    tried = records if records.count <= EXACT else _sampled(records)
     if not requirements.holds(Counting(tried, requirements).whole).all():
         tried = records  # a part need not meet what all meet, and would say nothing of them
     found = []

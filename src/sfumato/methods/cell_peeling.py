@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel, slices, subkernel
 from sfumato.losses.costs import Costs, attribute_cost
-from sfumato.methods.classing import INFINITE, NONE, Asked, Part, classes_of, link, look_at, nearest_class, unlink
+from sfumato.methods.classing import INFINITE, NONE, Asked, Part
 from sfumato.methods.counting import Counting
 from sfumato.methods.dividing import branches_of
 from sfumato.methods.gain_tree import gain_order
@@ -315,19 +315,46 @@ def place_rest(part, owner, count, asked, tally):  # type: ignore[no-untyped-def
 
     owner: int64[n], classes 0..count-1 or NONE, changed.
     """
-    rest = 0
+    codes, d = part.codes, part.codes.shape[1]
+    size, box = np.zeros(count, np.int64), np.empty((count, 2, d), np.int64)
     for row in range(len(owner)):
-        if owner[row] == NONE:
-            owner[row] = count
-            rest += 1
-    if rest == 0:
-        return
-    classes = classes_of(part, owner, count + 1, asked)
+        if owner[row] != NONE:
+            take_in(size, box, codes, row, owner[row])
     for row in range(len(owner)):
-        if owner[row] == count:
-            to, _ = nearest_class(part, classes, row, asked, tally, INFINITE)
-            if to != NONE:
-                unlink(classes, row)
-                link(classes, row, to)
-                look_at(part, classes, to, asked)
-                owner[row] = to
+        if owner[row] != NONE:
+            continue
+        least, to = np.int64(INFINITE), count
+        for label in range(count):
+            added = np.int64(0)
+            for q in range(d):
+                low, high = box[label, 0, q], box[label, 1, q]
+                now = attribute_cost(asked.layout, asked.units, q, low, high)
+                then = attribute_cost(asked.layout, asked.units, q, min(low, codes[row, q]), max(high, codes[row, q]))
+                added += then * (size[label] + 1) - now * size[label]
+            if added < least and (len(tally.counts) == 0 or holds_with(part, owner, label, row, asked, tally)):
+                least, to = added, label
+        owner[row] = to
+        if to < count:
+            take_in(size, box, codes, row, to)
+
+
+@subkernel
+def take_in(size, box, codes, row, label):  # type: ignore[no-untyped-def]
+    """Make the box of a class hold a row more."""
+    for q in range(codes.shape[1]):
+        code = codes[row, q]
+        box[label, 0, q] = code if size[label] == 0 else min(box[label, 0, q], code)
+        box[label, 1, q] = code if size[label] == 0 else max(box[label, 1, q], code)
+    size[label] += 1
+
+
+@subkernel
+def holds_with(part, owner, label, row, asked, tally):  # type: ignore[no-untyped-def]
+    """Whether a class meets the requirements with a row more."""
+    tally.rows[0] = row
+    count = 1
+    for other in range(len(owner)):
+        if owner[other] == label:
+            tally.rows[count] = other
+            count += 1
+    return tally.lack(part.values, tally.rows, count, asked.least, tally.whole, tally.real, tally.counts) == 0

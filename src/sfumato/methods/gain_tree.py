@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel, subkernel
-from sfumato.losses.costs import Costs, box_cost
+from sfumato.losses.costs import Costs, attribute_cost
 from sfumato.methods.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.optimal_1d import best_classes, box_costs_of, optimal_cuts
@@ -34,6 +34,8 @@ BLOCK = 1 << 14  # records that one thread divides to the end, and that are look
 FAR = 1 << 40  # more than any code
 INFINITE = 1 << 62
 NONE = -1
+CODE, COUNT = range(2)  # of Room.about
+LOW, HIGH, REST_LOW, REST_HIGH = range(4)  # of Room.box
 FEW_CODES, CODES_A_RECORD = 16, 2  # codes are counted in a table where that is not much larger than the part
 
 
@@ -82,8 +84,8 @@ def gain_order(
         step = -(-(end - begin) // BLOCK)
         some = np.ascontiguousarray(order[begin:end:step])
         enough = max(least // step, 1)
-        division = best_division(some, codes, weights, categorical, costs.layout, costs.units, enough, room)
-        middle = part_at(order[begin:end], spare, codes, *division)
+        part = order[begin:end]
+        middle = divide_once(part, some, spare, codes, weights, categorical, costs.layout, costs.units, enough, room)
         if middle > 0:
             waiting += [(begin, begin + middle), (begin + middle, end)]
 
@@ -99,24 +101,20 @@ def gain_order(
 class Room(NamedTuple):
     """Working space for a part of the records, by place in it or by slot, the codes of an attribute that occur.
 
-    slot: int64[m]. code, counts: int64[s]. low, high: int64[s, d], the boxes of the slots; above_low, above_high: those
-    of a slot and all above.
+    slot: int64[m]. about: int64[s, 2], the code of a slot and how many rows have it. box: int64[s, 4, d], the box of a
+    slot and that of all slots from it on.
     """
 
     slot: NDArray[np.int64]
-    code: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    above_low: NDArray[np.int64]
-    above_high: NDArray[np.int64]
+    about: NDArray[np.int64]
+    box: NDArray[np.int64]
 
 
 def room_for(records: int, attributes: int, largest: int) -> Room:
     """Working space for so many records with codes below ``largest``."""
     slots = min(largest, FEW_CODES + CODES_A_RECORD * records) + 1
-    by_slot, boxes = np.empty((2, slots), np.int64), np.empty((4, slots, attributes), np.int64)
-    return Room(np.empty(records, np.int64), *by_slot, *boxes)
+    about, box = np.empty((slots, 2), np.int64), np.empty((slots, 4, attributes), np.int64)
+    return Room(np.empty(records, np.int64), about, box)
 
 
 @kernel
@@ -138,6 +136,13 @@ def divide_all(order, spare, codes, weights, categorical, layout, units, least, 
 
 
 @kernel
+def divide_once(order, some, spare, codes, weights, categorical, layout, units, least, room):  # type: ignore[no-untyped-def]
+    """Divide records where that is best for some of them: how many are on the first side, 0 for none."""
+    attribute, limit, alone = best_division(some, codes, weights, categorical, layout, units, least, room)
+    return part_at(order, spare, codes, attribute, limit, alone)
+
+
+@subkernel
 def part_at(order, spare, codes, attribute, limit, alone):  # type: ignore[no-untyped-def]
     """Bring the sides of a division together, otherwise as they were: how many are on the first side, 0 for none.
 
@@ -160,7 +165,7 @@ def part_at(order, spare, codes, attribute, limit, alone):  # type: ignore[no-un
     return middle
 
 
-@kernel
+@subkernel
 def best_division(order, codes, weights, categorical, layout, units, least, room):  # type: ignore[no-untyped-def]
     """The division with the least cost: its attribute, NONE if none, a code, and whether that is against all others.
 
@@ -182,7 +187,7 @@ def best_division(order, codes, weights, categorical, layout, units, least, room
                 slots = fill_slots(order, codes, weights, q, low[q], high[q], room)
                 cost, slot, single = division_by_slot(slots, total, least, categorical[q], layout, units, room)
                 if cost < best:
-                    best, attribute, limit, alone = cost, q, room.code[slot], single
+                    best, attribute, limit, alone = cost, q, room.about[slot, CODE], single
     return attribute, limit, alone
 
 
@@ -192,12 +197,13 @@ def fill_slots(order, codes, weights, attribute, low, high, room):  # type: igno
 
     A slot of which no record has the code has a count of 0.
     """
+    slot_of, about, box = room
     d, slots = codes.shape[1], high - low + 1
     if slots <= FEW_CODES + CODES_A_RECORD * len(order):
         for slot in range(slots):
-            room.code[slot] = low + slot
+            about[slot, CODE] = low + slot
         for place in range(len(order)):
-            room.slot[place] = np.int64(codes[order[place], attribute]) - low
+            slot_of[place] = np.int64(codes[order[place], attribute]) - low
     else:
         packed = np.empty(len(order), np.uint64)
         for place in range(len(order)):
@@ -206,57 +212,60 @@ def fill_slots(order, codes, weights, attribute, low, high, room):  # type: igno
         slots = 0
         for entry in packed:
             value = np.int64(entry >> np.uint64(32))
-            if slots == 0 or room.code[slots - 1] != value:
-                room.code[slots] = value
+            if slots == 0 or about[slots - 1, CODE] != value:
+                about[slots, CODE] = value
                 slots += 1
-            room.slot[np.int64(entry & np.uint64(0xFFFFFFFF))] = slots - 1
+            slot_of[np.int64(entry & np.uint64(0xFFFFFFFF))] = slots - 1
     for slot in range(slots):
-        room.counts[slot] = 0
+        about[slot, COUNT] = 0
         for q in range(d):
-            room.low[slot, q], room.high[slot, q] = FAR, NONE
+            box[slot, LOW, q], box[slot, HIGH, q] = FAR, NONE
     for place in range(len(order)):
-        record, slot = order[place], room.slot[place]
-        room.counts[slot] += weights[record]
+        record, slot = order[place], slot_of[place]
+        about[slot, COUNT] += weights[record]
         for q in range(d):
             value = np.int64(codes[record, q])
-            room.low[slot, q] = min(room.low[slot, q], value)
-            room.high[slot, q] = max(room.high[slot, q], value)
+            box[slot, LOW, q] = min(box[slot, LOW, q], value)
+            box[slot, HIGH, q] = max(box[slot, HIGH, q], value)
     return slots
 
 
 @subkernel
 def division_by_slot(slots, total, least, categorical, layout, units, room):  # type: ignore[no-untyped-def]
     """The least cost of a division by slot, the slot, and whether it stands alone against all others."""
-    d = room.low.shape[1]
+    _, about, box = room
+    d = box.shape[2]
+    below = np.empty((2, d), np.int64)  # the box of the slots below
     for q in range(d):
-        room.above_low[slots, q], room.above_high[slots, q] = FAR, NONE
+        box[slots, REST_LOW, q], box[slots, REST_HIGH, q] = FAR, NONE
+        below[LOW, q], below[HIGH, q] = FAR, NONE
     for slot in range(slots - 1, -1, -1):
         for q in range(d):
-            room.above_low[slot, q] = min(room.above_low[slot + 1, q], room.low[slot, q])
-            room.above_high[slot, q] = max(room.above_high[slot + 1, q], room.high[slot, q])
-    low, high = np.empty(d, np.int64), np.empty(d, np.int64)  # of the slots below
-    for q in range(d):
-        low[q], high[q] = FAR, NONE
-    rest_low, rest_high = np.empty(d, np.int64), np.empty(d, np.int64)
-    best, found, single, below = np.int64(INFINITE), NONE, False, np.int64(0)
+            box[slot, REST_LOW, q] = min(box[slot + 1, REST_LOW, q], box[slot, LOW, q])
+            box[slot, REST_HIGH, q] = max(box[slot + 1, REST_HIGH, q], box[slot, HIGH, q])
+    best, found, single, before = np.int64(INFINITE), NONE, False, np.int64(0)
     for slot in range(slots - 1):
-        here = room.counts[slot]
+        here = about[slot, COUNT]
         if here == 0:
             continue
-        if categorical and below > 0 and here >= least and total - here >= least:
+        for upto in range(2):  # the slot alone against all others, then all up to it
+            size = before + here if upto else here
+            if size < least or total - size < least or (upto == 0 and (before == 0 or not categorical)):
+                continue
+            cost = np.int64(0)
             for q in range(d):
-                rest_low[q] = min(low[q], room.above_low[slot + 1, q])
-                rest_high[q] = max(high[q], room.above_high[slot + 1, q])
-            cost = here * box_cost(room.low[slot], room.high[slot], layout, units)
-            cost += (total - here) * box_cost(rest_low, rest_high, layout, units)
+                low, high = box[slot, LOW, q], box[slot, HIGH, q]
+                rest_low, rest_high = box[slot + 1, REST_LOW, q], box[slot + 1, REST_HIGH, q]
+                if upto:
+                    low, high = min(low, below[LOW, q]), max(high, below[HIGH, q])
+                else:
+                    rest_low, rest_high = min(rest_low, below[LOW, q]), max(rest_high, below[HIGH, q])
+                cost += size * attribute_cost(layout, units, q, low, high)
+                cost += (total - size) * attribute_cost(layout, units, q, rest_low, rest_high)
             if cost < best:
-                best, found, single = cost, slot, True
-        below += here
+                best, found, single = cost, slot, upto == 0
+        before += here
         for q in range(d):
-            low[q], high[q] = min(low[q], room.low[slot, q]), max(high[q], room.high[slot, q])
-        if below >= least and total - below >= least:
-            cost = below * box_cost(low, high, layout, units)
-            cost += (total - below) * box_cost(room.above_low[slot + 1], room.above_high[slot + 1], layout, units)
-            if cost < best:
-                best, found, single = cost, slot, False
+            below[LOW, q] = min(below[LOW, q], box[slot, LOW, q])
+            below[HIGH, q] = max(below[HIGH, q], box[slot, HIGH, q])
     return best, found, single

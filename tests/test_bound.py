@@ -625,3 +625,28 @@ def test_what_cannot_be_bounded_is_refused(place: Path, capsys: pytest.CaptureFi
     )
     refused = told(capsys, "bound", "table.csv", "--policy", "policy.toml", code=2)
     assert "anatomy releases the quasi-identifiers as they are" in refused
+
+
+@pytest.mark.parametrize("effort", ["fast", "balanced"])
+def test_a_release_can_say_how_far_from_the_least_possible_it_is(
+    effort: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("table.csv", *FLAGS, "--effort", effort)
+    made = json.loads(told(capsys, "anonymize", *asked, "-o", "release.csv", "--bound", "--report", "r.html", "--json"))
+    alone = json.loads(told(capsys, "bound", "table.csv", *FLAGS, "--effort", effort, "--json"))
+    assert made["bound"] == math.floor(alone["gcp"] * 10_000) / 10_000
+    assert 0 < made["bound"] <= made["gcp"]
+    assert json.loads(Path("release.csv.sfumato.json").read_text("utf-8"))["bound"] == made["bound"]
+    ratio = math.ceil(made["gcp"] / made["bound"] * 10) / 10
+    verdict = f"at most {ratio:g} times the least possible"
+    assert verdict in Path("r.html").read_text("utf-8")
+    told(capsys, "report", "table.csv", "release.csv", "-o", "again.html")
+    assert verdict in Path("again.html").read_text("utf-8")
+    assert main(["anonymize", *asked, "-o", "release.csv", "--bound"]) == 0
+    assert verdict in " ".join(capsys.readouterr().out.split())
+
+
+def test_no_bound_is_asked_for_where_nothing_is_lost(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("table.csv", "--quasi-identifiers", "age", "--sensitive", "zip", "-l", "2", "--method", "anatomy")
+    assert "has no bound" in told(capsys, "anonymize", *asked, "-o", "release.csv", "--bound", code=2)
+    assert not Path("release.csv").exists()

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.applying import draft_applied
-from sfumato.bounding import bounds_of, check_bounded
+from sfumato.bounding import bounds_of, check_bounded, with_bound
 from sfumato.bounds.bound import Bound, MeasuredRelease, effort_named
 from sfumato.comparing import compare_points
 from sfumato.drafting import draft_release, fit_recoding, load_taxonomies
@@ -40,7 +40,7 @@ from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.release import Release, most_suppressed, publish
+from sfumato.release import Draft, Release, most_suppressed, publish
 from sfumato.releases.certificate import file_digest, read_certificate
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.separate import sensitive_path
@@ -75,6 +75,7 @@ def anonymize(
     l: int | None = None,  # noqa: E741 - the name that the field knows it by
     taxonomy: Mapping[str, Any] | None = None,
     method: str | None = None,
+    bound: bool = False,
     **settings: Any,
 ) -> Release:
     """Anonymize a frame or a file and audit the result.
@@ -82,7 +83,8 @@ def anonymize(
     ``data`` is a pandas, Polars, PyArrow or DuckDB object or the path of a file. What is asked for comes from
     ``policy``, from keyword arguments, or from both; arguments override the policy. Further arguments are those of
     ``merge_flags``: require, person, joint, null_sensitive, max_suppressed, engine, seed, keep_order, form,
-    accept_linkable, input, round, weight, type.
+    accept_linkable, input, round, weight, type. With ``bound`` the summary also says how much every release of the
+    table loses at least, whatever the method.
     """
     asked = merge_flags(
         policy,
@@ -96,16 +98,25 @@ def anonymize(
         method=method,
         **settings,
     )
-    release = Release.of(draft_release(data, asked, Progress()))
+    release = Release.of(_drafted(data, asked, Progress(), bound=bound))
     for text in release.warnings:
         python_warnings.warn(text, SfumatoWarning, stacklevel=2)
     return release
 
 
-def anonymize_to_file(data: object, policy: Policy, target: Path, progress: Progress) -> Release:
+def anonymize_to_file(
+    data: object, policy: Policy, target: Path, progress: Progress, *, bound: bool = False
+) -> Release:
     """Anonymize and write in one go; the finished file is what is audited and measured."""
     check_output(data, policy, target)
-    return publish(draft_release(data, policy, progress), target)
+    return publish(_drafted(data, policy, progress, bound=bound), target)
+
+
+def _drafted(data: object, policy: Policy, progress: Progress, *, bound: bool) -> Draft:
+    if not bound:
+        return draft_release(data, policy, progress)
+    check_bounded(policy)
+    return with_bound(draft_release(data, policy, progress), data)
 
 
 def fit(data: object, policy: Policy | None = None, **flags: Any) -> Recoding:

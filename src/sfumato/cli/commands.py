@@ -109,6 +109,9 @@ def anonymize(
             readable=False,
         ),
     ] = None,
+    bound: Annotated[
+        bool, typer.Option("--bound", help="Also prove how far from the least possible loss the release is at most.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show how the table is understood and what would be done; write nothing.")
     ] = False,
@@ -130,7 +133,7 @@ def anonymize(
         if report is not None or report_private is not None:
             check_pages(asked, table, output, pages)
         if not dry_run and output is not None:
-            release = anonymize_to_file(table, asked, output, progress)
+            release = anonymize_to_file(table, asked, output, progress, bound=bound)
             written = write_pages(release, pages)
             summary = release.summary() | {key: str(file) for key, file in written.items()}
         else:

@@ -31,6 +31,8 @@ def show_release(console: People, summary: Mapping[str, Any], files: Sequence[Pa
     show_counts(console, summary)
     show_audit(console, summary["audit"])
     show_loss(console, summary["gcp"], summary["columns"])
+    if "bound" in summary:
+        show_bound(console, summary["gcp"], summary["bound"])
     show_tasks(console, summary.get("workload", ()))
     show_warnings(console, summary["warnings"])
     seconds = sum(summary["seconds"].values())
@@ -77,6 +79,14 @@ def show_loss(console: People, gcp: float, columns: Mapping[str, float]) -> None
         bar = Text(full * length, style="cyan").append(empty * (BAR - length), style="dim")
         table.add_row(Text(f"  {name}"), bar, Text(f"{loss:.1%}", justify="right"))
     console.print(table)
+
+
+def show_bound(console: People, gcp: float, bound: float) -> None:
+    """How far the loss is from the best possible."""
+    from sfumato.report.words import beside_the_least
+
+    told = f": this is {beside_the_least(gcp, bound)}" if bound else ", so nothing is known of the least possible"
+    console.print(f"no release of this table loses less than {bound:.2%}{told}")
 
 
 def show_losses(console: People, values: Mapping[str, float | int]) -> None:

@@ -49,11 +49,15 @@ def verdict(summary: Mapping[str, Any], policy: Policy, where: str, *, separated
     if separated:
         return f"{_sentence(parts)[:-1]}; quasi-identifiers released as they are."
     parts.append(f"{percent(summary['gcp'])} of the information lost")
-    bound = summary.get("bound")
-    if isinstance(bound, int | float) and bound > 0:
-        ratio = max(math.ceil(summary["gcp"] / bound * 10 - 1e-9) / 10, 1.0)
-        parts.append(f"at most {ratio:g} times the least possible")
+    if summary.get("bound"):
+        parts.append(beside_the_least(summary["gcp"], summary["bound"]))
     return _sentence(parts)
+
+
+def beside_the_least(gcp: float, bound: float) -> str:
+    """How far a loss is at most from the least possible, rounded up. The bound is above 0."""
+    ratio = max(math.ceil(gcp / bound * 10 - 1e-9) / 10, 1.0)
+    return f"at most {ratio:g} times the least possible"
 
 
 def _sentence(parts: Sequence[str]) -> str:

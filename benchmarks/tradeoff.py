@@ -18,7 +18,7 @@ from sfumato.evaluation.values import MOST
 RECORDS = (100_000, 1_000_000)
 RANGE = "2..100"  # of which so many values are sampled as MOST says
 SINGLE = (2, 14, 100)
-METHODS = ("hilbert", "mondrian")
+METHODS = ("auto", "hilbert", "mondrian")
 ROUNDS = 2
 
 

@@ -174,7 +174,7 @@ def points_of(
             asked = merge_flags(policy, k=one_k, l=one_l)
             requirements = requirements_of(asked)
             kinds = Kinds.of(asked.workload)
-            names = _accepting(requirements, kinds) if chosen is None else chosen
+            names = accepting(requirements, kinds) if chosen is None else chosen
             points += [Point(merge_flags(asked, method=name), one_l) for name in names]
     if not points:
         raise UsageError("no method accepts these requirements together. Ask for fewer of them.")
@@ -233,7 +233,8 @@ def _chosen(names: str | Sequence[str]) -> list[str] | None:
     return list(dict.fromkeys(method_named(name).name for name in wanted))
 
 
-def _accepting(requirements: Requirements, kinds: Kinds) -> list[str]:
+def accepting(requirements: Requirements, kinds: Kinds) -> list[str]:
+    """The methods that can meet the requirements and serve such a workload."""
     return [name for name, method in methods().items() if _accepts(method, requirements, kinds)]
 
 

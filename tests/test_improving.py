@@ -314,6 +314,8 @@ def test_above_the_sample_lines_are_tried_on_a_part_of_the_records(monkeypatch: 
     release = sfumato.anonymize(table, **ASKS)
     chosen = release.summary()["chosen"]
     assert release.losses.gcp == sfumato.anonymize(table, method=chosen, **ASKS).losses.gcp
+    assert release.summary()["choice"]["tried_on"] == 90
+    assert sfumato.anonymize(people(100), **ASKS).summary()["choice"]["tried_on"] == 100
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced"])

@@ -237,12 +237,14 @@ class MemoryEngine:
                 return
             # Outliers are looked for again and again; a long search is made once, without them.
             quick = trimmed(replace(records, effort=Effort()), requirements, most, classes_of)
-            rest = records.without(np.setdiff1d(records.rows, quick.rows))
+            told = dict(self._progress.told)
+            searched = classes_of(records.without(np.setdiff1d(records.rows, quick.rows)))
             layout, units = records.costs.layout, records.costs.units
-            yield min(
-                (classes_of(rest), quick),
-                key=lambda batch: int(total_cost(batch.starts, batch.low, batch.high, layout, units)),
-            )
+            costs = [total_cost(one.starts, one.low, one.high, layout, units) for one in (quick, searched)]
+            if costs[0] < costs[1]:
+                self._progress.told.update(told)
+                searched = quick
+            yield searched
 
     def recode(self, encoded: Encoded, classes: Iterator[ClassBatch], *, bounds: bool) -> Recoded:
         """What each class shows."""

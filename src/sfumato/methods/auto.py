@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -53,8 +54,7 @@ class Auto:
         return requirements.tested
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        method, batch, losses = _least(records, requirements, progress)
-        told = {"start": method.name, "tried": losses}
+        batch, told = _least(records, requirements, progress)
         if requirements.tested and records.effort != Effort("fast"):
             improvement = Improvement(batch, records, requirements)
             limits = limits_of(records.effort, requirements.least_class, records.count)
@@ -79,10 +79,8 @@ def limits_of(effort: Effort, least: int, records: int) -> Limits:
     return Limits(max(min(ROUNDS_OF_BALANCED, WORK_OF_BALANCED // least), 1) * max(SMALL // records, 1))
 
 
-def _least(
-    records: Records, requirements: Requirements, progress: Progress
-) -> tuple[Method, ClassBatch, dict[str, float]]:
-    """The method with the least loss, its classes, and the loss of every one that was tried, 1 being all there is."""
+def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[ClassBatch, dict[str, Any]]:
+    """The classes with the least loss, and what to tell: the method, the loss of each, and on how many records."""
     tried = records if records.count <= EXACT else _sampled(records)
     if not requirements.holds(Counting(tried, requirements).whole).all():
         tried = records  # a part need not meet what all meet, and would say nothing of them
@@ -97,9 +95,10 @@ def _least(
     worth = records.costs.full * tried.count
     losses = {method.name: round(cost / worth, 6) for cost, method, _ in found}
     _, method, batch = min(found, key=lambda one: one[0])
+    told = {"start": method.name, "tried": losses, "tried_on": tried.count}
     if tried is not records:
         batch = ClassBatch.joined(list(method.classes(records, requirements, progress)))
-    return method, batch, losses
+    return batch, told
 
 
 def _sampled(records: Records) -> Records:

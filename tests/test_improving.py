@@ -21,7 +21,7 @@ from sfumato import kernels
 from sfumato.api import anonymize_to_file
 from sfumato.cli.drawing import StoppableProgress
 from sfumato.losses.costs import attribute_cost, total_cost
-from sfumato.methods import methods
+from sfumato.methods import improving, methods
 from sfumato.methods.agglomeration import agglomerate
 from sfumato.methods.classing import Asked, Part
 from sfumato.methods.counting import Counting
@@ -166,9 +166,11 @@ def test_it_ends_at_once_with_what_it_has_when_a_person_stops_it_or_the_time_is_
         assert cost_of(improvement.batch, records) == cost_of(start, records)
 
 
-def test_it_settles_where_nothing_is_to_be_gained() -> None:
+def test_it_settles_where_nothing_is_to_be_gained(monkeypatch: pytest.MonkeyPatch) -> None:
     records = random_records(np.random.default_rng(8), 60, kinds_of=[1])
     improvement = Improvement(first_classes(records, asking(2)), records, asking(2))
+    assert improvement.improve(Limits(1 << 20), Progress()) == "settled after 80 rounds"
+    monkeypatch.setattr(improving, "SMALL", 60)
     assert improvement.improve(Limits(50), Progress()) == "settled after 5 rounds"
 
 

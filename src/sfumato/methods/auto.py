@@ -22,7 +22,7 @@ from sfumato.losses.costs import total_cost
 from sfumato.methods.cell_peeling import CellPeeling
 from sfumato.methods.counting import Counting
 from sfumato.methods.gain_tree import GainTree
-from sfumato.methods.improving import Improvement, Limits
+from sfumato.methods.improving import Improvement, Limits, times_more
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.orderings import Hilbert, Snake
@@ -32,7 +32,6 @@ from sfumato.requirements import Requirements
 EXACT, SAMPLE = 1 << 17, 1 << 16  # up to so many records all are tried on, beyond that so many of them
 ROUNDS_OF_BALANCED = 6
 WORK_OF_BALANCED = 50  # rounds times the least size of a class: a round takes longer with large classes
-SMALL = 20_000  # records; with fewer there are more rounds, which take no longer
 MOST_ROUNDS = 1 << 20
 
 CURVES = tuple(OptimalOneDimensional(ordering=one, cost="box") for one in (Hilbert(), Snake(curve=Hilbert())))
@@ -76,7 +75,7 @@ def limits_of(effort: Effort, least: int, records: int) -> Limits:
         return Limits(MOST_ROUNDS, effort.seconds)
     if effort.level == "best":
         return Limits(MOST_ROUNDS)
-    return Limits(max(min(ROUNDS_OF_BALANCED, WORK_OF_BALANCED // least), 1) * max(SMALL // records, 1))
+    return Limits(max(min(ROUNDS_OF_BALANCED, WORK_OF_BALANCED // least), 1) * times_more(records))
 
 
 def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[ClassBatch, dict[str, Any]]:

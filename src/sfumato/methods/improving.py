@@ -39,6 +39,7 @@ NEAR = 4  # classes that are rebuilt together
 PASSES = 4
 LIGHTEST, HEAVIEST = 0.3, 3.0  # weights of attributes
 PATIENCE, SETTLED = 5, 20_000  # so many rounds that gain less than one part in so many together are the last
+SMALL, MOST_TIMES = 20_000, 16  # records; with fewer a round tries less, so there are up to so many times more of them
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Limits:
 
     rounds: int
     seconds: float | None = None
+
+
+def times_more(records: int) -> int:
+    """How many times more rounds a small table takes than a large one."""
+    return min(max(SMALL // records, 1), MOST_TIMES)
 
 
 class Improvement:
@@ -73,7 +79,8 @@ class Improvement:
     def improve(self, limits: Limits, progress: Progress) -> str:
         """Improve until a limit is reached: why it ended."""
         deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
-        total, gains = self._cost(), [0] * PATIENCE
+        patience = PATIENCE * times_more(self._records.count)
+        total, gains = self._cost(), [0] * patience
         for number in range(limits.rounds):
             gained = self._round(number, lambda: deadline is not None and time.monotonic() > deadline, progress)
             if progress.stopped:
@@ -81,7 +88,7 @@ class Improvement:
             if deadline is not None and time.monotonic() > deadline:
                 return f"the time was over in round {number + 1:,}"
             total, gains = total - gained, [*gains[1:], gained]
-            if number + 1 >= PATIENCE and sum(gains) * SETTLED <= total:
+            if number + 1 >= patience and sum(gains) * SETTLED <= total:
                 return f"settled after {number + 1:,} rounds"
         return f"{limits.rounds:,} rounds"
 

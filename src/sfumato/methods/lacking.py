@@ -23,8 +23,9 @@ class Tally(NamedTuple):
     """What kernels need to test rows.
 
     lack: ``lack_of_rows``, compiled. rows: int64[n], the rows that are tested. whole: int64, real: float64: the packed
-    requirements. counts: int64[a, m + 1], how often each value of an attribute occurs, all 0 between tests. Where
-    nothing but the least size is asked for there are no attributes.
+    requirements. counts: int64[a, m + 4], how often each value of an attribute occurs, null last, then how many values
+    there are, the most of one, and the different ones; all 0 between tests. Where nothing but the least size is asked
+    for there are no attributes.
     """
 
     lack: Any
@@ -45,7 +46,7 @@ def tally_for(n: int, tests: Conjunction) -> Tally:
         np.empty(n + 1, np.int64),
         np.concatenate(whole).astype(np.int64),
         np.concatenate(real),
-        np.zeros((a, m + 1), np.int64),
+        np.zeros((a, m + 4), np.int64),
     )
 
 
@@ -61,30 +62,34 @@ def lack_of_rows(values, rows, count, least, whole, real, counts):  # type: igno
 
     What requirements on a distribution lack is not known; then it is 1. values: uint32[n, a], the sensitive ones.
     """
-    tests = unpacked(whole, real)
-    known, largest, different = np.zeros((3, len(counts)), np.int64)
+    t, attributes, m = whole[0], len(counts), counts.shape[1] - 4
+    known, largest, different = m + 1, m + 2, m + 3
     for place in range(count):
-        for a in range(len(counts)):
+        for a in range(attributes):
             value = values[rows[place], a]
-            if value < tests.distinct[a]:
-                known[a] += 1
-                different[a] += counts[a, value] == 0
+            if value < whole[HEAD + 3 * t + a]:
+                counts[a, known] += 1
+                counts[a, different] += counts[a, value] == 0
                 counts[a, value] += 1
-                largest[a] = max(largest[a], counts[a, value])
-    lack = max(least - count, 0)
-    for t in range(len(tests.kind)):
-        kind, a, most = tests.kind[t], tests.attribute[t], tests.whole[t]
+                counts[a, largest] = max(counts[a, largest], counts[a, value])
+    lack, simple = max(least - count, 0), True
+    for test in range(t):
+        kind, a, most = whole[HEAD + test], whole[HEAD + t + test], whole[HEAD + 2 * t + test]
         if kind == SIZE:
             lack = max(lack, most - count)
         elif kind == FREQUENCY:
-            lack = max(lack, largest[a] * most - known[a])
+            lack = max(lack, counts[a, largest] * most - counts[a, known])
         elif kind == DISTINCT:
-            lack = max(lack, most - different[a])
-    if lack == 0 and not class_holds(tests, count, counts, known, largest, different):
-        lack = 1
-    for place in range(count):
-        for a in range(len(counts)):
+            lack = max(lack, most - counts[a, different])
+        else:
+            simple = False
+    if lack == 0 and not simple:
+        of_class = counts[:, known].copy(), counts[:, largest].copy(), counts[:, different].copy()
+        lack += not class_holds(unpacked(whole, real), count, counts, of_class[0], of_class[1], of_class[2])
+    for a in range(attributes):
+        for place in range(count):
             counts[a, values[rows[place], a]] = 0
+        counts[a, known], counts[a, largest], counts[a, different] = 0, 0, 0
     return lack
 
 

@@ -48,8 +48,7 @@ def check_bounded(policy: Policy) -> None:
 def with_bound(draft: Draft, data: object) -> Draft:
     """A draft that also says how much every release of its table loses at least, searched for with its own effort."""
     method, bound = draft.policy.method, 0.0
-    with draft.progress.phase("bound"):
-        for found in bounds_of(data, draft.policy, effort_named(method.effort), method.seconds, draft.progress):
-            bound = found.gcp
+    for found in bounds_of(data, draft.policy, effort_named(method.effort), method.seconds, draft.progress):
+        bound = found.gcp
     # Rounded down it is still a bound, and tells no more of the table than a loss does.
     return replace(draft, facts={**draft.facts, "bound": math.floor(bound * 10_000) / 10_000})

@@ -53,13 +53,17 @@ class Auto:
         return requirements.tested
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        batch, told = _least(records, requirements, progress)
+        starts, told = _least(records, requirements, progress)
+        batch = starts[0]
         if requirements.tested and records.effort != Effort("fast"):
-            improvement = Improvement(batch, records, requirements)
             limits = limits_of(records.effort, requirements.least_class, records.count)
+            found = []
             with progress.phase("improve", None if limits.rounds == MOST_ROUNDS else limits.rounds * records.count):
-                told["ended"] = improvement.improve(limits, progress)
-            batch = improvement.batch
+                for start in starts:
+                    improvement = Improvement(start, records, requirements)
+                    ended = improvement.improve(limits, progress)
+                    found.append((improvement.cost, ended, improvement.batch))
+            _, told["ended"], batch = min(found, key=lambda one: one[0])
         progress.told["choice"] = told
         yield batch
 
@@ -78,8 +82,11 @@ def limits_of(effort: Effort, least: int, records: int) -> Limits:
     return Limits(max(min(ROUNDS_OF_BALANCED, WORK_OF_BALANCED // least), 1) * times_more(records))
 
 
-def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[ClassBatch, dict[str, Any]]:
-    """The classes with the least loss, and what to tell: the method, the loss of each, and on how many records."""
+def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[list[ClassBatch], dict[str, Any]]:
+    """Classes to start from, the least loss first, and what to tell: the method, the loss of each, and of how many.
+
+    Search does not always come lowest from the lowest start, so ``best`` starts from two.
+    """
     tried = records if records.count <= EXACT else _sampled(records)
     if not requirements.holds(Counting(tried, requirements).whole).all():
         tried = records  # a part need not meet what all meet, and would say nothing of them
@@ -93,11 +100,12 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
         found.append((int(total_cost(batch.starts, batch.low, batch.high, layout, units)), method, batch))
     worth = records.costs.full * tried.count
     losses = {method.name: round(cost / worth, 6) for cost, method, _ in found}
-    _, method, batch = min(found, key=lambda one: one[0])
-    told = {"start": method.name, "tried": losses, "tried_on": tried.count}
-    if tried is not records:
-        batch = ClassBatch.joined(list(method.classes(records, requirements, progress)))
-    return batch, told
+    found = sorted(found, key=lambda one: one[0])[: 2 if records.effort == Effort("best") else 1]
+    told = {"start": found[0][1].name, "tried": losses, "tried_on": tried.count}
+    if tried is records:
+        return [batch for _, _, batch in found], told
+    on_all = [ClassBatch.joined(list(method.classes(records, requirements, progress))) for _, method, _ in found]
+    return on_all, told
 
 
 def _sampled(records: Records) -> Records:

@@ -80,7 +80,7 @@ class Improvement:
         """Improve until a limit is reached: why it ended."""
         deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         patience = PATIENCE * times_more(self._records.count)
-        total, gains = self._cost(), [0] * patience
+        total, gains = self.cost, [0] * patience
         for number in range(limits.rounds):
             gained = self._round(number, lambda: deadline is not None and time.monotonic() > deadline, progress)
             if progress.stopped:
@@ -145,7 +145,9 @@ class Improvement:
         """Numbers from 0 to below 1, the same in every version of NumPy, as its raw ones are."""
         return (self._random.random_raw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-    def _cost(self) -> int:
+    @property
+    def cost(self) -> int:
+        """What all records pay."""
         low, high = boxes_of(self._records.codes, self._at, self._starts)
         return int(total_cost(self._starts, low, high, self._asked.layout, self._asked.units))
 

@@ -376,3 +376,20 @@ def test_the_command_line_takes_targets_and_selections(
     assert main(["anonymize", "people.csv", "-o", "out.csv", *flags, "--method", "mondrian:regression"]) == 2
     assert main(["anonymize", "people.csv", "--dry-run", *flags, *workload, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["chosen"] == "mondrian:selection"
+
+
+def test_what_travels_with_a_release_has_no_count_of_the_original(tmp_path: Path) -> None:
+    count = 397
+    age = [20 + row % 41 for row in range(count)]
+    table = pa.table({"age": age, "zip": [row % 7 for row in range(count)]})
+    asked: dict[str, Any] = {"quasi_identifiers": ["age", "zip"], "k": 50, "select": "age >= 33 and zip = 3"}
+    release = sfumato.anonymize(table, **asked)
+    (told,) = release.summary()["workload"]
+    assert 0 < told["selected"] < told["returned"] == told["selected"] + told["imprecision"]
+    release.write(tmp_path / "release.csv")
+    (certified,) = json.loads((tmp_path / "release.csv.sfumato.json").read_text("utf-8"))["workload"]
+    assert set(certified) == {"task", "where", "returned"}
+    release.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "returned" in page
+    assert not any(word in page for word in ("imprecision", "&quot;selected&quot;", '"selected"'))

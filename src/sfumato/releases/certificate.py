@@ -19,6 +19,7 @@ from sfumato.policy import Policy
 SUFFIX = ".sfumato.json"
 FORMAT = 1
 LIBRARIES = ("numba", "numpy", "pyarrow")  # those that have a say in the bytes of a release
+COUNTS = ("selected", "imprecision")  # of a selection, which the original was asked for
 
 
 def certificate_path(release: Path) -> Path:
@@ -30,7 +31,7 @@ def certificate(summary: Mapping[str, Any], policy: Policy, files: Mapping[str, 
     kept = {key: value for key, value in summary.items() if key not in ("seconds", "warnings")}
     content = {
         "format": FORMAT,
-        **kept,
+        **without_counts(kept),
         "libraries": {name: version(name) for name in LIBRARIES},
         "policy": shareable_policy(policy),
         "files": [
@@ -38,6 +39,14 @@ def certificate(summary: Mapping[str, Any], policy: Policy, files: Mapping[str, 
         ],
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def without_counts(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """A summary without counts of the original: how many records a selection should return can single somebody out."""
+    if "workload" not in summary:
+        return dict(summary)
+    tasks = [{key: value for key, value in task.items() if key not in COUNTS} for task in summary["workload"]]
+    return {**summary, "workload": tasks}
 
 
 def read_certificate(release: Path) -> dict[str, Any] | None:

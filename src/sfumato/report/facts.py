@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sfumato.evaluation.audit import class_key
 from sfumato.evaluation.groups import GROUP, group_counts, value_counts
 from sfumato.policy import Policy
+from sfumato.releases.certificate import without_counts
 from sfumato.report.cells import Values, cells_of, crossed, texts_shown, values_of
 from sfumato.tables.ascending import is_missing, text_of
 from sfumato.tables.grouping import Distribution, ReleasedClasses, distribution, find_classes
@@ -275,7 +276,7 @@ def _rounded(number: float) -> float:
 def scalars(summary: Mapping[str, Any]) -> dict[str, Any]:
     """The summary of a run as far as it may be shared: no times, and of every loss three digits."""
     left_out = ("seconds", "warnings", "queries", "policy", "format")
-    kept = {key: value for key, value in summary.items() if key not in left_out}
+    kept = {key: value for key, value in without_counts(summary).items() if key not in left_out}
     return {key: _shorter(value) for key, value in kept.items()}
 
 

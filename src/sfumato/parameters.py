@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 Check = Callable[[Any], Any]
+
+LEAST_MEMORY = 256 * 10**6  # the libraries alone take most of it
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,16 @@ def positive_number(value: Any) -> float:
     if not is_positive(value):
         raise ValueError("must be a finite number above 0")
     return float(value)
+
+
+def byte_size(value: Any) -> int:
+    """Bytes, as a number or as people write them: 500MB, 2GB, 1.5 GiB."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", value.strip(), re.IGNORECASE)
+        value = found and float(found[1]) * (1024 if found[3] else 1000) ** " KMGT".index(found[2].upper() or " ")
+    if not is_positive(value) or value < LEAST_MEMORY:
+        raise ValueError(f"must be a size of at least {LEAST_MEMORY // 10**6}MB, such as 500MB or 2GB")
+    return int(value)
 
 
 def share(value: Any) -> float:

@@ -20,7 +20,7 @@ from sfumato.requirements.conjunction import Conjunction, conjunction
 
 @dataclass(frozen=True)
 class Counting:
-    """Counts the classes of some records; the reference distribution is that of all of them together."""
+    """Counts the classes of some records; the reference distribution is that of the whole table."""
 
     records: Records
     requirements: Requirements
@@ -54,6 +54,9 @@ class Counting:
         found = {}
         for name in self.requirements.attributes:
             values = self.records.sensitive[name]
+            if values.totals is not None:
+                found[name] = values.totals / max(int(values.totals.sum()), 1)
+                continue
             rows = self.records.rows
             pairs = self._once([values.codes[rows]], rows)
             counts = np.bincount(values.codes[rows][pairs], minlength=values.distinct + 1)[: values.distinct]

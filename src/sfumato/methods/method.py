@@ -25,12 +25,14 @@ class SensitiveValues:
     """A sensitive attribute in codes, row by row: uint32[n], in the order of the values, ``distinct`` for null.
 
     numbers: float64[distinct], what each value is as a number, NaN for what is none.
+    totals: int64[distinct], how often each value occurs in the whole table, where the records are a part of it.
     """
 
     codes: NDArray[np.uint32]
     distinct: int
     numbers: NDArray[np.float64]
     hierarchy: Hierarchy | None = None
+    totals: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)

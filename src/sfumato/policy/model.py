@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from sfumato.errors import InputError, OutputError, PolicyError
-from sfumato.parameters import is_positive, positive_number, whole_number
+from sfumato.parameters import byte_size, is_positive, positive_number, whole_number
 from sfumato.policy.lines import Origin, key_lines
 from sfumato.policy.part import Part, given_name, table_list, text_list
 from sfumato.policy.problems import (
@@ -317,7 +317,9 @@ class Method(Part):
 class Engine(Part):
     """What the computation runs on."""
 
-    name: Literal["auto", "memory"] = "auto"
+    name: Literal["auto", "memory", "disk", "spark"] = "auto"
+    memory: Annotated[int, BeforeValidator(byte_size)] | None = None
+    """How much memory a run may take, in bytes; what is written as 2GB is read as such."""
 
 
 class Release(Part):

@@ -313,7 +313,7 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("[columns.a]", f"line 1: role of column 'a' is missing. Choose one of {ROLES}."),
         (AGE + 'type = "number"', "line 3: type of column 'age' must be one of 'numeric', 'categorical', 'date', "
          "not 'number'. Did you mean 'numeric'?"),
-        ('[engine]\nname = "spark"', "line 2: engine must be one of 'auto', 'memory', not 'spark'."),
+        ('[engine]\nname = "cloud"', "line 2: engine must be one of 'auto', 'memory', 'disk', 'spark', not 'cloud'."),
         ('[release]\nform = "label"',
          "line 2: form must be one of 'labels', 'bounds', 'statistics', not 'label'. Did you mean 'labels'?"),
         ("[release]\nkeep_order = 1", "line 2: keep_order must be true or false, not 1."),

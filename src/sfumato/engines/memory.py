@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.engines.counted import coded_target, coded_values, coded_workload
 from sfumato.errors import InputError
 from sfumato.kernels import in_threads
 from sfumato.losses.costs import exact_costs, total_cost
@@ -21,15 +22,7 @@ from sfumato.methods.counting import Counting
 from sfumato.methods.joining import join_failing
 from sfumato.methods.method import ClassBatch, Effort, Method, Records, SensitiveValues
 from sfumato.methods.suppression import surplus_rows, trimmed
-from sfumato.methods.workload import (
-    TARGETS_OF_RULE,
-    ClassTarget,
-    NumberTarget,
-    Workload,
-    cells_of,
-    kind_of,
-    not_numbers,
-)
+from sfumato.methods.workload import Workload
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.recode import LEFT_OUT, Recoded, Recoder, Spread, released_columns, shown_classes
@@ -38,16 +31,14 @@ from sfumato.releases.statistics import SUFFIX as MEAN
 from sfumato.releases.statistics import class_means
 from sfumato.requirements import ClassCounts, Requirements
 from sfumato.tables.arrays import from_numpy
-from sfumato.tables.ascending import ascending, is_missing, texts_of
+from sfumato.tables.ascending import is_missing
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.domains import Codes, Domain, NumericDomain
 from sfumato.tables.grouping import ReleasedClasses, find_classes
 from sfumato.tables.profile import Encoder, profile_column
-from sfumato.tables.selections import Boxes
-from sfumato.tables.sorting import Field, bits_for, sort_rows
+from sfumato.tables.sorting import Field, bits_for, collapse, sort_rows
 from sfumato.tables.source import InputOptions, Source
 from sfumato.tables.write import write_table
-from sfumato.taxonomies.hierarchy import hierarchy_over
 from sfumato.taxonomies.tree import Taxonomy
 
 
@@ -143,36 +134,15 @@ class MemoryEngine:
         columns = {column.name: column for column in encoded.carried}
         keep_null = policy.privacy.null_sensitive == "value"
         return {
-            name: _coded_values(columns[name], policy.input.nulls, keep_null=keep_null, taxonomy=taxonomies.get(name))
+            name: coded_values(columns[name], policy.input.nulls, keep_null=keep_null, taxonomy=taxonomies.get(name))
             for name in names
         }
 
     def workload(self, encoded: Encoded, policy: Policy) -> Workload:
         """What the policy says the release is for, in codes."""
         columns = {column.name: column for column in encoded.carried}
-
-        def coded(name: str) -> SensitiveValues:
-            return _coded_values(columns[name], policy.input.nulls, keep_null=False, taxonomy=None)
-
-        asked = policy.workload
         with self._progress.phase("encode"):
-            classes = [_class_target(one.target, coded(one.target), one.weight) for one in asked.classification]
-            numbers = [_number_target(one.target, coded(one.target), one.weight) for one in asked.regression]
-            meant = TARGETS_OF_RULE.get(policy.method.name)
-            for name in asked.targets:
-                values = coded(name)
-                if (meant or kind_of(values.distinct, values.numbers)) == "regression":
-                    numbers.append(_number_target(name, values, 1.0))
-                else:
-                    classes.append(_class_target(name, values, 1.0))
-            features = [coded(name) for name in asked.features]
-        return Workload(
-            tuple(classes),
-            tuple(numbers),
-            cells_of([(feature.codes, feature.numbers) for feature in features]),
-            Boxes.of(asked.selection, encoded.domains) if asked.selection else None,
-            policy.method.least_gain,
-        )
+            return coded_workload(policy, encoded.domains, lambda name: coded_target(columns[name], policy))
 
     def persons(self, scanned: Scanned, policy: Policy) -> NDArray[np.uint32] | None:
         """A number for the person of each record, where the policy names a person key."""
@@ -200,9 +170,7 @@ class MemoryEngine:
     ) -> Records:
         """Equal records made one, in the order of their codes; what every method starts from."""
         with self._progress.phase("collapse"):
-            fields = [Field(encoded.codes[:, q], bits_for(domain.size)) for q, domain in enumerate(encoded.domains)]
-            line = sort_rows(fields, encoded.records)
-            distinct = np.take(encoded.codes, line.rows[line.starts[:-1]], axis=0)
+            distinct, line = collapse(encoded.codes, [domain.size for domain in encoded.domains])
             costs = exact_costs(encoded.domains, weights, encoded.records)
         return Records(distinct, line.starts, line.rows, encoded.domains, costs, sensitive, persons, seed)
 
@@ -354,34 +322,6 @@ class MemoryEngine:
 
     def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
         return find_classes(source, key, by_row=by_row)
-
-
-def _class_target(name: str, values: SensitiveValues, weight: float) -> ClassTarget:
-    return ClassTarget(name, values.codes, values.distinct, weight)
-
-
-def _number_target(name: str, values: SensitiveValues, weight: float) -> NumberTarget:
-    if not np.isfinite(values.numbers).all():
-        raise not_numbers(name)
-    return NumberTarget(name, np.append(values.numbers, np.nan)[values.codes], weight)
-
-
-def _coded_values(
-    column: CarriedColumn, nulls: Sequence[str], *, keep_null: bool, taxonomy: Taxonomy | None
-) -> SensitiveValues:
-    """A column that rides along in codes that are in the order of its values; null is one only with ``keep_null``."""
-    codes, values = column.numbered
-    known = [code for code, value in enumerate(values) if not is_missing(value, nulls)]
-    places, numbers = ascending([values[code] for code in known])
-    in_order = np.array(known, np.int64)[places]
-    table = np.full(len(values) + 1, len(known), np.uint32)
-    table[in_order] = np.arange(len(known))
-    shown: list[object] = [values[code] for code in in_order]
-    distinct, numbers = len(known), numbers[places]
-    if keep_null and bool(np.any(table[codes] == distinct)):
-        distinct, numbers, shown = distinct + 1, np.append(numbers, np.nan), [*shown, None]
-    tree = None if taxonomy is None else hierarchy_over(texts_of(shown), taxonomy, column.name)
-    return SensitiveValues(table[codes], distinct, numbers, tree)
 
 
 def _canonical(recoded: Recoded, carried: Sequence[CarriedColumn], here: NDArray[np.uint32]) -> NDArray[np.uint32]:

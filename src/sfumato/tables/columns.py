@@ -20,6 +20,8 @@ from sfumato.tables.domains import Codes
 from sfumato.tables.memory import nan_as_null
 from sfumato.tables.sorting import Field, bits_for
 
+SIGN = np.uint64(1 << 63)
+
 
 @dataclass(frozen=True)
 class CarriedColumn:
@@ -34,7 +36,7 @@ class CarriedColumn:
 
     @classmethod
     def of(cls, name: str, column: pa.ChunkedArray) -> CarriedColumn:
-        if not pa.types.is_dictionary(column.type) and _has_numbers(column.type):
+        if has_numbers(column.type):
             array = _one(column)
             return cls(name, _with_one_nan(array) if pa.types.is_floating(array.type) else array)
         try:
@@ -77,16 +79,7 @@ class CarriedColumn:
         array, fields = self.array, []
         if array.null_count:
             fields.append(Field(to_numpy(array.is_null()).view(np.uint8), 1))
-        if pa.types.is_floating(array.type):
-            return [*fields, Field(_float_order(to_numpy(array.cast(pa.float64()), 0)), 64)]
-        if pa.types.is_boolean(array.type):
-            return [*fields, Field(to_numpy(array, 0).view(np.uint8), 1)]
-        whole = to_numpy(array, 0)
-        if whole.dtype.kind == "u":
-            numbers = whole.astype(np.uint64)
-        else:
-            # Adding 2 ** 63 makes signed order unsigned order.
-            numbers = whole.astype(np.int64).view(np.uint64) ^ np.uint64(1 << 63)
+        numbers = order_numbers(array)
         numbers = numbers - numbers.min() if numbers.size else numbers
         return [*fields, Field(numbers, bits_for(int(numbers.max()) + 1) if numbers.size else 0)]
 
@@ -99,7 +92,35 @@ class CarriedColumn:
         return dictionary_array(self.codes if rows is None else self.codes[rows], self.array)
 
 
-def _has_numbers(kind: pa.DataType) -> bool:
+def order_numbers(array: pa.Array) -> NDArray[np.uint64]:
+    """Values as unsigned numbers in their order; -0.0 comes before 0.0 and NaN last. Null is any number."""
+    if pa.types.is_floating(array.type):
+        return _float_order(to_numpy(array.cast(pa.float64()), 0))
+    whole = to_numpy(array, 0)
+    if whole.dtype.kind in "ub":
+        return whole.astype(np.uint64)
+    # Adding 2 ** 63 makes signed order unsigned order.
+    return whole.astype(np.int64).view(np.uint64) ^ SIGN
+
+
+def from_order_numbers(numbers: NDArray[np.uint64], missing: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+    """The values that such numbers stand for, null where ``missing``."""
+    if pa.types.is_floating(kind):
+        numbers = np.where(missing, SIGN, numbers)
+        values = np.where(numbers >= SIGN, numbers ^ SIGN, ~numbers).view(np.float64)
+        return from_numpy(values.astype(kind.to_pandas_dtype()), missing)
+    if pa.types.is_boolean(kind):
+        return from_numpy(numbers.astype(np.bool_) & ~missing, missing)
+    if pa.types.is_unsigned_integer(kind):
+        return from_numpy(np.where(missing, 0, numbers).astype(kind.to_pandas_dtype()), missing)
+    whole = np.where(missing, 0, (numbers ^ SIGN).view(np.int64))
+    if pa.types.is_temporal(kind):
+        return from_numpy(whole.astype(f"int{kind.bit_width}"), missing).view(kind)
+    return from_numpy(whole.astype(kind.to_pandas_dtype()), missing)
+
+
+def has_numbers(kind: pa.DataType) -> bool:
+    """Whether values of this type are numbers to sort by, or stand for some."""
     types = pa.types
     return bool(
         types.is_integer(kind)
@@ -127,7 +148,6 @@ def _with_one_nan(array: pa.Array) -> pa.Array:
 
 
 def _float_order(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Whole numbers in the order of the floats, -0.0 before 0.0, NaN last."""
-    bits = numbers.view(np.uint64)
-    negative = bits >> np.uint64(63) == 1
-    return np.where(negative, ~bits, bits | np.uint64(1 << 63))
+    """Whole numbers in the order of the floats, -0.0 before 0.0, NaN last: its spare bits are seen by nobody."""
+    bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
+    return np.where(bits >= SIGN, ~bits, bits | SIGN)

@@ -30,6 +30,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|
 INTEGER = re.compile(r"[+-]?\d+")
 LEADING_ZERO = re.compile(r"[+-]?0\d")
 DENSE_RANGE = 1 << 20  # whole numbers within such a range are looked up in a table instead of searched
+MANY = 1 << 22  # numbers that are collected before they are merged
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = 86_400_000_000  # microseconds
 
@@ -265,13 +266,18 @@ def profile_column(
     source: Source, name: str, values: pa.ChunkedArray, column: Column, options: InputOptions, taxonomy: Taxonomy | None
 ) -> Encoder:
     """The domain of a column of a source that was read; ``column`` is what a policy says of it."""
-    tokens = frozenset(options.nulls) if source.text or source.kind == "excel" else frozenset()
-    profiler = Profiler(
-        name, source.types[name], column, options, text=source.text, null_tokens=tokens, taxonomy=taxonomy
-    )
+    profiler = profiler_of(source, name, column, options, taxonomy)
     for chunk in values.chunks:
         profiler.add(chunk)
     return profiler.finish(lambda: values.chunks)
+
+
+def profiler_of(
+    source: Source, name: str, column: Column, options: InputOptions, taxonomy: Taxonomy | None
+) -> Profiler:
+    """What collects the values of a column of a source; ``column`` is what a policy says of it."""
+    tokens = frozenset(options.nulls) if source.text or source.kind == "excel" else frozenset()
+    return Profiler(name, source.types[name], column, options, text=source.text, null_tokens=tokens, taxonomy=taxonomy)
 
 
 class _Texts:
@@ -309,6 +315,7 @@ class _Numbers:
         self._name, self.kind = name, kind
         self._parts: list[Numbers] = []
         self._values: Numbers = np.empty(0, np.int64)
+        self._waiting = 0  # values in the parts
         self.has_null = False
 
     def add(self, column: pa.Array) -> None:
@@ -325,12 +332,18 @@ class _Numbers:
             self._parts.append(np.flatnonzero(np.bincount(numbers - low)) + low)
         else:
             self._parts.append(np.unique(numbers))
+        self._waiting += len(self._parts[-1])
+        if self._waiting > max(2 * len(self._values), MANY):  # so that few values of many batches take little memory
+            self._merge()
+
+    def _merge(self) -> None:
+        self._values = np.unique(np.concatenate([self._values, *self._parts] if self._values.size else self._parts))
+        self._parts, self._waiting = [], 0
 
     def finish(self) -> Numbers:
         if self._parts:
-            self._values = np.unique(np.concatenate(self._parts))
-            self._parts = []
-            _refuse_beyond_calendar(self._name, self._values, self.kind)
+            self._merge()
+        _refuse_beyond_calendar(self._name, self._values, self.kind)
         return self._values
 
     def positions(self, column: pa.Array) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +87,15 @@ def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
             if not open_places.size:
                 break
     return SortedRows(rows, np.append(np.flatnonzero(begins), count))
+
+
+def collapse(codes: NDArray[np.unsignedinteger], sizes: Sequence[int]) -> tuple[NDArray[Any], SortedRows]:
+    """Equal rows made one: the distinct rows of uint[n, d] in their order, and the rows that each stands for.
+
+    sizes: how many codes each column may have.
+    """
+    line = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes))
+    return np.take(codes, line.rows[line.starts[:-1]], axis=0), line
 
 
 def key_bits(

@@ -1,0 +1,228 @@
+"""The coded table: the input read twice and packed into a file, in its own order; all later passes read that.
+
+The first reading collects the values of every column, the second packs the records. What classes need is then at hand
+for any part of the table as ``Records``, the same that the memory engine makes of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engines.counted import coded_target, coded_values, coded_workload
+from sfumato.engines.disk.carrying import Carried, CarriedProfiler
+from sfumato.kernels import in_threads
+from sfumato.losses.costs import Costs, exact_costs
+from sfumato.methods.method import Effort, Records, SensitiveValues
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.requirements import Requirements
+from sfumato.tables.columns import CarriedColumn
+from sfumato.tables.domains import Codes, Domain
+from sfumato.tables.packed import CODES, PackedFile, Rows
+from sfumato.tables.profile import Encoder, profiler_of
+from sfumato.tables.scratch import Scratch
+from sfumato.tables.sorting import collapse
+from sfumato.tables.source import InputOptions, Source
+from sfumato.taxonomies.tree import Taxonomy
+
+SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A carried column that is counted: the code of each of its values, by place. See ``Carried.places``."""
+
+    column: Carried
+    values: SensitiveValues
+
+    def of(self, rows: Rows) -> SensitiveValues:
+        """The column of some records."""
+        return replace(self.values, codes=self.values.codes[self.column.places(rows[self.column.place])])
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """A table in codes in a file, in the order of the input.
+
+    used: how often each code of each domain occurs. sensitive: with the totals of the whole table. sample: so many
+    records from all over the table, in its order.
+    """
+
+    file: PackedFile
+    domains: list[Domain]
+    carried: list[Carried]
+    costs: Costs
+    used: list[NDArray[np.int64]]
+    sensitive: Mapping[str, Counted]
+    sample: Rows
+    policy: Policy
+    effort: Effort
+
+    @property
+    def count(self) -> int:
+        return self.file.count
+
+    def codes_of(self, rows: Rows) -> Codes:
+        """The quasi-identifiers of packed records: uint[n, d], C-order."""
+        return np.ascontiguousarray(rows[CODES])
+
+    def records(self, rows: Rows) -> Records:
+        """Some packed records as methods take them; they are numbered by their place among these."""
+        distinct, line = collapse(self.codes_of(rows), [domain.size for domain in self.domains])
+        sensitive = {name: counted.of(rows) for name, counted in self.sensitive.items()}
+        policy, workload = self.policy, None
+        if policy.workload:
+            targets = self._targets
+            workload = coded_workload(policy, self.domains, lambda name: targets[name].of(rows))
+        return Records(
+            distinct,
+            line.starts,
+            line.rows,
+            self.domains,
+            self.costs,
+            sensitive,
+            seed=policy.release.seed,
+            effort=self.effort,
+            workload=workload,
+        )
+
+    @cached_property
+    def _targets(self) -> dict[str, Counted]:
+        names = {*self.policy.workload.predicted, *self.policy.workload.features}
+        return {
+            column.name: Counted(column, coded_target(_distinct_column(column), self.policy))
+            for column in self.carried
+            if column.name in names
+        }
+
+
+def code_table(
+    source: Source,
+    kept: Sequence[str],
+    policy: Policy,
+    requirements: Requirements,
+    options: InputOptions,
+    taxonomies: Mapping[str, Taxonomy],
+    scratch: Scratch,
+    progress: Progress,
+) -> CodedTable:
+    """Read the kept columns of a source and pack them."""
+    counted = {*requirements.columns, *policy.workload.predicted, *policy.workload.features}
+    encoders, carried, count = _profiled(source, kept, policy, options, taxonomies, counted, progress)
+    domains = [encoder.domain for encoder in encoders]
+    largest = max(domain.size for domain in domains)
+    kind = np.dtype(
+        [
+            (CODES, np.min_scalar_type(largest - 1), (len(domains),)),
+            *((column.place, column.stored) for column in carried),
+        ]
+    )
+    file = PackedFile(scratch.path("coded"), kind)
+    used = [np.zeros(domain.size, np.int64) for domain in domains]
+    keep_null = policy.privacy.null_sensitive == "value"
+    sensitive = {}
+    for column in carried:
+        if column.name in requirements.columns:
+            values = coded_values(
+                _distinct_column(column),
+                policy.input.nulls,
+                keep_null=keep_null,
+                taxonomy=taxonomies.get(column.name),
+            )
+            sensitive[column.name] = Counted(column, replace(values, totals=np.zeros(values.distinct, np.int64)))
+    samples, step = [], -(-count // SAMPLE)
+    with progress.phase("encode", count):
+        for batch in source.batches(list(kept)):
+            rows = _packed(batch, encoders, carried, kind, used)
+            for one in sensitive.values():
+                totals = one.values.totals
+                assert totals is not None
+                totals += np.bincount(one.of(rows).codes, minlength=len(totals) + 1)[: len(totals)]
+            samples.append(rows[-file.count % step :: step])
+            file.append(rows)
+            progress.advance(len(rows))
+    weights = [policy.columns[domain.name].weight for domain in domains]
+    return CodedTable(
+        file,
+        domains,
+        carried,
+        exact_costs(domains, weights, count),
+        used,
+        sensitive,
+        np.concatenate(samples),
+        policy,
+        Effort(policy.method.effort, policy.method.seconds),
+    )
+
+
+def _profiled(
+    source: Source,
+    kept: Sequence[str],
+    policy: Policy,
+    options: InputOptions,
+    taxonomies: Mapping[str, Taxonomy],
+    counted: set[str],
+    progress: Progress,
+) -> tuple[list[Encoder], list[Carried], int]:
+    """The domain of every quasi-identifier, what packs the other columns, and how many records there are."""
+    quasi = {
+        name: profiler_of(source, name, policy.columns[name], options, taxonomies.get(name))
+        for name in policy.quasi_identifiers
+    }
+    others = {
+        name: CarriedProfiler(name, f"c{place}", source.types[name], counted=name in counted)
+        for place, name in enumerate(name for name in kept if name not in quasi)
+    }
+    profilers = {**quasi, **others}
+    count = 0
+    with progress.phase("profile", source.rows):
+        for batch in source.batches(list(kept)):
+            in_threads(partial(_add, batch, profilers), list(profilers))
+            count += batch.num_rows
+            progress.advance(batch.num_rows)
+
+        def again(name: str) -> Iterator[pa.Array]:
+            for batch in source.batches([name]):
+                yield batch.column(0)
+
+        encoders = [profiler.finish(partial(again, name)) for name, profiler in quasi.items()]
+        return encoders, [profiler.finish() for profiler in others.values()], count
+
+
+def _add(batch: pa.RecordBatch, profilers: Mapping[str, object], name: str) -> None:
+    profilers[name].add(batch.column(name))  # type: ignore[attr-defined]
+
+
+def _packed(
+    batch: pa.RecordBatch,
+    encoders: Sequence[Encoder],
+    carried: Sequence[Carried],
+    kind: np.dtype[np.void],
+    used: Sequence[NDArray[np.int64]],
+) -> Rows:
+    rows = np.empty(batch.num_rows, kind)
+
+    def pack(part: tuple[int, str]) -> None:
+        place, name = part
+        if place < len(encoders):
+            codes = encoders[place].encode(batch.column(name))
+            rows[CODES][:, place] = codes
+            used[place][:] += np.bincount(codes, minlength=len(used[place]))
+        else:
+            column = carried[place - len(encoders)]
+            rows[column.place] = column.encode(batch.column(name))
+
+    names = [*(encoder.domain.name for encoder in encoders), *(column.name for column in carried)]
+    in_threads(pack, list(enumerate(names)))
+    return rows
+
+
+def _distinct_column(column: Carried) -> CarriedColumn:
+    """Every value of a column once, as a column that rides along."""
+    return CarriedColumn.of(column.name, pa.chunked_array([column.values]))

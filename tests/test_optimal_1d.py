@@ -229,7 +229,7 @@ def test_extents_are_cut_optimally(seed: int) -> None:
         words.sort()
         keys = Keys(words[:, None], bits)
         at = np.arange(count, dtype=np.uint32)
-        cuts = optimal_cuts(count, k, optimal_1d._extent_costs(keys, at), Progress()).tolist()
+        cuts = optimal_cuts(count, k, optimal_1d.extent_costs_of(optimal_1d.extent_positions(keys, len(at))[at]), Progress()).tolist()
         place = [int(value) for value in keys.leading(62 - bits_for(count + 1))]
         assert cuts == oracle.best_cuts(count, k, lambda i, j, place=place: place[j - 1] - place[i])  # type: ignore[misc]
 
@@ -238,7 +238,7 @@ def test_extents_are_cut_optimally(seed: int) -> None:
 def test_keys_at_both_ends_of_the_curve_do_not_overflow(k: int) -> None:
     words = np.array([0] * 2 + [2**60 - 1] * 13, np.uint64)
     at = np.arange(15, dtype=np.uint32)
-    costs = optimal_1d._extent_costs(Keys(words[:, None], 60), at)
+    costs = optimal_1d.extent_costs_of(optimal_1d.extent_positions(Keys(words[:, None], 60), len(at))[at])
     assert optimal_cuts(15, k, costs, Progress()).tolist() == [0, 15]
 
 

@@ -145,6 +145,18 @@ def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
         return list(pool.map(work, items))
 
 
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items; while one is worked on, the next is made in another thread."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            waiting = pool.submit(next, items, None)
+            while (item := waiting.result()) is not None:
+                waiting = pool.submit(next, items, None)
+                yield item
+        finally:
+            waiting.cancel()
+
+
 def slices(total: int, length: int) -> list[tuple[int, int]]:
     """The half-open ranges of at most ``length`` that make up ``total``."""
     return [(start, min(start + length, total)) for start in range(0, total, length)]

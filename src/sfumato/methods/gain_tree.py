@@ -59,7 +59,9 @@ class GainTree:
         categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
         line = gain_order(records.codes, weights, categorical, records.costs, requirements.least_class)
         at = np.repeat(line, weights[line])
-        cut = partial(optimal_cuts, len(at), requirements.least_class, box_costs_of(records, at), progress)
+        cut = partial(
+            optimal_cuts, len(at), requirements.least_class, box_costs_of(records.codes, at, records.costs), progress
+        )
         rows, places = partial(rows_along, records.rows, records.starts, line), partial(np.arange, len(at))
         yield from best_classes(records, requirements, at, rows, places, cut, progress)
 

@@ -17,7 +17,7 @@ What a run costs depends on no k, so several k share the costs, and only their r
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel, slices, thread_count
-from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE
+from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE, Costs
 from sfumato.methods.diverse_1d import diverse_cuts, needs_joining
 from sfumato.methods.joining import join_failing
 from sfumato.methods.line import Line
@@ -85,7 +85,7 @@ class OptimalOneDimensional:
         return requirements.tested
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        line = _line(records, self.ordering)
+        line = line_of(records, self.ordering)
         cut = partial(self._cuts, records, line, requirements.least_class, progress)
         position = partial(_positions, line)
         yield from best_classes(records, requirements, line.at, lambda: line.rows, position, cut, progress)
@@ -94,7 +94,7 @@ class OptimalOneDimensional:
         """Find the cuts for several k in one go, where runs share lines: what a class costs depends on no k."""
         if records.lines is None:
             return
-        line = _line(records, self.ordering)
+        line = line_of(records, self.ordering)
         costs_of = self._costs(records, line)
         for together in _overlapping(k for k in many_k if k <= records.count):
             for k, cuts in best_cuts(len(line.at), together, costs_of, progress).items():
@@ -108,7 +108,9 @@ class OptimalOneDimensional:
         return optimal_cuts(len(line.at), k, self._costs(records, line), progress)
 
     def _costs(self, records: Records, line: Line) -> BlockCosts:
-        return box_costs_of(records, line.at) if self.cost == "box" else _extent_costs(line.keys, line.at)
+        if self.cost == "box":
+            return box_costs_of(records.codes, line.at, records.costs)
+        return extent_costs_of(extent_positions(line.keys, len(line.at))[line.at])
 
 
 def best_classes(
@@ -149,21 +151,24 @@ def _positions(line: Line) -> NDArray[np.int64]:
 BlockCosts = Callable[[int, int, range], NDArray[np.int64]]
 
 
-def box_costs_of(records: Records, at: NDArray[np.uint32]) -> BlockCosts:
-    """The costs of the true boxes."""
-    costs = records.costs
+def box_costs_of(codes: Codes, at: NDArray[np.uint32], costs: Costs) -> BlockCosts:
+    """The costs of the true boxes. ``at`` is the record at each place."""
 
     def block(first: int, last: int, lengths: range) -> NDArray[np.int64]:
         result = np.zeros((len(lengths), last - first), np.int64)
-        box_costs(records.codes, at, first, last, lengths.start, costs.layout, costs.units, result)
+        box_costs(codes, at, first, last, lengths.start, costs.layout, costs.units, result)
         return result
 
     return block
 
 
-def _extent_costs(keys: Keys, at: NDArray[np.uint32]) -> BlockCosts:
-    # As many leading bits as leave the sum over all records within 62 bits.
-    position = keys.leading(62 - bits_for(len(at) + 1))[at]
+def extent_positions(keys: Keys, count: int) -> NDArray[np.int64]:
+    """Where records lie on a line of so many: as many leading bits as leave the sum over all within 62 bits."""
+    return keys.leading(62 - bits_for(count + 1))
+
+
+def extent_costs_of(position: NDArray[np.int64]) -> BlockCosts:
+    """The costs by the distance on the line. ``position`` is that of each place."""
 
     def block(first: int, last: int, lengths: range) -> NDArray[np.int64]:
         result = np.zeros((len(lengths), last - first), np.int64)
@@ -173,7 +178,7 @@ def _extent_costs(keys: Keys, at: NDArray[np.uint32]) -> BlockCosts:
     return block
 
 
-def _line(records: Records, ordering: Ordering) -> Line:
+def line_of(records: Records, ordering: Ordering) -> Line:
     """The records in the order of their keys; where lines are shared, the one that was made before."""
     if records.lines is not None and ordering.name in records.lines:
         return records.lines[ordering.name]
@@ -220,23 +225,49 @@ def best_cuts(
         progress.advance(count)
         return found
     # The length, less k, of the last class when i records are in, and Opt of the last prefixes.
-    choices = {k: np.zeros(count, np.min_scalar_type(k - 1)) for k in rest}
-    recent = {k: np.append(np.full(2 * k - 2, INFINITE, np.int64), 0) for k in rest}
-    lengths = range(rest[0], 2 * rest[-1])
+    choices = {k: np.zeros(count, choice_type(k)) for k in rest}
+    recent = {k: no_prefixes(k) for k in rest}
+    extend_cuts(costs_of, 0, count, recent, choices, progress)
+    return found | {k: cuts_from(choices[k], k) for k in rest}
+
+
+def choice_type(k: int) -> np.dtype[Any]:
+    """What holds the length of a class, less k."""
+    return np.min_scalar_type(k - 1)
+
+
+def no_prefixes(k: int) -> NDArray[np.int64]:
+    """Opt of the last 2k - 1 prefixes before the first record."""
+    return np.append(np.full(2 * k - 2, INFINITE, np.int64), 0)
+
+
+def extend_cuts(
+    costs_of: BlockCosts,
+    first: int,
+    last: int,
+    recent: Mapping[int, NDArray[np.int64]],
+    choices: Mapping[int, NDArray[np.unsignedinteger]],
+    progress: Progress,
+) -> None:
+    """Carry the recurrence on over the places first..last-1, for every one of some ascending k.
+
+    recent: by k, see ``no_prefixes``; updated. choices: by k, filled at these places.
+    """
+    many_k = list(recent)
+    lengths = range(many_k[0], 2 * many_k[-1])
     places = max(BLOCK_COSTS // len(lengths), 256)
-    ranges = deque((first, min(first + places, count)) for first in range(0, count, places))
+    ranges = deque((begin, min(begin + places, last)) for begin in range(first, last, places))
     waiting: deque[tuple[int, int, Future[NDArray[np.int64]]]] = deque()
     with ThreadPoolExecutor(thread_count()) as pool:
         while ranges or waiting:
             while ranges and len(waiting) < 2 * thread_count():
-                first, last = ranges.popleft()
-                waiting.append((first, last, pool.submit(costs_of, first, last, lengths)))
-            first, last, future = waiting.popleft()
+                begin, end = ranges.popleft()
+                waiting.append((begin, end, pool.submit(costs_of, begin, end, lengths)))
+            begin, end, future = waiting.popleft()
             costs = future.result()
-            for k in rest:
-                extend_optimum(costs[k - lengths.start : 2 * k - lengths.start], k, first, recent[k], choices[k])
-            progress.advance(last - first)
-    return found | {k: cuts_from(choices[k], k) for k in rest}
+            for k in many_k:
+                extend_optimum(costs[k - lengths.start : 2 * k - lengths.start], k, begin, recent[k], choices[k])
+            progress.advance(end - begin)
 
 
 @kernel

@@ -77,7 +77,7 @@ class Recoder:
     def finish(self) -> Recoded:
         low, high = np.concatenate(self._low), np.concatenate(self._high)
         attributes = list(zip(self._domains, low.T, high.T, strict=True))
-        columns = in_threads(lambda attribute: _recoded(*attribute, self._bounds), attributes)
+        columns = in_threads(lambda attribute: recoded_column(*attribute, bounds=self._bounds), attributes)
         in_order, rank = _ranked(columns, self._classes)
         distinct = len(in_order.starts) - 1
         sizes = np.bincount(rank, weights=np.concatenate(self._sizes), minlength=distinct).astype(np.int64)
@@ -97,7 +97,7 @@ class Recoder:
 
 def shown_classes(domains: Sequence[Domain], low: Codes, high: Codes, *, bounds: bool) -> NDArray[np.uint32]:
     """The number of each box, the same for boxes that a release shows alike."""
-    columns = [_recoded(domain, low[:, q], high[:, q], bounds) for q, domain in enumerate(domains)]
+    columns = [recoded_column(domain, low[:, q], high[:, q], bounds=bounds) for q, domain in enumerate(domains)]
     return _ranked(columns, len(low))[1]
 
 
@@ -110,7 +110,7 @@ def _ranked(columns: Sequence[RecodedColumn], classes: int) -> tuple[SortedRows,
     return in_order, rank
 
 
-def _recoded(domain: Domain, low: Codes, high: Codes, bounds: bool) -> RecodedColumn:
+def recoded_column(domain: Domain, low: Codes, high: Codes, *, bounds: bool) -> RecodedColumn:
     """What boxes show, in canonical order. Without bounds, entries that differ in their bounds only are one."""
     shown = domain.release(low, high)
     known, code = sorted_codes(pa.chunked_array([shown.labels]))

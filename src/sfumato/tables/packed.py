@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sfumato.tables.scratch import scratching
 
 CODES = "codes"
+ROW = "row"  # the number of a record in the input, where it is asked for
 Rows = NDArray[np.void]  # packed records
 
 

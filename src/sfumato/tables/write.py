@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,12 +29,25 @@ ROW_GROUP = 1 << 20
 UNQUOTED = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.: ")
 
 
+# Writes tables, of which the first is also given by itself, to a path, with a compression and a separator.
+Writer = Callable[[pa.Table, Iterable[pa.Table], Path, str | None, str], None]
+
+
 def write_table(table: pa.Table, path: Path, *, separator: str = ",") -> None:
     """Write ``table`` in the format that the suffix of ``path`` names."""
+    write_batches(iter([table]), path, separator=separator)
+
+
+def write_batches(tables: Iterator[pa.Table], path: Path, *, separator: str = ",") -> None:
+    """Write tables one under the other. All have the same columns, and text in all of them the same dictionary.
+
+    All but the last have as many rows as a row group, or a multiple of it.
+    """
     write, compression = _format(path)
-    table = table.replace_schema_metadata(None)
+    bare = (table.replace_schema_metadata(None) for table in tables)
+    first = next(bare)
     try:
-        write(table, path, compression, separator)
+        write(first, itertools.chain([first], bare), path, compression, separator)
     except OSError as error:
         raise cannot_write(path, error) from None
     except pa.ArrowException as error:
@@ -48,7 +62,7 @@ def check_format(path: Path) -> None:
     _format(path)
 
 
-def _format(path: Path) -> tuple[Callable[[pa.Table, Path, str | None, str], None], str | None]:
+def _format(path: Path) -> tuple[Writer, str | None]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = {".gz": "gzip", ".zst": "zstd"}.get(suffixes[-1]) if suffixes else None
     kind = suffixes[-2] if compression and len(suffixes) > 1 else (suffixes[-1] if suffixes else "")
@@ -71,47 +85,47 @@ def _format(path: Path) -> tuple[Callable[[pa.Table, Path, str | None, str], Non
     return writers[kind], compression
 
 
-def _write_parquet(table: pa.Table, path: Path, _: str | None, __: str) -> None:
-    _refuse_durations(table, "Parquet")
-    schema = pa.schema([field if _is_text(field.type) else _plain(field) for field in table.schema])
+def _write_parquet(first: pa.Table, tables: Iterable[pa.Table], path: Path, _: str | None, __: str) -> None:
+    _refuse_durations(first, "Parquet")
+    schema = pa.schema([field if _is_text(field.type) else _plain(field) for field in first.schema])
     # Statistics of text cost more than all the rest of writing; readers filter by numbers and dates.
     counted = [field.name for field in schema if not types.is_dictionary(field.type)]
-    pq.write_table(
-        table.cast(schema),
-        path,
-        compression="zstd",
-        row_group_size=ROW_GROUP,
-        store_schema=False,
-        write_statistics=counted or False,
-    )
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", store_schema=False, write_statistics=counted or False
+    ) as writer:
+        for table in tables:
+            writer.write_table(table.cast(schema), row_group_size=ROW_GROUP)
 
 
-def _write_ipc(table: pa.Table, path: Path, _: str | None, __: str) -> None:
-    schema = pa.schema([_plain(field) for field in table.schema])
+def _write_ipc(first: pa.Table, tables: Iterable[pa.Table], path: Path, _: str | None, __: str) -> None:
+    schema = pa.schema([_plain(field) for field in first.schema])
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as writer:
-        for batch in table.to_batches(max_chunksize=ROW_GROUP):
-            writer.write_batch(batch.cast(schema))
+        for table in tables:
+            for batch in table.to_batches(max_chunksize=ROW_GROUP):
+                writer.write_batch(batch.cast(schema))
 
 
-def _write_csv(table: pa.Table, path: Path, compression: str | None, separator: str) -> None:
-    _refuse_durations(table, "CSV")
-    _refuse_what_is_no_text(table)
-    table = _without_nan(table)
-    schema = pa.schema([_plain(field) for field in table.schema])
+def _write_csv(
+    first: pa.Table, tables: Iterable[pa.Table], path: Path, compression: str | None, separator: str
+) -> None:
+    _refuse_durations(first, "CSV")
+    _refuse_what_is_no_text(first)
+    schema = pa.schema([_plain(field) for field in first.schema])
     if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
         separator = "\t"  # the rule by which such a file is read
     if separator in UNQUOTED:
         schema = pa.schema([field.with_type(pa.string()) for field in schema])
-    quoting = "needed" if separator in UNQUOTED or _needs_quotes(table, separator) else "none"
+    quoting = "needed" if separator in UNQUOTED or _needs_quotes(first, separator) else "none"
     options = pa.csv.WriteOptions(delimiter=separator, quoting_style=quoting, include_header=False)
     with pa.output_stream(str(path), compression=compression) as sink:
         header = io.StringIO()
-        csv.writer(header, delimiter=separator, lineterminator="\n").writerow(table.column_names)
+        csv.writer(header, delimiter=separator, lineterminator="\n").writerow(first.column_names)
         sink.write(header.getvalue().encode())
         with pa.csv.CSVWriter(sink, schema, write_options=options) as writer:
-            for batch in table.to_batches(max_chunksize=ROW_GROUP):
-                writer.write_batch(batch.cast(schema))
+            for table in tables:
+                for batch in _without_nan(table).to_batches(max_chunksize=ROW_GROUP):
+                    writer.write_batch(batch.cast(schema))
 
 
 def _without_nan(table: pa.Table) -> pa.Table:
@@ -135,9 +149,10 @@ def _needs_quotes(table: pa.Table, separator: str) -> bool:
     )
 
 
-def _write_excel(table: pa.Table, path: Path, _: str | None, __: str) -> None:
+def _write_excel(_: pa.Table, tables: Iterable[pa.Table], path: Path, __: str | None, ___: str) -> None:
     from sfumato.tables.write_excel import write_sheet
 
+    table = pa.concat_tables(tables)  # a sheet has no more rows than fit into memory
     write_sheet(table.cast(pa.schema([_plain(field) for field in table.schema])), path)
 
 

@@ -24,7 +24,7 @@ from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.domains import Codes, Domain
-from sfumato.tables.packed import CODES, PackedFile, Rows
+from sfumato.tables.packed import CODES, ROW, PackedFile, Rows
 from sfumato.tables.profile import Encoder, profiler_of
 from sfumato.tables.scratch import Scratch
 from sfumato.tables.sorting import collapse
@@ -121,6 +121,7 @@ def code_table(
         [
             (CODES, np.min_scalar_type(largest - 1), (len(domains),)),
             *((column.place, column.stored) for column in carried),
+            *([(ROW, np.min_scalar_type(count))] if policy.release.keep_order else []),
         ]
     )
     file = PackedFile(scratch.path("coded"), kind)
@@ -140,6 +141,8 @@ def code_table(
     with progress.phase("encode", count):
         for batch in source.batches(list(kept)):
             rows = _packed(batch, encoders, carried, kind, used)
+            if policy.release.keep_order:
+                rows[ROW] = np.arange(file.count, file.count + len(rows))
             for one in sensitive.values():
                 totals = one.values.totals
                 assert totals is not None

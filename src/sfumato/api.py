@@ -13,8 +13,9 @@ import pyarrow as pa
 from sfumato.applying import draft_applied
 from sfumato.bounding import bounds_of, check_bounded, with_bound
 from sfumato.bounds.bound import Bound, MeasuredRelease, effort_named
+from sfumato.choosing import draft
 from sfumato.comparing import compare_points
-from sfumato.drafting import draft_release, fit_recoding, load_taxonomies
+from sfumato.drafting import fit_recoding, load_taxonomies
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import UsageError
 from sfumato.evaluating import Evaluating
@@ -113,10 +114,10 @@ def anonymize_to_file(
 
 
 def _drafted(data: object, policy: Policy, progress: Progress, *, bound: bool) -> Draft:
-    if not bound:
-        return draft_release(data, policy, progress)
-    check_bounded(policy)
-    return with_bound(draft_release(data, policy, progress), data)
+    if bound:
+        check_bounded(policy)
+    made = draft(data, policy, progress)
+    return with_bound(made, data) if bound else made
 
 
 def fit(data: object, policy: Policy | None = None, **flags: Any) -> Recoding:

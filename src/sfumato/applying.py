@@ -68,7 +68,9 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
         source=prepared.source,
         data=data,
         options=prepared.options,
-        fingerprints=fingerprints_of(encoded, policy, warnings, progress, rules=rules),
+        fingerprints=fingerprints_of(
+            [encoded.codes], encoded.used(), encoded.domains, policy, warnings, progress, rules=rules
+        ),
         rules=rules,
         facts={"regions": len(recoding), "outside": outside, "failing": left_out - outside},
         warnings=warnings,

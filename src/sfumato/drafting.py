@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.engines.memory import Encoded, MemoryEngine
 from sfumato.errors import AuditError, PolicyError, UsageError
@@ -29,6 +30,7 @@ from sfumato.releases.run_record import earlier_releases, fingerprints
 from sfumato.releases.statistics import WARNING, grid_of, has_statistics, stated
 from sfumato.requirements import Requirements
 from sfumato.tables.columns import CarriedColumn
+from sfumato.tables.domains import Codes, Domain
 from sfumato.tables.source import InputOptions, Source, open_source
 from sfumato.taxonomies.files import read_taxonomy
 from sfumato.taxonomies.tree import Taxonomy
@@ -49,6 +51,31 @@ class Prepared:
     warnings: list[str]
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A table of which no record was read yet, and what the policy says of its columns."""
+
+    source: Source
+    options: InputOptions
+    taxonomies: Mapping[str, Taxonomy]
+    kept: list[str]
+    requirements: Requirements
+
+
+def open_table(data: object, policy: Policy, taxonomies: Mapping[str, Taxonomy] | None = None) -> Opened:
+    """Everything that can be wrong with policy, files and schema. Taxonomies are read from files unless given."""
+    requirements = requirements_of(policy)
+    options = InputOptions(**policy.input.model_dump())
+    source = open_source(data, options)
+    taxonomies = load_taxonomies(policy) if taxonomies is None else taxonomies
+    policy.check_columns(source.names)
+    kept = kept_columns(policy, source.names)
+    _check_bound_names(policy, kept)
+    if method_named(policy.method.name).separates:
+        _check_separable(policy, kept)
+    return Opened(source, options, taxonomies, kept, requirements)
+
+
 def prepare(data: object, policy: Policy, progress: Progress) -> Prepared:
     """Everything that can be wrong with flags, policy, files, schema, data and feasibility, in that order."""
     method = method_named(policy.method.name)
@@ -65,15 +92,9 @@ def read_table(
 
     The taxonomies are read from the policy's files unless they are given.
     """
-    requirements = requirements_of(policy)
-    options = InputOptions(**policy.input.model_dump())
-    source = open_source(data, options)
-    taxonomies = load_taxonomies(policy) if taxonomies is None else taxonomies
-    policy.check_columns(source.names)
-    kept, person = kept_columns(policy, source.names), requirements.person
-    _check_bound_names(policy, kept)
-    if method_named(policy.method.name).separates:
-        _check_separable(policy, kept)
+    opened = open_table(data, policy, taxonomies)
+    source, options, kept, requirements = opened.source, opened.options, opened.kept, opened.requirements
+    taxonomies, person = opened.taxonomies, requirements.person
     engine = MemoryEngine(progress)
     scanned = engine.scan(source, kept if person is None else [*kept, person])
     persons = engine.persons(scanned, policy)
@@ -87,7 +108,7 @@ def read_table(
     records = engine.order(encoded, weights, sensitive, persons=persons, seed=policy.release.seed)
     workload = engine.workload(encoded, policy) if policy.workload else None
     records = replace(records, effort=Effort(policy.method.effort, policy.method.seconds), workload=workload)
-    return Prepared(data, kept, encoded, records, requirements, taxonomies, source, options, _warnings(policy))
+    return Prepared(data, kept, encoded, records, requirements, taxonomies, source, options, policy_warnings(policy))
 
 
 def prepared_for(table: Prepared, policy: Policy, progress: Progress) -> Prepared:
@@ -100,7 +121,7 @@ def prepared_for(table: Prepared, policy: Policy, progress: Progress) -> Prepare
     # Regions tile the domain with outliers and without, so no record is left out for their sake.
     most = 0 if policy.release.boxes == "regions" else most_suppressed(policy, table.records.count)
     MemoryEngine(progress).check_feasible(table.records, requirements, most)
-    warnings = [*_warnings(policy), *_empty_selections(table, policy)]
+    warnings = [*policy_warnings(policy), *_empty_selections(table, policy)]
     return replace(table, requirements=requirements, warnings=warnings)
 
 
@@ -135,7 +156,8 @@ def draft_release(data: object, policy: Policy, progress: Progress) -> Draft:
     """The released table and all that is known of it, not yet audited."""
     with on_compilation(progress.compiling):
         prepared = prepare(data, policy, progress)
-        prints = fingerprints_of(prepared.encoded, policy, prepared.warnings, progress)
+        encoded = prepared.encoded
+        prints = fingerprints_of([encoded.codes], encoded.used(), encoded.domains, policy, prepared.warnings, progress)
         return draft_of(prepared, policy, progress, prints)
 
 
@@ -296,7 +318,11 @@ def _check_method(method: Method, policy: Policy, kinds: Kinds) -> None:
 def _check_linkable(encoded: Encoded, policy: Policy) -> None:
     accepted = {*policy.accept_linkable, *policy.sensitive}
     others: list[CarriedColumn] = [column for column in encoded.carried if column.name not in accepted]
-    found = linkable_columns(others, encoded.codes, encoded.domains)
+    refuse_linkable(linkable_columns(others, encoded.codes, encoded.domains))
+
+
+def refuse_linkable(found: Mapping[str, str]) -> None:
+    """Refuse columns that would undo the release, each with its reason."""
     if found:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in found.items())
         raise PolicyError(
@@ -305,7 +331,8 @@ def _check_linkable(encoded: Encoded, policy: Policy) -> None:
         )
 
 
-def _warnings(policy: Policy) -> list[str]:
+def policy_warnings(policy: Policy) -> list[str]:
+    """What a data steward should know of a release under this policy, whatever the table."""
     found = []
     required = {asked.attribute for asked in policy.privacy.sensitive}
     unprotected = [name for name in policy.sensitive if name not in required]
@@ -339,12 +366,22 @@ def _empty_selections(table: Prepared, policy: Policy) -> list[str]:
 
 
 def fingerprints_of(
-    encoded: Encoded, policy: Policy, warnings: list[str], progress: Progress, *, rules: str | None = None
+    batches: Iterable[Codes],
+    used: Sequence[NDArray[np.int64]],
+    domains: Sequence[Domain],
+    policy: Policy,
+    warnings: list[str],
+    progress: Progress,
+    *,
+    rules: str | None = None,
 ) -> dict[str, str]:
-    """What the run record knows the table by; an earlier release of it under another policy or rules is warned of."""
+    """What the run record knows the table by; an earlier release of it under another policy or rules is warned of.
+
+    batches, used: the codes of the table, and how often each occurs.
+    """
     with progress.phase("check"):
         try:
-            prints = fingerprints(encoded.codes, encoded.domains)
+            prints = fingerprints(batches, used, domains)
             drawn = policy.release.seed is None and method_named(policy.method.name).separates
             earlier = earlier_releases(prints, policy, drawn=drawn, rules=rules)
         except OSError:

@@ -68,7 +68,7 @@ class Draft:
     def sources(self) -> tuple[Source, Source | None]:
         """The finished table, and that of sensitive values where they are released apart, to read."""
         second = self.engine.sensitive_table(self.released)
-        first = open_source(self.engine.table(self.released), InputOptions())
+        first = open_source(self.engine.readable(self.released), InputOptions())
         return first, None if second is None else open_source(second, InputOptions())
 
     def examined(self, source: Source, second: Source | None) -> tuple[AuditReport, Losses]:
@@ -271,8 +271,20 @@ def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, An
         "chosen": choice.get("start", draft.chosen),
         **({"choice": choice} if choice else {}),
         "engine": draft.engine.name,
+        **_kept_to(draft),
         "seed": draft.policy.release.seed if draft.separated else draft.policy.release.seed or 0,
         "version": __version__,
         "seconds": {name: round(value, 4) for name, value in draft.progress.seconds.items()},
         "warnings": draft.warnings,
+    }
+
+
+def _kept_to(draft: Draft) -> dict[str, Any]:
+    """The memory limit that was kept to, and what was read and written on the way, where there is one."""
+    if draft.engine.limit is None:
+        return {}
+    memory, scratch = draft.engine.limit
+    return {
+        "memory": memory,
+        "scratch": {"bytes_read": scratch.tally.read, "bytes_written": scratch.tally.written},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,8 @@ from sfumato.cli.risk import risk
 from sfumato.cli.rules import apply, fit
 from sfumato.cli.summaries import (
     show_audit,
+    show_choice,
+    show_counters,
     show_counts,
     show_files,
     show_loss,
@@ -112,8 +115,17 @@ def anonymize(
     bound: Annotated[
         bool, typer.Option("--bound", help="Also prove how far from the least possible loss the release is at most.")
     ] = False,
+    temporary: Annotated[
+        Path | None,
+        typer.Option(
+            "--temporary", metavar="DIR", help="Where the disk engine keeps its temporary files.", readable=False
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show how the table is understood and what would be done; write nothing.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the engine, passes, bytes and memory: planned, then counted.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -129,6 +141,12 @@ def anonymize(
         from sfumato.policy import merge_flags
 
         asked = merge_flags(_loaded(policy), **flags)
+        if temporary is not None:
+            tempfile.tempdir = str(temporary)
+        if explain:
+            from sfumato.choosing import choose
+
+            show_choice(People(), choose(table, asked).as_dict())
         pages = {"report": report, "report_private": report_private}
         if report is not None or report_private is not None:
             check_pages(asked, table, output, pages)
@@ -154,6 +172,8 @@ def anonymize(
         beside = [sensitive_path(output)] if method_named(asked.method.name).separates else []
         files = [output, *beside, certificate_path(output), *written.values()]
         show_release(People(), summary, files, f"sfumato audit {shlex.quote(str(output))}")
+        if explain:
+            show_counters(People(), summary)
         show_private(People(), report_private, output)
 
 

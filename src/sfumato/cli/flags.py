@@ -213,7 +213,21 @@ Seconds = Annotated[
 ]
 Engine = Annotated[
     str | None,
-    typer.Option("--engine", metavar="auto|memory", rich_help_panel=RELEASE, help="What the run works in."),
+    typer.Option(
+        "--engine",
+        metavar="auto|memory|disk",
+        rich_help_panel=RELEASE,
+        help="What the run works in: auto takes the disk for tables that do not fit into memory.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        rich_help_panel=RELEASE,
+        help="How much memory the run may take, such as 2GB; most of what is free when absent.",
+    ),
 ]
 Seed = Annotated[
     int | None,
@@ -304,6 +318,7 @@ DECLARED: dict[str, Any] = {
     "effort": EffortLevel,
     "seconds": Seconds,
     "engine": Engine,
+    "memory": Memory,
     "seed": Seed,
     "keep_order": KeepOrder,
     "max_suppressed": MaxSuppressed,

@@ -178,3 +178,33 @@ def show_plan(console: People, plan: Mapping[str, Any]) -> None:
     console.print(f"k = {plan['k']:,} is feasible: the table has {plan['records']:,} records")
     show_warnings(console, plan["warnings"])
     console.print("next    run the same command without --dry-run")
+
+
+def show_choice(console: People, choice: Mapping[str, Any]) -> None:
+    """Which engine a run will work in, why, and what that will cost."""
+    records = "unknown" if choice["records"] is None else f"about {choice['records']:,}"
+    console.print(f"engine {choice['engine']}: {choice['reason']}")
+    console.print(f"records {records}, input {_size(choice['input_bytes'])}")
+    console.print(f"memory allowed {_size(choice['memory'])}, needed in memory {_size(choice['memory_needed'])}")
+    for number, text in enumerate(choice["passes"], start=1):
+        console.print(f"  {number}. {text}")
+    console.print(
+        f"temporary files: about {_size(choice['scratch_bytes_written'])} written, "
+        f"{_size(choice['scratch_bytes_read'])} read\n"
+    )
+
+
+def show_counters(console: People, summary: Mapping[str, Any]) -> None:
+    """What a run read and wrote on the way."""
+    counted = summary.get("scratch", {"bytes_read": 0, "bytes_written": 0})
+    console.print(f"temporary files: {_size(counted['bytes_written'])} written, {_size(counted['bytes_read'])} read")
+
+
+def _size(count: int | None) -> str:
+    """Bytes as people say them."""
+    if count is None:
+        return "unknown"
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"

@@ -66,6 +66,14 @@ class Encoded:
     def records(self) -> int:
         return len(self.codes)
 
+    def used(self) -> list[NDArray[np.int64]]:
+        """How often each code of each domain occurs."""
+
+        def counted(q: int) -> NDArray[np.int64]:
+            return np.bincount(self.codes[:, q], minlength=self.domains[q].size)
+
+        return in_threads(counted, range(len(self.domains)))
+
 
 @dataclass(frozen=True)
 class Released:
@@ -83,6 +91,7 @@ class MemoryEngine:
     """Everything in memory."""
 
     name = "memory"
+    limit = None
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -310,6 +319,9 @@ class MemoryEngine:
     def write_sensitive(self, released: Released, path: Path, *, separator: str) -> None:
         with self._progress.phase("write"):
             write_table(released.sensitive, path, separator=separator)
+
+    def readable(self, released: Released) -> pa.Table:
+        return released.table
 
     def table(self, released: Released) -> pa.Table:
         return released.table

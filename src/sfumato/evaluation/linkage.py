@@ -28,8 +28,8 @@ def linkable_columns(columns: Sequence[CarriedColumn], codes: Codes, domains: Se
     for column in columns:
         values, size = column.distinct
         known = np.bincount(values, minlength=size)[:-1]  # null is the last and identifies nobody
-        alone = np.count_nonzero(known == 1)
-        if alone and alone >= UNIQUE_SHARE * known.sum():
+        alone = int(np.count_nonzero(known == 1))
+        if nearly_unique(alone, int(known.sum())):
             found[column.name] = f"{alone / known.sum():.0%} of the records that have a value are alone with it"
             continue
         determined = in_threads(
@@ -54,7 +54,17 @@ def determines(values: Codes, size: int, attribute: tuple[Codes, int]) -> bool:
         lengths = np.diff(np.append(begins, len(pairs)))
         owner = pairs[begins] // domain_size
         right = int(np.maximum.reduceat(lengths, np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))).sum())
-    return without < len(codes) and (right - without) / (len(codes) - without) >= DETERMINED
+    return nearly_determined(right, without, len(codes))
+
+
+def nearly_unique(alone: int, known: int) -> bool:
+    """Whether too many of the records that have a value are alone with it."""
+    return alone > 0 and alone >= UNIQUE_SHARE * known
+
+
+def nearly_determined(right: int, without: int, records: int) -> bool:
+    """Whether knowing a column, with ``right`` guesses, removes nearly all errors of guessing ``without`` it."""
+    return without < records and (right - without) / (records - without) >= DETERMINED
 
 
 @kernel

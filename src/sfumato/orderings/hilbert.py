@@ -33,6 +33,7 @@ class Hilbert:
     bits: int = 12
     name = "hilbert"
     title = "the Hilbert curve"
+    needs_no_table = True
     paper = "Ghinita, Karras, Kalnis, Mamoulis: Fast data anonymization with low information loss, VLDB 2007"
 
     def __post_init__(self) -> None:

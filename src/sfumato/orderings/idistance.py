@@ -50,6 +50,7 @@ class IDistance:
     centres: int = 512
     name = "idistance"
     title = "the rings of iDistance"
+    needs_no_table = False  # the centres are those of the table
     paper = "Ghinita, Karras, Kalnis, Mamoulis: Fast data anonymization with low information loss, VLDB 2007"
 
     def __post_init__(self) -> None:

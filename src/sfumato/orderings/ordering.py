@@ -58,6 +58,11 @@ class Ordering(Protocol):
     @property
     def paper(self) -> str: ...
 
+    @property
+    def needs_no_table(self) -> bool:
+        """Do the domains tell all that the keys need? Tables larger than memory can then be ordered."""
+        ...
+
     def fitted(self, codes: Codes, weights: NDArray[np.int64], domains: Sequence[Domain], seed: int) -> KeysOf:
         """Learn what the keys need from the whole table; what needs nothing of it returns its keys at once.
 

@@ -28,6 +28,7 @@ class Snake:
     """Back and forth through all attributes, or through the categories with a curve through the numbers."""
 
     curve: Hilbert | None = None
+    needs_no_table = True
     paper = "the boustrophedon order; the cut of Ghinita et al., VLDB 2007"
 
     @property

@@ -16,7 +16,7 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from sfumato.tables.domains import CategoricalDomain, Codes, Domain, NumericDoma
 
 SECRET_BYTES = 32
 MANY = 1 << 16
+AUTO = "auto"
 
 
 def state_directory() -> Path:
@@ -37,19 +38,22 @@ def state_directory() -> Path:
     return Path(root) if root else user_state_path("sfumato")
 
 
-def fingerprints(codes: Codes, domains: Sequence[Domain]) -> dict[str, str]:
+def fingerprints(
+    batches: Iterable[Codes], used: Sequence[NDArray[np.int64]], domains: Sequence[Domain]
+) -> dict[str, str]:
     """A keyed digest of every quasi-identifier, row by row; equal only for equal values in the same order.
 
-    A column that has one value only tells no tables apart and gets none, unless there is no other. Raises OSError when
-    no record can be kept.
+    used: how often each code of each domain occurs in the batches. A column that has one value only tells no tables
+    apart and gets none, unless there is no other. Raises OSError when no record can be kept.
     """
     secret = _secret()
     os.close(_open_record())
-    differ = in_threads(lambda q: bool((codes[:, q] != codes[0, q]).any()), range(len(domains)))
-    telling = [q for q in range(len(domains)) if differ[q]] or range(len(domains))
-    digests = in_threads(lambda q: _fingerprint(secret, codes[:, q], domains[q]), telling)
+    telling = [q for q in range(len(domains)) if np.count_nonzero(used[q]) > 1] or range(len(domains))
+    digests = [_Fingerprint(secret, domains[q], np.flatnonzero(used[q]).tolist()) for q in telling]
+    for codes in batches:
+        in_threads(lambda place: digests[place].add(codes[:, telling[place]]), range(len(telling)))  # noqa: B023
     names = [hmac.digest(secret, domains[q].name.encode(), "sha256").hex() for q in telling]
-    return dict(zip(names, digests, strict=True))
+    return {name: digest.hexdigest() for name, digest in zip(names, digests, strict=True)}
 
 
 def earlier_releases(
@@ -138,25 +142,30 @@ def _make_secret(path: Path) -> None:
         fresh.unlink()
 
 
-def _fingerprint(secret: bytes, codes: NDArray[np.unsignedinteger], domain: Domain) -> str:
+class _Fingerprint:
     """The same whatever the taxonomy, the type or the other columns: values are numbered in the order of their texts.
 
     Numbers of so many values that nobody makes categories of them are numbered as they are, which is faster.
     """
-    digest = hmac.new(secret, digestmod=hashlib.sha256)
-    used = np.flatnonzero(np.bincount(codes, minlength=domain.size)).tolist()
-    if isinstance(domain, NumericDomain) and len(used) > MANY:
-        in_order = used
-        digest.update(domain.values.astype(np.float64).tobytes())
-    else:
-        texts = dict(zip(used, _texts(domain, used), strict=True))
-        # Null is marked off from every text, also the empty one.
-        in_order = sorted(used, key=lambda code: (texts[code] is None, texts[code] or ""))
-        digest.update(json.dumps([texts[code] for code in in_order]).encode())
-    place = np.zeros(domain.size, np.min_scalar_type(len(used)))
-    place[in_order] = np.arange(len(used))
-    digest.update(place[codes].tobytes())
-    return digest.hexdigest()
+
+    def __init__(self, secret: bytes, domain: Domain, used: list[int]) -> None:
+        self._digest = hmac.new(secret, digestmod=hashlib.sha256)
+        if isinstance(domain, NumericDomain) and len(used) > MANY:
+            in_order = used
+            self._digest.update(domain.values.astype(np.float64).tobytes())
+        else:
+            texts = dict(zip(used, _texts(domain, used), strict=True))
+            # Null is marked off from every text, also the empty one.
+            in_order = sorted(used, key=lambda code: (texts[code] is None, texts[code] or ""))
+            self._digest.update(json.dumps([texts[code] for code in in_order]).encode())
+        self._place = np.zeros(domain.size, np.min_scalar_type(len(used)))
+        self._place[in_order] = np.arange(len(used))
+
+    def add(self, codes: NDArray[np.unsignedinteger]) -> None:
+        self._digest.update(self._place[codes].data)
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
 
 
 def _texts(domain: Domain, codes: list[int]) -> list[str | None]:
@@ -174,6 +183,8 @@ def _policy_digest(policy: Policy, rules: str | None) -> str:
         return rules
     content = policy.to_dict()
     content.pop("input", None)
+    if policy.method.name != AUTO and not policy.privacy.sensitive:
+        content.pop("engine", None)  # all engines then make the same classes
     for name, column in policy.columns.items():
         if column.taxonomy_file is not None:
             with contextlib.suppress(OSError):

@@ -6,6 +6,8 @@ dictionary, or a number in unsigned order. NumPy's record type says where each o
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.tables.scratch import scratching
+from sfumato.tables.scratch import Scratch, Tally, scratching
 
 CODES = "codes"
 ROW = "row"  # the number of a record in the input, where it is asked for
 Rows = NDArray[np.void]  # packed records
+
+
+def packed_file(scratch: Scratch, name: str, kind: np.dtype[Any]) -> PackedFile:
+    """A new file in a scratch directory, which counts what is written and read."""
+    return PackedFile(scratch.path(name), kind, tally=scratch.tally)
 
 
 @dataclass
@@ -28,14 +35,14 @@ class PackedFile:
     path: Path
     kind: np.dtype[Any]
     count: int = 0
-    written: int = field(default=0, repr=False)  # bytes, for whoever counts them
+    tally: Tally = field(default_factory=Tally, repr=False)
 
     def append(self, rows: NDArray[Any]) -> None:
         """Add rows at the end."""
         with scratching(self.path.parent), self.path.open("ab") as file:
             file.write(np.ascontiguousarray(rows, self.kind).view(np.uint8).data)
         self.count += len(rows)
-        self.written += len(rows) * self.kind.itemsize
+        self.tally.written += len(rows) * self.kind.itemsize
 
     def batches(self, rows: int) -> Iterator[NDArray[Any]]:
         """All records in their order, at most ``rows`` at a time."""
@@ -50,7 +57,8 @@ class PackedFile:
                 return np.empty(0, self.kind)
             found = np.fromfile(self.path, self.kind, last - first, offset=first * self.kind.itemsize)
             if len(found) != last - first:
-                raise OSError(5, "the file is shorter than it was written")
+                raise OSError(errno.EIO, os.strerror(errno.EIO))  # it is shorter than it was written
+        self.tally.read += found.nbytes
         return found
 
     def remove(self) -> None:

@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -28,6 +29,14 @@ MARK = ".sfumato-scratch-"
 LOCK = "lock"
 
 
+@dataclass
+class Tally:
+    """Bytes that were read and written."""
+
+    read: int = 0
+    written: int = 0
+
+
 class Scratch:
     """A private directory below ``parent``, by default the system's directory for temporary files."""
 
@@ -35,6 +44,7 @@ class Scratch:
         self._parent = Path(tempfile.gettempdir()) if parent is None else parent
         self._lock: IO[bytes] | None = None
         self._given = 0
+        self.tally = Tally()
         self.directory = self._parent / f"{MARK}{secrets.token_hex(8)}"
 
     def __enter__(self) -> Self:

@@ -23,6 +23,7 @@ from sfumato.tables.sorting import Field, bits_for
 
 LARGEST = (1 << 64) - 1
 WAITING = 1 << 16  # values that are collected before they are merged
+FEW = 1 << 20  # numbers that are collected also where nobody has to count them
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Carried:
     """A column that rides along, as packed records hold it.
 
     dictionary: the values of text, ascending. least, codes: the smallest number, and how many codes there are, null
-    included; null is the last code. known: the numbers that occur, less the smallest, where someone counts them.
+    included; null is the last code. known: the numbers that occur, less the smallest, where they are counted or few.
     """
 
     name: str
@@ -100,6 +101,7 @@ class CarriedProfiler:
         self._has_null = False
         self._parts: list[Any] = []
         self._waiting = 0
+        self._collects = True
 
     def add(self, column: pa.Array) -> None:
         if column.null_count:
@@ -108,7 +110,7 @@ class CarriedProfiler:
             numbers = order_numbers(column.drop_null() if column.null_count else column)
             if numbers.size:
                 self._least, self._most = min(self._least, int(numbers.min())), max(self._most, int(numbers.max()))
-                if self._counted:
+                if self._collects:
                     self._keep(np.unique(numbers))
             return
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -120,6 +122,8 @@ class CarriedProfiler:
         if self._waiting > max(WAITING, 2 * len(self._parts[0])):
             merged = self._merged()
             self._parts, self._waiting = [merged], len(merged)
+            if self._is_number and not self._counted and len(merged) > FEW:
+                self._parts, self._waiting, self._collects = [], 0, False
 
     def _merged(self) -> Any:
         if self._is_number:
@@ -135,9 +139,9 @@ class CarriedProfiler:
                     f"column {self._name!r} holds numbers from the smallest to the largest of 64 bits, and null, which "
                     "is one value too many for the disk engine. Replace the extremes, or drop the column."
                 )
-            known = self._merged() - np.uint64(least) if self._counted and self._parts else None
-            if self._counted and known is None:
-                known = np.empty(0, np.uint64)
+            known = None
+            if self._collects:
+                known = self._merged() - np.uint64(least) if self._parts else np.empty(0, np.uint64)
             return Carried(self._name, self._place, self._kind, self._has_null, None, least, codes, known)
         try:
             dictionary, _ = sorted_codes(pa.chunked_array([self._merged()]))

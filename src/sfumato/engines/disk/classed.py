@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.tables.packed import PackedFile, Rows
+from sfumato.tables.packed import PackedFile, Rows, packed_file
 from sfumato.tables.scratch import Scratch
 
 SIZE = np.dtype(np.uint32)
@@ -24,22 +24,24 @@ class ClassedFile:
 
     @classmethod
     def empty(cls, scratch: Scratch, kind: np.dtype[Any]) -> ClassedFile:
-        return cls(PackedFile(scratch.path("classed"), kind), PackedFile(scratch.path("sizes"), SIZE))
+        return cls(packed_file(scratch, "classed", kind), packed_file(scratch, "sizes", SIZE))
 
     def add(self, rows: Rows, sizes: NDArray[np.integer]) -> None:
         """Some more classes: their records, class after class, and the size of each."""
         self.rows.append(rows)
         self.sizes.append(sizes)
 
-    def batches(self, rows: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
-        """Whole classes, about so many records at a time: the records, and where each class begins, with their end."""
+    def runs(self, rows: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Whole classes, about so many records at a time: the place of the first record, and where each class begins.
+
+        Places of classes count from that record; their end comes last. A class of more records comes alone.
+        """
         first = 0
-        for sizes in self.sizes.batches(max(rows // 4, 1)):
+        for sizes in self.sizes.batches(rows):
             ends = np.cumsum(sizes, dtype=np.int64)
-            done = 0
+            done, before = 0, 0
             while done < len(sizes):
-                before = int(ends[done - 1]) if done else 0
                 last = max(int(np.searchsorted(ends, before + rows, side="right")), done + 1)
-                starts = np.append(before, ends[done:last]) - before
-                yield self.rows.read(first, first + int(starts[-1])), starts
-                first, done = first + int(starts[-1]), last
+                yield first + before, np.append(before, ends[done:last]) - before
+                done, before = last, int(ends[last - 1])
+            first += int(ends[-1])

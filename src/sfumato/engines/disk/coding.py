@@ -24,7 +24,7 @@ from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.domains import Codes, Domain
-from sfumato.tables.packed import CODES, ROW, PackedFile, Rows
+from sfumato.tables.packed import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.profile import Encoder, profiler_of
 from sfumato.tables.scratch import Scratch
 from sfumato.tables.sorting import collapse
@@ -96,7 +96,7 @@ class CodedTable:
     def _targets(self) -> dict[str, Counted]:
         names = {*self.policy.workload.predicted, *self.policy.workload.features}
         return {
-            column.name: Counted(column, coded_target(_distinct_column(column), self.policy))
+            column.name: Counted(column, coded_target(distinct_column(column), self.policy))
             for column in self.carried
             if column.name in names
         }
@@ -124,14 +124,14 @@ def code_table(
             *([(ROW, np.min_scalar_type(count))] if policy.release.keep_order else []),
         ]
     )
-    file = PackedFile(scratch.path("coded"), kind)
+    file = packed_file(scratch, "coded", kind)
     used = [np.zeros(domain.size, np.int64) for domain in domains]
     keep_null = policy.privacy.null_sensitive == "value"
     sensitive = {}
     for column in carried:
         if column.name in requirements.columns:
             values = coded_values(
-                _distinct_column(column),
+                distinct_column(column),
                 policy.input.nulls,
                 keep_null=keep_null,
                 taxonomy=taxonomies.get(column.name),
@@ -226,6 +226,6 @@ def _packed(
     return rows
 
 
-def _distinct_column(column: Carried) -> CarriedColumn:
+def distinct_column(column: Carried) -> CarriedColumn:
     """Every value of a column once, as a column that rides along."""
     return CarriedColumn.of(column.name, pa.chunked_array([column.values]))

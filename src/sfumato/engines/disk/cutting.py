@@ -33,7 +33,7 @@ from sfumato.methods.optimal_1d import (
 )
 from sfumato.progress import Progress
 from sfumato.tables.domains import Codes
-from sfumato.tables.packed import CODES, PackedFile, Rows
+from sfumato.tables.packed import CODES, PackedFile, Rows, packed_file
 from sfumato.tables.scratch import Scratch
 from sfumato.tables.sorting import Field, bits_for
 
@@ -43,8 +43,8 @@ def cut_line(
 ) -> ClassedFile:
     """The classes of at least k records along the ordering of the method. The table has at least k."""
     most = budget.rows(table.file.kind.itemsize)
-    placed = PackedFile(scratch.path("line"), table.file.kind)
-    choices = PackedFile(scratch.path("choices"), choice_type(k))
+    placed = packed_file(scratch, "line", table.file.kind)
+    choices = packed_file(scratch, "choices", choice_type(k))
     recurrence = _Recurrence(table, method, k)
     with progress.phase("partition", table.count):
         for rows, line in ahead(lined(table, method, most, scratch)):
@@ -53,7 +53,7 @@ def cut_line(
             else:
                 progress.advance(len(rows))
             placed.append(rows)
-        sizes = PackedFile(scratch.path("sizes"), SIZE)
+        sizes = packed_file(scratch, "sizes", SIZE)
         if table.count < 2 * k:
             sizes.append(np.array([table.count]))
         else:
@@ -112,7 +112,7 @@ class _Recurrence:
 def _follow_back(choices: PackedFile, k: int, budget: Budget, sizes: PackedFile, scratch: Scratch) -> None:
     """The sizes of the classes that the choices lead back to from the end, in the order of the line."""
     most = budget.rows(1)
-    backward = PackedFile(scratch.path("backward"), SIZE)
+    backward = packed_file(scratch, "backward", SIZE)
     end = choices.count
     while end > 0:
         first = max(end - most, 0)

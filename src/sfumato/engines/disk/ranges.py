@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.tables.packed import PackedFile, Rows
+from sfumato.tables.packed import PackedFile, Rows, packed_file
 from sfumato.tables.scratch import Scratch, scratching
 from sfumato.tables.sorting import WORD, Field, key_bits
 
@@ -65,7 +65,7 @@ def _divided(
         return
     parts = min(-(-file.count // max(int(most * FILLED), 1)), MOST_RANGES)
     splitters = _splitters(_words(fields_of, sample, offset), parts)
-    files = [PackedFile(scratch.path("range"), file.kind) for _ in range(len(splitters) + 1)]
+    files = [packed_file(scratch, "range", file.kind) for _ in range(len(splitters) + 1)]
     for rows in file.batches(most):
         spread(rows, np.searchsorted(splitters, _words(fields_of, rows, offset), side="right"), files)
     if not keep:

@@ -24,7 +24,7 @@ from sfumato.methods.optimal_1d import boxes_of
 from sfumato.progress import Progress
 from sfumato.releases.recode import RecodedColumn, recoded_column, released_columns
 from sfumato.tables.domains import Codes, Domain
-from sfumato.tables.packed import CODES, ROW, PackedFile, Rows
+from sfumato.tables.packed import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.scratch import Scratch
 from sfumato.tables.sorting import Field, bits_for, sort_rows
 
@@ -100,39 +100,55 @@ def show(
     release, most = table.policy.release, budget.rows(table.file.kind.itemsize)
     with progress.phase("recode", 2 * table.count):
         pairs = [_Pairs(domain) for domain in table.domains]
-        for _, low, high in _boxes(table, classed, most, progress):
+        for _, _, low, high in _boxes(table, classed, most, progress):
             in_threads(lambda q: pairs[q].add(low[:, q], high[:, q]), range(len(pairs)))  # noqa: B023
         columns = in_threads(lambda one: one.finish(bounds=release.bounds), pairs)
         widest = max(len(column.labels) for column in columns)
         kept = [(name, table.file.kind[name]) for name in table.file.kind.names or () if name != CODES]
-        file = PackedFile(
-            scratch.path("shown"), np.dtype([(ENTRIES, np.min_scalar_type(widest - 1), (len(columns),)), *kept])
+        file = packed_file(
+            scratch, "shown", np.dtype([(ENTRIES, np.min_scalar_type(widest - 1), (len(columns),)), *kept])
         )
-        for rows, low, high in _boxes(table, classed, most, progress):
-            shown = np.empty(len(rows.records), file.kind)
+        for rows, sizes, low, high in _boxes(table, classed, most, progress):
+            shown = np.empty(len(rows), file.kind)
             for q, one in enumerate(pairs):
-                shown[ENTRIES][:, q] = np.repeat(one.entries(low[:, q], high[:, q]), rows.sizes)
+                shown[ENTRIES][:, q] = np.repeat(one.entries(low[:, q], high[:, q]), sizes)
             for name, _ in kept:
-                shown[name] = rows.records[name]
+                shown[name] = rows[name]
             file.append(shown)
     classed.rows.remove()
     classed.sizes.remove()
     return ShownFile(file, [one.column for one in pairs], table.carried, names, release.bounds, release.keep_order)
 
 
-@dataclass(frozen=True)
-class _Classes:
-    records: Rows
-    sizes: NDArray[np.int64]
-
-
 def _boxes(
     table: CodedTable, classed: ClassedFile, most: int, progress: Progress
-) -> Iterator[tuple[_Classes, Codes, Codes]]:
-    for records, starts in ahead(classed.batches(most)):
-        low, high = boxes_of(table.codes_of(records), np.arange(len(records), dtype=np.uint32), starts)
-        yield _Classes(records, np.diff(starts)), low, high
+) -> Iterator[tuple[Rows, NDArray[np.int64], Codes, Codes]]:
+    """The records of some classes, how many of them have each box, and the boxes."""
+    for records, starts, box in ahead(_read(table, classed, most)):
+        low, high = box or boxes_of(table.codes_of(records), np.arange(len(records), dtype=np.uint32), starts)
+        yield records, np.diff(starts), low, high
         progress.advance(len(records))
+
+
+def _read(
+    table: CodedTable, classed: ClassedFile, most: int
+) -> Iterator[tuple[Rows, NDArray[np.int64], tuple[Codes, Codes] | None]]:
+    """The records of classes that fit; of a class that does not, part by part, with its box."""
+    for first, starts in classed.runs(most):
+        last = first + int(starts[-1])
+        if last - first <= most:
+            yield classed.rows.read(first, last), starts, None
+            continue
+        parts = [(begin, min(begin + most, last)) for begin in range(first, last, most)]
+        boxes = [_extremes(table.codes_of(classed.rows.read(*part))) for part in parts]
+        low = np.min([box[0] for box in boxes], axis=0)[None, :]
+        high = np.max([box[1] for box in boxes], axis=0)[None, :]
+        for part in parts:
+            yield classed.rows.read(*part), np.array([0, part[1] - part[0]]), (low, high)
+
+
+def _extremes(codes: Codes) -> tuple[Codes, Codes]:
+    return codes.min(axis=0), codes.max(axis=0)
 
 
 class _Pairs:

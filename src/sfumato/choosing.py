@@ -1,0 +1,150 @@
+"""Which engine a run works in, and what that will cost: by the size of the table, as its file tells it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.drafting import draft_release
+from sfumato.drafting_on_disk import draft_on_disk, refuse_off_disk
+from sfumato.errors import UsageError
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.release import Draft
+from sfumato.releases.recode import kept_columns
+from sfumato.tables.source import InputOptions, Source, is_text_file, kind_of_file, open_source
+
+BASE = 300 * 10**6  # what a run takes before it reads a record
+RECORD, COLUMN = 40, 10  # bytes that a record takes in memory, by itself and for every column; measured
+PACKED = 2  # bytes that a column takes in a file on the way, about
+SCRATCH_READS, SCRATCH_WRITES = 8, 5  # how often the disk engine reads and writes the packed records
+SHARE = 0.7  # of the memory that is free
+LINE = 1 << 18  # bytes of text from which the length of a line is estimated
+COMPRESSED = 6  # times as much text as the file has bytes, about
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An engine, why, and what is expected of it. Sizes are bytes; those that nobody knows yet are none."""
+
+    engine: str
+    reason: str
+    memory: int
+    records: int | None
+    needed: int | None
+    read: int | None
+    columns: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON and the summary of a run have it."""
+        passes = {
+            "memory": [
+                "read the input once",
+                "hold it in memory",
+                "write the release once",
+                "read it once to audit it",
+            ],
+            "disk": [
+                "read the input twice: its values, then its records in codes",
+                "read the codes twice to check them",
+                "spread the codes over ranges of keys, write each range in order",
+                "read the classes twice: what they show, then every record with it",
+                "spread the released rows over ranges, write the release in order",
+                "read the release once to audit it",
+            ],
+        }[self.engine]
+        packed = None if self.records is None else self.records * self.columns * PACKED
+        return {
+            "engine": self.engine,
+            "reason": self.reason,
+            "memory": self.memory,
+            "memory_needed": self.needed,
+            "records": self.records,
+            "passes": passes,
+            "input_bytes": self.read,
+            "scratch_bytes_read": _times(packed, 0 if self.engine == "memory" else SCRATCH_READS),
+            "scratch_bytes_written": _times(packed, 0 if self.engine == "memory" else SCRATCH_WRITES),
+        }
+
+
+def _times(size: int | None, times: int) -> int | None:
+    return None if size is None else size * times
+
+
+def choose(data: object, policy: Policy) -> Choice:
+    """The engine that the policy names, or the one that fits the table."""
+    asked, given = policy.engine.name, policy.engine.memory
+    if asked == "spark":
+        raise UsageError("the Spark engine takes Spark's own tables. Use --engine auto, memory or disk for this one.")
+    source = open_source(data, InputOptions(**policy.input.model_dump()))
+    policy.check_columns(source.names)
+    columns = len(kept_columns(policy, source.names))
+    records, size = _size(data, source)
+    needed = None if records is None else BASE + records * (RECORD + COLUMN * columns)
+    memory = given or int(SHARE * free_memory())
+
+    def chosen(engine: str, reason: str) -> Choice:
+        return Choice(engine, reason, memory, records, needed, size, columns)
+
+    if asked != "auto":
+        return chosen(asked, "asked for")
+    if size is None:
+        return chosen("memory", "the table is in memory already")
+    if needed is None or needed <= memory:
+        return chosen("memory", "the table fits into memory")
+    try:
+        refuse_off_disk(policy)
+    except UsageError as error:
+        return chosen("memory", f"the table may not fit into memory, but {error}")
+    return chosen("disk", "the table does not fit into memory")
+
+
+def draft(data: object, policy: Policy, progress: Progress) -> Draft:
+    """The released rows, made by the engine that fits, not yet audited."""
+    choice = choose(data, policy)
+    progress.told["engine"] = choice.as_dict()
+    if choice.engine == "disk":
+        return draft_on_disk(data, policy, choice.memory, progress)
+    made = draft_release(data, policy, progress)
+    if choice.needed is not None and choice.needed > choice.memory:
+        made.warnings.append(
+            f"about {choice.needed / 1e9:.1f} GB of memory were expected to be needed, more than the "
+            f"{choice.memory / 1e9:.1f} GB that are free or allowed; --engine disk keeps to a limit"
+        )
+    return made
+
+
+def free_memory() -> int:
+    """The memory that this process can still get: of the machine, or of the group that it is limited to."""
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")] if hasattr(os, "sysconf") else [4 * 10**9]
+    for path, key in (("/proc/meminfo", "MemAvailable:"), ("/sys/fs/cgroup/memory.max", "")):
+        try:
+            lines = Path(path).read_text("ascii").splitlines()
+        except (OSError, UnicodeDecodeError):
+            continue
+        for line in lines:
+            words = line.removeprefix(key).split()
+            if line.startswith(key) and words and words[0].isdecimal():
+                found.append(int(words[0]) * (1024 if len(words) > 1 else 1))
+                break
+    return min(found)
+
+
+def _size(data: object, source: Source) -> tuple[int | None, int | None]:
+    """How many records a table in a file has, about, and of how many bytes; of a frame no bytes are to be read."""
+    if not isinstance(data, str | Path):
+        return source.rows, None
+    path = Path(data)
+    try:
+        size = path.stat().st_size
+        if source.rows is not None or not is_text_file(path):
+            return source.rows, size
+        with path.open("rb") as file:
+            text = file.read(LINE)
+    except OSError:
+        return source.rows, 0  # no file of its own, such as a table of a database
+    if kind_of_file(path)[1] is not None:
+        return size * COMPRESSED // 64, size
+    return size * (text.count(b"\n") or 1) // max(len(text), 1), size

@@ -1,0 +1,115 @@
+"""From a table and a policy to a draft of a release, for tables larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sfumato.drafting import fingerprints_of, open_table, policy_warnings, refuse_linkable
+from sfumato.engines.disk.coding import CodedTable, code_table
+from sfumato.engines.disk.engine import DiskEngine, check_on_disk
+from sfumato.errors import UsageError
+from sfumato.evaluation.audit import requirements_of
+from sfumato.evaluation.linkage_on_disk import linkable_on_disk
+from sfumato.kernels import on_compilation
+from sfumato.methods import Kinds, Method, check_method, chosen_name, method_named
+from sfumato.methods.auto import Auto, best_curve
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.release import Draft
+from sfumato.requirements import ClassCounts, Histogram, Requirements
+from sfumato.tables.domains import Codes
+
+
+def draft_on_disk(data: object, policy: Policy, memory: int, progress: Progress) -> Draft:
+    """The released rows and all that is known of them, not yet audited, made within so many bytes of memory."""
+    refuse_off_disk(policy)
+    engine = DiskEngine(memory, progress)
+    with on_compilation(progress.compiling):
+        return _draft(data, policy, engine, progress)
+
+
+def _draft(data: object, policy: Policy, engine: DiskEngine, progress: Progress) -> Draft:
+    opened = open_table(data, policy)
+    warnings = policy_warnings(policy)
+    if policy.release.max_suppressed_fraction:
+        warnings.append("on disk no record is left out: records that cost more than they tell are looked for in memory")
+    requirements = opened.requirements
+    table = code_table(
+        opened.source,
+        opened.kept,
+        policy,
+        requirements,
+        opened.options,
+        opened.taxonomies,
+        engine.scratch,
+        progress,
+    )
+    with progress.phase("check"):
+        accepted = {*policy.accept_linkable, *policy.sensitive}
+        refuse_linkable(linkable_on_disk(table, accepted, engine.budget, engine.scratch))
+        requirements.check_feasible(_whole(table, requirements))
+    prints = fingerprints_of(_codes(table, engine), table.used, table.domains, policy, warnings, progress)
+    method = _method(table, policy, requirements, progress)
+    classed = engine.assign(table, method, requirements)
+    return Draft(
+        released=engine.release(table, classed, opened.kept),
+        engine=engine,
+        policy=policy,
+        requirements=requirements,
+        domains=table.domains,
+        taxonomies=opened.taxonomies,
+        records=table.count,
+        chosen=method_named(policy.method.name).name,
+        source=opened.source,
+        data=data,
+        options=opened.options,
+        fingerprints=prints,
+        warnings=warnings,
+        progress=progress,
+    )
+
+
+def refuse_off_disk(policy: Policy) -> None:
+    """Refuse what the disk engine has no way to do, before any work is done."""
+    requirements = requirements_of(policy)
+    method = method_named(chosen_name(policy.method.name, None))
+    check_method(method, requirements, Kinds.of(policy.workload))
+    check_on_disk(method)
+    for asked, what in (
+        (requirements.person is not None, "persons are counted"),
+        (bool(requirements.joint), "requirements hold jointly"),
+        (policy.release.form == "statistics", "means are released"),
+        (policy.release.boxes == "regions", "regions are released"),
+    ):
+        if asked:
+            raise UsageError(f"{what} in memory alone. Choose --engine memory, or ask for something else.")
+
+
+def _method(table: CodedTable, policy: Policy, requirements: Requirements, progress: Progress) -> Method:
+    method = method_named(policy.method.name)
+    if not isinstance(method, Auto):
+        return method
+    with progress.phase("partition"):
+        chosen, progress.told["choice"] = best_curve(table.records(table.sample), requirements, progress)
+    return chosen
+
+
+def _codes(table: CodedTable, engine: DiskEngine) -> Iterator[Codes]:
+    for rows in table.file.batches(engine.budget.rows(table.file.kind.itemsize)):
+        yield table.codes_of(rows)
+
+
+def _whole(table: CodedTable, requirements: Requirements) -> ClassCounts:
+    """The whole table as one class."""
+    histograms = {}
+    for name in requirements.attributes:
+        values = table.sensitive[name].values
+        assert values.totals is not None
+        here = np.flatnonzero(values.totals)
+        reference = values.totals / max(int(values.totals.sum()), 1)
+        histograms[name] = Histogram(
+            np.zeros(len(here), np.int64), values.totals[here], here, reference, values.numbers, None, values.hierarchy
+        )
+    return ClassCounts(np.array([table.count]), histograms)

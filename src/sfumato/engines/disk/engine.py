@@ -1,0 +1,100 @@
+"""The disk engine: it keeps to a memory limit, and keeps what does not fit in a scratch directory."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from sfumato.engines.disk.budget import Budget
+from sfumato.engines.disk.classed import ClassedFile
+from sfumato.engines.disk.coding import CodedTable
+from sfumato.engines.disk.cutting import cut_line
+from sfumato.engines.disk.parting import part_line
+from sfumato.engines.disk.showing import ShownFile, show
+from sfumato.errors import UsageError
+from sfumato.methods.auto import CURVES, Auto
+from sfumato.methods.method import Method
+from sfumato.methods.optimal_1d import OptimalOneDimensional
+from sfumato.progress import Progress
+from sfumato.requirements import Requirements
+from sfumato.tables.grouping import ReleasedClasses, find_classes
+from sfumato.tables.scratch import Scratch
+from sfumato.tables.source import Source
+from sfumato.tables.write import write_batches
+
+
+class DiskEngine:
+    """Tables larger than memory. Its scratch directory goes with it, or with the process."""
+
+    name = "disk"
+
+    def __init__(self, memory: int, progress: Progress, budget: Budget | None = None) -> None:
+        self._progress, self._memory = progress, memory
+        self.budget = Budget.of(memory) if budget is None else budget
+        self.scratch = Scratch().__enter__()
+        self.close = weakref.finalize(self, self.scratch.close)
+
+    @property
+    def limit(self) -> tuple[int, Scratch]:
+        return self._memory, self.scratch
+
+    def assign(self, table: CodedTable, method: Method, requirements: Requirements) -> ClassedFile:
+        """Which records share a class."""
+        assert isinstance(method, OptimalOneDimensional)
+        if requirements.attributes:
+            return part_line(table, method, requirements, self.budget, self.scratch, self._progress)
+        return cut_line(table, method, requirements.least_class, self.budget, self.scratch, self._progress)
+
+    def release(self, table: CodedTable, classed: ClassedFile, names: Sequence[str]) -> ShownFile:
+        """What every record shows."""
+        return show(table, classed, names, self.budget, self.scratch, self._progress)
+
+    def write(self, released: ShownFile, path: Path, *, separator: str) -> None:
+        with self._progress.phase("write", released.file.count):
+            write_batches(self._counted(released), path, separator=separator)
+
+    def write_sensitive(self, released: ShownFile, path: Path, *, separator: str) -> None:
+        raise AssertionError("no method on disk releases sensitive values apart")
+
+    def readable(self, released: ShownFile) -> Path:
+        """The released rows in a file of their own, until the engine is gone."""
+        path = self.scratch.directory / "released.parquet"
+        if not path.exists():
+            self.write(released, path, separator=",")
+        return path
+
+    def table(self, released: ShownFile) -> pa.Table:
+        return pa.concat_tables(released.batches(self.budget, self.scratch))
+
+    def sensitive_table(self, released: ShownFile) -> None:
+        return None
+
+    def persons_of(self, released: ShownFile) -> None:
+        return None
+
+    def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
+        return find_classes(source, key, by_row=by_row)
+
+    def _counted(self, released: ShownFile) -> Iterator[pa.Table]:
+        for batch in released.batches(self.budget, self.scratch):
+            yield batch
+            self._progress.advance(batch.num_rows)
+
+
+def check_on_disk(method: Method) -> None:
+    """Refuse a method that works in memory alone."""
+    if isinstance(method, Auto) or _is_streamed(method):
+        return
+    able = ", ".join(["auto", *(one.name for one in CURVES)])
+    raise UsageError(
+        f"{method.name} works in memory alone. On disk there are {able} and others of their kind; choose one of "
+        "them, or --engine memory."
+    )
+
+
+def _is_streamed(method: Method) -> bool:
+    # An ordering of another package may not say.
+    return isinstance(method, OptimalOneDimensional) and getattr(method.ordering, "needs_no_table", False)

@@ -229,7 +229,9 @@ def test_extents_are_cut_optimally(seed: int) -> None:
         words.sort()
         keys = Keys(words[:, None], bits)
         at = np.arange(count, dtype=np.uint32)
-        cuts = optimal_cuts(count, k, optimal_1d.extent_costs_of(optimal_1d.extent_positions(keys, len(at))[at]), Progress()).tolist()
+        cuts = optimal_cuts(
+            count, k, optimal_1d.extent_costs_of(optimal_1d.extent_positions(keys, len(at))[at]), Progress()
+        ).tolist()
         place = [int(value) for value in keys.leading(62 - bits_for(count + 1))]
         assert cuts == oracle.best_cuts(count, k, lambda i, j, place=place: place[j - 1] - place[i])  # type: ignore[misc]
 

@@ -78,6 +78,8 @@ def choose(data: object, policy: Policy) -> Choice:
     asked, given = policy.engine.name, policy.engine.memory
     if asked == "spark":
         raise UsageError("the Spark engine takes Spark's own tables. Use --engine auto, memory or disk for this one.")
+    if asked == "disk":
+        refuse_off_disk(policy)
     source = open_source(data, InputOptions(**policy.input.model_dump()))
     policy.check_columns(source.names)
     columns = len(kept_columns(policy, source.names))

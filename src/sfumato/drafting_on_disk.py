@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from sfumato.drafting import fingerprints_of, open_table, policy_warnings, refuse_linkable
 from sfumato.engines.disk.coding import CodedTable, code_table
 from sfumato.engines.disk.engine import DiskEngine, check_on_disk
@@ -18,7 +16,7 @@ from sfumato.methods.auto import Auto, best_curve
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.release import Draft
-from sfumato.requirements import ClassCounts, Histogram, Requirements
+from sfumato.requirements import Requirements
 from sfumato.tables.domains import Codes
 
 
@@ -26,8 +24,12 @@ def draft_on_disk(data: object, policy: Policy, memory: int, progress: Progress)
     """The released rows and all that is known of them, not yet audited, made within so many bytes of memory."""
     refuse_off_disk(policy)
     engine = DiskEngine(memory, progress)
-    with on_compilation(progress.compiling):
-        return _draft(data, policy, engine, progress)
+    try:
+        with on_compilation(progress.compiling):
+            return _draft(data, policy, engine, progress)
+    except BaseException:
+        engine.close()  # an error that is kept would keep the files too
+        raise
 
 
 def _draft(data: object, policy: Policy, engine: DiskEngine, progress: Progress) -> Draft:
@@ -49,7 +51,7 @@ def _draft(data: object, policy: Policy, engine: DiskEngine, progress: Progress)
     with progress.phase("check"):
         accepted = {*policy.accept_linkable, *policy.sensitive}
         refuse_linkable(linkable_on_disk(table, accepted, engine.budget, engine.scratch))
-        requirements.check_feasible(_whole(table, requirements))
+        requirements.check_feasible(table.whole.as_one_class(table))
     prints = fingerprints_of(_codes(table, engine), table.used, table.domains, policy, warnings, progress)
     method = _method(table, policy, requirements, progress)
     classed = engine.assign(table, method, requirements)
@@ -99,17 +101,3 @@ def _method(table: CodedTable, policy: Policy, requirements: Requirements, progr
 def _codes(table: CodedTable, engine: DiskEngine) -> Iterator[Codes]:
     for rows in table.file.batches(engine.budget.rows(table.file.kind.itemsize)):
         yield table.codes_of(rows)
-
-
-def _whole(table: CodedTable, requirements: Requirements) -> ClassCounts:
-    """The whole table as one class."""
-    histograms = {}
-    for name in requirements.attributes:
-        values = table.sensitive[name].values
-        assert values.totals is not None
-        here = np.flatnonzero(values.totals)
-        reference = values.totals / max(int(values.totals.sum()), 1)
-        histograms[name] = Histogram(
-            np.zeros(len(here), np.int64), values.totals[here], here, reference, values.numbers, None, values.hierarchy
-        )
-    return ClassCounts(np.array([table.count]), histograms)

@@ -21,7 +21,7 @@ from sfumato.tables.dictionaries import sorted_codes
 from sfumato.tables.packed import Rows
 from sfumato.tables.sorting import Field, bits_for
 
-LARGEST = (1 << 64) - 1
+LARGEST = (1 << 64) - 1  # the last code
 WAITING = 1 << 16  # values that are collected before they are merged
 FEW = 1 << 20  # numbers that are collected also where nobody has to count them
 
@@ -134,7 +134,7 @@ class CarriedProfiler:
         if self._is_number:
             least, most = (self._least, self._most) if self._least <= self._most else (0, 0)
             codes = most - least + 1 + self._has_null
-            if codes > LARGEST:
+            if codes - 1 > LARGEST:
                 raise InputError(
                     f"column {self._name!r} holds numbers from the smallest to the largest of 64 bits, and null, which "
                     "is one value too many for the disk engine. Replace the extremes, or drop the column."

@@ -21,7 +21,7 @@ from sfumato.losses.costs import Costs, exact_costs
 from sfumato.methods.method import Effort, Records, SensitiveValues
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.requirements import Requirements
+from sfumato.requirements import ClassCounts, Histogram, Requirements
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.domains import Codes, Domain
 from sfumato.tables.packed import CODES, ROW, PackedFile, Rows, packed_file
@@ -45,6 +45,40 @@ class Counted:
         """The column of some records."""
         return replace(self.values, codes=self.values.codes[self.column.places(rows[self.column.place])])
 
+    def counts(self, rows: Rows) -> NDArray[np.int64]:
+        """How often each value occurs in some records; null is none."""
+        return np.bincount(self.of(rows).codes, minlength=self.values.distinct + 1)[: self.values.distinct]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """So many records, and how often each value of the counted attributes occurs in them."""
+
+    count: int
+    values: Mapping[str, NDArray[np.int64]]
+
+    def minus(self, other: Amount) -> Amount:
+        """What is left without some of them."""
+        return Amount(self.count - other.count, {name: self.values[name] - other.values[name] for name in self.values})
+
+    def as_one_class(self, table: CodedTable) -> ClassCounts:
+        """The records as a class, as requirements see it."""
+        histograms = {}
+        for name, counts in self.values.items():
+            known = table.sensitive[name].values
+            totals = table.whole.values[name]
+            here = np.flatnonzero(counts)
+            histograms[name] = Histogram(
+                np.zeros(len(here), np.int64),
+                counts[here],
+                here,
+                totals / max(int(totals.sum()), 1),
+                known.numbers,
+                None,
+                known.hierarchy,
+            )
+        return ClassCounts(np.array([self.count]), histograms)
+
 
 @dataclass(frozen=True)
 class CodedTable:
@@ -67,6 +101,16 @@ class CodedTable:
     @property
     def count(self) -> int:
         return self.file.count
+
+    @cached_property
+    def whole(self) -> Amount:
+        """All records."""
+        totals = {name: counted.values.totals for name, counted in self.sensitive.items()}
+        return Amount(self.count, {name: counts for name, counts in totals.items() if counts is not None})
+
+    def amount(self, rows: Rows) -> Amount:
+        """Some records."""
+        return Amount(len(rows), {name: counted.counts(rows) for name, counted in self.sensitive.items()})
 
     def codes_of(self, rows: Rows) -> Codes:
         """The quasi-identifiers of packed records: uint[n, d], C-order."""
@@ -146,7 +190,7 @@ def code_table(
             for one in sensitive.values():
                 totals = one.values.totals
                 assert totals is not None
-                totals += np.bincount(one.of(rows).codes, minlength=len(totals) + 1)[: len(totals)]
+                totals += one.counts(rows)
             samples.append(rows[-file.count % step :: step])
             file.append(rows)
             progress.advance(len(rows))

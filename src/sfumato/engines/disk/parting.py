@@ -1,8 +1,9 @@
 """A line that does not fit into memory, under requirements on sensitive values: cut range by range.
 
 Each range of the line is cut in memory by the same method, and no class crosses from one into the next. A range that
-does not meet the requirements as a whole is joined with the one after it, the last with the one before. With memory for
-the whole table there is one range, and the classes are those of the memory engine; with less they depend on the limit.
+does not meet the requirements as a whole, or leaves a rest of the table that does not, is joined with the one after it.
+With memory for the whole table there is one range, and the classes are those of the memory engine; with less they
+depend on the limit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from sfumato.engines.disk.coding import CodedTable
 from sfumato.engines.disk.cutting import lined
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import InfeasibleError
-from sfumato.methods.counting import Counting
 from sfumato.methods.method import ClassBatch, Method
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.progress import Progress
@@ -64,21 +64,20 @@ def add_classes(
 
 
 def _sufficient(table: CodedTable, ranges: Iterator[Rows], requirements: Requirements, most: int) -> Iterator[Rows]:
-    """The ranges, joined until each meets the requirements as a whole. One is held back for what remains at the end."""
-    held: Rows | None = None
-    open_rows = np.empty(0, table.file.kind)
+    """The ranges, joined until each meets the requirements as a whole, and so does what is left of the table."""
+    left = table.whole
+    joined: list[Rows] = []
     for rows in ranges:
-        open_rows = np.concatenate([open_rows, rows]) if len(open_rows) else rows
-        if requirements.holds(Counting(table.records(open_rows), requirements).whole).all():
-            if held is not None:
-                yield held
-            held, open_rows = open_rows, np.empty(0, table.file.kind)
-        elif len(open_rows) > most:
+        joined.append(rows)
+        together = np.concatenate(joined)
+        amount = table.amount(together)
+        rest = left.minus(amount)
+        enough = [amount.as_one_class(table), *([rest.as_one_class(table)] if rest.count else [])]
+        if all(requirements.holds(one).all() for one in enough):
+            yield together
+            left, joined = rest, []
+        elif len(together) > most:
             raise InfeasibleError(
-                f"{len(open_rows):,} records that lie side by side do not meet the requirements together, and no more "
-                "fit into this memory. Give more memory, choose mondrian, or ask for less."
+                f"{len(together):,} records that lie side by side, or those after them, do not meet the requirements "
+                "together, and no more fit into this memory. Give more memory, choose mondrian, or ask for less."
             )
-    if len(open_rows):
-        yield open_rows if held is None else np.concatenate([held, open_rows])
-    elif held is not None:
-        yield held

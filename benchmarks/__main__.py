@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     curves,
+    disk,
     diversity,
     first_use,
     floor,
@@ -34,6 +35,7 @@ SECTIONS: dict[str, Callable[[Setting], Any]] = {
     "floor": floor.run,
     "curves": curves.run,
     "memory": memory.run,
+    "disk": disk.run,
     "loss": loss.run,
     "methods": methods.run,
     "diversity": diversity.run,

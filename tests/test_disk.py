@@ -218,6 +218,23 @@ def test_auto_takes_the_curve_that_loses_less_on_a_sample() -> None:
     del release
 
 
+@pytest.mark.parametrize("require", [(), "frequency(ill, l=2)"])
+def test_search_within_ranges_loses_less_and_holds(require: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(500_000)))
+    generator = np.random.default_rng(3)
+    table = pa.table(
+        {name: generator.choice(list("abcdef"), 4_000) for name in "pqrs"}
+        | {"ill": generator.choice(list("uvwxyz"), 4_000)}
+    )
+    asked = {"quasi_identifiers": list("pqrs"), "sensitive": "ill", "k": 5, "require": require, "engine": "disk"}
+    fast, balanced = (sfumato.anonymize(table, effort=effort, **asked) for effort in ("fast", "balanced"))
+    assert balanced.losses.gcp < 0.97 * fast.losses.gcp
+    rows = released_rows(balanced.data)
+    assert oracle.smallest_class(rows, list("pqrs")) >= 5
+    assert sorted(row["ill"] for row in rows) == sorted(table.column("ill").to_pylist())
+    del fast, balanced
+
+
 @pytest.mark.parametrize(
     "column",
     [

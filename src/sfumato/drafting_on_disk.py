@@ -11,7 +11,7 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.audit import requirements_of
 from sfumato.evaluation.linkage_on_disk import linkable_on_disk
 from sfumato.kernels import on_compilation
-from sfumato.methods import Kinds, Method, check_method, chosen_name, method_named
+from sfumato.methods import AUTO, Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.auto import Auto, best_curve
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -55,6 +55,8 @@ def _draft(data: object, policy: Policy, engine: DiskEngine, progress: Progress)
     prints = fingerprints_of(_codes(table, engine), table.used, table.domains, policy, warnings, progress)
     method = _method(table, policy, requirements, progress)
     classed = engine.assign(table, method, requirements)
+    if policy.method.name == AUTO and requirements.tested and table.effort != Effort():
+        classed = engine.search(table, classed, requirements)
     return Draft(
         released=engine.release(table, classed, opened.kept),
         engine=engine,

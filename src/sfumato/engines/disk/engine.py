@@ -13,6 +13,7 @@ from sfumato.engines.disk.classed import ClassedFile
 from sfumato.engines.disk.coding import CodedTable
 from sfumato.engines.disk.cutting import cut_line
 from sfumato.engines.disk.parting import part_line
+from sfumato.engines.disk.searching import search_ranges
 from sfumato.engines.disk.showing import ShownFile, show
 from sfumato.errors import UsageError
 from sfumato.methods.auto import CURVES, Auto
@@ -44,9 +45,14 @@ class DiskEngine:
     def assign(self, table: CodedTable, method: Method, requirements: Requirements) -> ClassedFile:
         """Which records share a class."""
         assert isinstance(method, OptimalOneDimensional)
+        where = (self.budget, self.scratch, self._progress)
         if requirements.attributes:
-            return part_line(table, method, requirements, self.budget, self.scratch, self._progress)
-        return cut_line(table, method, requirements.least_class, self.budget, self.scratch, self._progress)
+            return part_line(table, method, requirements, *where)
+        return cut_line(table, method, requirements.least_class, *where)
+
+    def search(self, table: CodedTable, classed: ClassedFile, requirements: Requirements) -> ClassedFile:
+        """The classes with less loss, as far as the effort allows."""
+        return search_ranges(table, classed, requirements, self.budget, self.scratch, self._progress)
 
     def release(self, table: CodedTable, classed: ClassedFile, names: Sequence[str]) -> ShownFile:
         """What every record shows."""

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pytest
 from coded import asking, random_records
 from numpy.typing import NDArray
+from pyarrow import csv
 
 import sfumato
 from sfumato import kernels
 from sfumato.api import anonymize_to_file
+from sfumato.cli import main
 from sfumato.cli.drawing import StoppableProgress
 from sfumato.losses.costs import attribute_cost, total_cost
 from sfumato.methods import improving, methods
@@ -309,15 +311,47 @@ def test_outliers_are_left_out_before_the_search() -> None:
     assert quick.losses.suppressed == searched.losses.suppressed == 1
 
 
-def test_above_the_sample_lines_are_tried_on_a_part_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.methods.auto.EXACT", 100)
+def test_above_the_sample_lines_are_tried_on_a_part_of_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sfumato.methods.auto.WHOLE", 100)
+    monkeypatch.setattr("sfumato.methods.auto.EXACT", 449)
     monkeypatch.setattr("sfumato.methods.auto.SAMPLE", 100)
     table = people(450)
     release = sfumato.anonymize(table, **ASKS)
     chosen = release.summary()["chosen"]
     assert release.losses.gcp == sfumato.anonymize(table, method=chosen, **ASKS).losses.gcp
     assert release.summary()["choice"]["tried_on"] == 90
+    assert chosen != "hilbert"
+    assert release.summary()["choice"]["exact"] is False
     assert sfumato.anonymize(people(100), **ASKS).summary()["choice"]["tried_on"] == 100
+    said = "chosen on 90 of the records: that hilbert would not lose less is known of those, not of all"
+    columns = [f"--quasi-identifiers={','.join(ASKS['quasi_identifiers'])}", "--sensitive=illness", "-k4"]
+    for exact, times in ((449, 1), (450, 0)):
+        monkeypatch.setattr("sfumato.methods.auto.EXACT", exact)
+        csv.write_csv(table, tmp_path / "people.csv")
+        assert main(["anonymize", str(tmp_path / "people.csv"), "-o", str(tmp_path / f"{exact}.csv"), *columns]) == 0
+        assert " ".join(capsys.readouterr().out.split()).count(said) == times
+
+
+@pytest.mark.parametrize("asks", [{"k": 3}, {"k": 3, "l": 2}])
+def test_what_is_best_on_a_sample_gives_way_to_hilbert_where_that_has_less_loss_on_all(
+    asks: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.methods.auto.WHOLE", 30)
+    monkeypatch.setattr("sfumato.methods.auto.SAMPLE", 30)
+    gave_way = 0
+    for seed in range(12):
+        generator = np.random.default_rng(seed)
+        table = pa.table({name: generator.integers(0, 60, 150) for name in "ab"} | {"s": generator.integers(0, 5, 150)})
+        given: dict[str, Any] = {"quasi_identifiers": ["a", "b"], "sensitive": "s", **asks}
+        release = sfumato.anonymize(table, **given)
+        choice = release.summary()["choice"]
+        assert choice["exact"] is True
+        assert choice["tried_on"] == 30
+        assert release.losses.gcp <= sfumato.anonymize(table, method="hilbert", **given).losses.gcp
+        gave_way += choice["start"] == "hilbert" != min(choice["tried"], key=choice["tried"].get)
+    assert gave_way > 0
 
 
 @pytest.mark.parametrize("effort", ["fast", "balanced"])
@@ -325,7 +359,7 @@ def test_above_the_sample_lines_are_tried_on_a_part_of_the_records(monkeypatch: 
 def test_what_a_sample_cannot_meet_is_tried_on_all(
     asks: dict[str, Any], effort: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.methods.auto.EXACT", 100)
+    monkeypatch.setattr("sfumato.methods.auto.WHOLE", 100)
     monkeypatch.setattr("sfumato.methods.auto.SAMPLE", 50)
     table = people(450)
     evenly = table.set_column(4, "illness", pa.array(["flu", "cold", "gout"] * 150))

@@ -44,6 +44,25 @@ compiled = []
 with on_compilation(lambda: compiled.append(1)):
     print(all_enough(np.array([3, 4]), 3), bool(compiled))
 """
+PARTS = """
+from sfumato.kernels import kernel
+
+@kernel
+def added(one, other):
+    return one + other
+
+@kernel
+def both(number):
+    return added(number, -1) * added(number, number)
+"""
+ASK_PARTS = """
+import gc
+from sfumato.kernels import on_compilation
+from sfumato.methods.parts import added, both
+compiled = []
+with on_compilation(lambda: compiled.append(1)):
+    print(both(5), len(compiled), len(added.signatures), added(2, 3), len(added.signatures), gc.isenabled())
+"""
 ASK_REQUIREMENT = """
 import numpy as np
 from sfumato.kernels import cache_directory, on_compilation
@@ -115,6 +134,15 @@ def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path
     callee.write_text(CALLEE.replace("size >= k", "size >  k"))
     os.utime(callee, ns=(times.st_atime_ns, times.st_mtime_ns))  # neither time nor length tells of the edit
     assert run(ASK_CALLER, cache, package_copy) == "False True"
+
+
+def test_a_kernel_is_a_part_of_the_one_that_calls_it_and_compiled_by_itself_for_python_alone(
+    package_copy: Path, tmp_path: Path
+) -> None:
+    (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
+    # Both once: the constant makes no version of its own.
+    assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 2 0 5 1 True"
+    assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 0 0 5 1 True"
 
 
 def test_edited_requirement_is_enforced_by_the_next_process(package_copy: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato.evaluation.audit import requirements_of
 from sfumato.losses import costs as costs_module
-from sfumato.losses.costs import DIFFERENCE, TABLE, Costs, attribute_cost, exact_costs
+from sfumato.losses.costs import DIFFERENCE, TABLE, Costs, attribute_cost, exact_costs, total_cost
 from sfumato.methods import optimal_1d
 from sfumato.methods.method import Records
 from sfumato.methods.optimal_1d import OptimalOneDimensional, box_costs, extent_costs, optimal_cuts
@@ -62,7 +62,8 @@ def box_blocks(codes: NDArray[Any], costs: Costs) -> Callable[[int, int, range],
 
     def block(first: int, last: int, lengths: range) -> NDArray[np.int64]:
         result = np.zeros((len(lengths), last - first), np.int64)
-        box_costs(codes, at, first, last, lengths.start, costs.layout, costs.units, result)
+        room = np.empty((3, last - first + lengths.stop - 2), codes.dtype)
+        box_costs(codes, at, first, last, lengths.start, costs.layout, costs.units, room, result)
         return result
 
     return block
@@ -123,6 +124,41 @@ def test_ties_go_to_the_shorter_class() -> None:
     costs = exact_costs([NumericDomain("age", np.arange(2), False)], [1.0], 7)
     codes = np.zeros((7, 1), np.uint8)
     assert optimal_cuts(7, 2, box_blocks(codes, costs), Progress()).tolist() == [0, 3, 5, 7]
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_cutting_ends_when_no_partition_can_cost_less_than_the_limit(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(k)
+    domains, count = some_domains(generator), 3000
+    codes = some_codes(generator, domains, count)
+    costs = exact_costs(domains, [1.0] * len(domains), count)
+    best = optimal_cuts(count, k, box_blocks(codes, costs), Progress()).tolist()
+    total = oracle.total_cost(best, box_cost(codes, costs))
+    monkeypatch.setattr(optimal_1d, "BLOCK_COSTS", 1)
+    reached = {}
+    for limit in (0, total // 3, total, total + 1):
+        looked_at: list[int] = []
+
+        def block(first: int, last: int, lengths: range, looked_at: list[int] = looked_at) -> NDArray[np.int64]:
+            looked_at.append(last)
+            return box_blocks(codes, costs)(first, last, lengths)
+
+        found = optimal_1d.best_cuts(count, [k], block, Progress(), limit)
+        reached[limit] = max(looked_at)
+        assert found.keys() <= {k}
+        if limit > total:
+            assert found[k].tolist() == best
+        elif k in found:  # it was not clear before the end; then it costs what it costs
+            assert oracle.total_cost(found[k].tolist(), box_cost(codes, costs)) == total
+    assert reached[0] < reached[total // 3] < reached[total] == count
+    records = records_of(codes, domains)
+    requirements = requirements_of(merge_flags(None, quasi_identifiers=["q"], k=k))
+    whole = next(BOX.classes(records, requirements, Progress()))
+    paid = total_cost(whole.starts, whole.low, whole.high, records.costs.layout, records.costs.units)
+    assert BOX.below(paid, records, requirements, Progress()) is None
+    below = BOX.below(paid + 1, records, requirements, Progress())
+    assert below is not None
+    assert (below.rows.tolist(), below.starts.tolist()) == (whole.rows.tolist(), whole.starts.tolist())
 
 
 @pytest.mark.parametrize("many_k", [[1], [1, 2, 3, 4], [2, 3, 5, 9, 30, 41], [7, 13, 20], [39, 40, 41, 80]])

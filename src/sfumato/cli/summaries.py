@@ -37,6 +37,10 @@ def show_release(console: People, summary: Mapping[str, Any], files: Sequence[Pa
     show_warnings(console, summary["warnings"])
     seconds = sum(summary["seconds"].values())
     console.print(f"\nmethod {summary['chosen']}, engine {summary['engine']}, {seconds:.1f} seconds")
+    choice = summary.get("choice", {})
+    if not choice.get("exact", True):
+        tried_on = f"{choice['tried_on']:,} of the records"
+        console.print(f"        chosen on {tried_on}: that hilbert would not lose less is known of those, not of all")
     show_files(console, files)
     console.print(f"next    {next_step}")
 

@@ -145,14 +145,38 @@ def widen(low, high, codes):  # type: ignore[no-untyped-def]
     return grew
 
 
-@kernel
-def total_cost(starts, low, high, layout, units):  # type: ignore[no-untyped-def]
+def attribute_costs(
+    layout: NDArray[np.int64],
+    units: NDArray[np.int64],
+    attribute: int,
+    low: NDArray[np.integer],
+    high: NDArray[np.integer],
+) -> NDArray[np.int64]:
+    """What each of some boxes costs on one attribute: int64[...]."""
+    form, start, stride, full = layout[attribute].tolist()
+    first, last = low.astype(np.int64), high.astype(np.int64)
+    found: NDArray[np.int64]
+    if form == DIFFERENCE:
+        found = np.minimum(units[start + last] - units[start + first], full)
+    elif form == TABLE:
+        found = units[start + first * stride + last]
+    else:
+        place = start + first * stride * 2
+        while (below := units[place] < last).any():
+            place += 2 * below
+        found = units[place + 1]
+    return found
+
+
+def total_cost(
+    starts: NDArray[np.int64],
+    low: NDArray[np.integer],
+    high: NDArray[np.integer],
+    layout: NDArray[np.int64],
+    units: NDArray[np.int64],
+) -> int:
     """What all records of the classes pay. low, high: uint[c, d]."""
-    total = np.int64(0)
-    box_low, box_high = np.zeros(low.shape[1], np.int64), np.zeros(low.shape[1], np.int64)
-    for i in range(len(low)):
-        for q in range(low.shape[1]):
-            box_low[q] = low[i, q]
-            box_high[q] = high[i, q]
-        total += (starts[i + 1] - starts[i]) * box_cost(box_low, box_high, layout, units)
+    sizes, total = np.diff(starts), 0
+    for q in range(len(layout)):
+        total += int(np.sum(sizes * attribute_costs(layout, units, q, low[:, q], high[:, q])))
     return total

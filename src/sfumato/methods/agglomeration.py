@@ -13,19 +13,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import subkernel
+from sfumato.kernels import kernel
 from sfumato.losses.costs import attribute_cost
 from sfumato.methods.classing import COST, FIRST, HIGH, INFINITE, LOW, NONE, SIZE
 
-LAST, LACK, NEAREST, AWAY, FIELDS = 3, 4, 5, 6, 7  # of Clusters.about, after those of Classes.about
+LAST, LACK, NEAREST, AWAY, KNOWN, FIELDS = range(3, 9)  # of Clusters.about, after those of Classes.about
 
 
 class Clusters(NamedTuple):
     """What becomes classes. A cluster of size 0 was joined to another.
 
-    after: int64[n], the row after each in the list of its cluster. about: int64[c, 7], the first row, the size, the
-    cost of one record, the last row, what it lacks to be a class, the cluster that it is to be joined with and what
-    that adds. box: int64[c, 2, d].
+    after: int64[n], the row after each in the list of its cluster. about: int64[c, 8], the first row, the size, the
+    cost of one record, the last row, what it lacks to be a class, the cluster that it is to be joined with, what that
+    adds, and whether that is still the nearest. box: int64[c, 2, d].
     """
 
     after: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Clusters(NamedTuple):
     box: NDArray[np.int64]
 
 
-@subkernel
+@kernel
 def agglomerate(part, asked, tally, owner):  # type: ignore[no-untyped-def]
     """Put the rows of a part into classes: how many there are. owner: int64[n], filled.
 
@@ -41,7 +41,6 @@ def agglomerate(part, asked, tally, owner):  # type: ignore[no-untyped-def]
     """
     clusters = begun(part, asked, tally, owner)
     after, about, _ = clusters
-    known = np.zeros(len(about), np.bool_)  # is the nearest one?
     while True:
         one, least = NONE, INFINITE
         for cluster in range(len(about)):
@@ -50,17 +49,17 @@ def agglomerate(part, asked, tally, owner):  # type: ignore[no-untyped-def]
         if one == NONE:
             break
         other = about[one, NEAREST]
-        if not known[one]:
+        if not about[one, KNOWN]:
             find_nearest(part, clusters, one, asked, tally)
-            known[one] = True
+            about[one, KNOWN] = 1
             continue
         join(part, clusters, one, other, asked, tally)
-        known[other] = False
-        about[other, AWAY] = 0
+        about[other, KNOWN], about[other, AWAY] = 0, 0
         for cluster in range(len(about)):
             # What was nearest to it is larger now, and mostly farther away: it is looked for when its turn comes.
-            if about[cluster, NEAREST] in (one, other):
-                known[cluster] = False
+            nearest = about[cluster, NEAREST]
+            if nearest == one or nearest == other:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
+                about[cluster, KNOWN] = 0
     count = 0
     for cluster in range(len(about)):
         if about[cluster, SIZE] > 0:
@@ -72,7 +71,7 @@ def agglomerate(part, asked, tally, owner):  # type: ignore[no-untyped-def]
     return count
 
 
-@subkernel
+@kernel
 def begun(part, asked, tally, owner):  # type: ignore[no-untyped-def]
     """The clusters that agglomeration begins with. owner: int64[n], overwritten."""
     codes = part.codes
@@ -109,7 +108,7 @@ def begun(part, asked, tally, owner):  # type: ignore[no-untyped-def]
     return clusters
 
 
-@subkernel
+@kernel
 def join(part, clusters, one, other, asked, tally):  # type: ignore[no-untyped-def]
     """Join a cluster to another."""
     after, about, box = clusters
@@ -125,7 +124,7 @@ def join(part, clusters, one, other, asked, tally):  # type: ignore[no-untyped-d
     about[other, LACK] = lack_of(part, clusters, other, NONE, asked, tally)
 
 
-@subkernel
+@kernel
 def lack_of(part, clusters, cluster, other, asked, tally):  # type: ignore[no-untyped-def]
     """What a cluster, or two of them together, lack to be a class."""
     after, about, _ = clusters
@@ -133,7 +132,8 @@ def lack_of(part, clusters, cluster, other, asked, tally):  # type: ignore[no-un
         size = about[cluster, SIZE] + (about[other, SIZE] if other != NONE else 0)
         return max(asked.least - size, 0)
     count = 0
-    for label in (cluster, other):
+    for second in range(2):
+        label = other if second else cluster
         row = about[label, FIRST] if label != NONE else NONE
         while row != NONE:
             tally.rows[count] = row
@@ -141,7 +141,7 @@ def lack_of(part, clusters, cluster, other, asked, tally):  # type: ignore[no-un
     return tally.lack(part.values, tally.rows, count, asked.least, tally.whole, tally.real, tally.counts)
 
 
-@subkernel
+@kernel
 def brings_nearer(part, clusters, cluster, other, asked, tally):  # type: ignore[no-untyped-def]
     """Whether two clusters lack less together than apart; with k alone they always do."""
     if len(tally.counts) == 0:
@@ -150,26 +150,25 @@ def brings_nearer(part, clusters, cluster, other, asked, tally):  # type: ignore
     return together < clusters.about[cluster, LACK] + clusters.about[other, LACK]
 
 
-@subkernel
+@kernel
 def find_nearest(part, clusters, cluster, asked, tally):  # type: ignore[no-untyped-def]
     """Find the cluster that adds least to another: one that brings it nearer to being a class, if there is any."""
     about = clusters.about
     nearest, away = NONE, np.int64(INFINITE)
-    for only_nearer in (True, False):
+    for any_other in range(2):
         for other in range(len(about)):
             if other != cluster and about[other, SIZE] > 0:
-                added = increase(clusters, cluster, other, asked, away)
-                if added < away and (not only_nearer or brings_nearer(part, clusters, cluster, other, asked, tally)):
+                added = increase(about, clusters.box, cluster, other, asked, away)
+                if added < away and (any_other or brings_nearer(part, clusters, cluster, other, asked, tally)):
                     nearest, away = other, added
         if nearest != NONE:
             break
     about[cluster, NEAREST], about[cluster, AWAY] = nearest, away
 
 
-@subkernel
-def increase(boxes, one, other, asked, limit):  # type: ignore[no-untyped-def]
-    """What joining two of these adds to the cost; ``limit`` where it is not below. boxes: Clusters, or Classes."""
-    about, box = boxes.about, boxes.box
+@kernel
+def increase(about, box, one, other, asked, limit):  # type: ignore[no-untyped-def]
+    """What joining two clusters, or classes, adds to the cost; ``limit`` where it is not below."""
     together = about[one, SIZE] + about[other, SIZE]
     apart = about[one, SIZE] * about[one, COST] + about[other, SIZE] * about[other, COST]
     below = INFINITE if limit >= INFINITE else (limit + apart) // together + 1

@@ -4,10 +4,11 @@ Which way is best depends on the table and on k: a line along a curve where attr
 or the cells of taxonomy levels where they are categories. ``fast`` cuts the three lines; with more effort cells are
 peeled as well, and ``improving`` goes on from the best, as far as the effort allows.
 
-With more than ``EXACT`` records all are tried on a part of them, and the best on all.
+With more than ``WHOLE`` records all are tried on a part of them, and the best on all.
 
-Never more loss than ``hilbert``, up to ``EXACT`` records; beyond, on the part that was tried. Where requirements are
-met by joining classes afterwards (persons, joint, kinds of other packages), that is so before the joining.
+Never more loss than ``hilbert``, up to ``EXACT`` records: what was best on a part is compared with it on all, which
+ends as soon as it cannot cost less. Beyond, that is so on the part that was tried. Where requirements are met by
+joining classes afterwards (persons, joint, kinds of other packages), it is so before the joining.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from sfumato.orderings import Hilbert, Snake
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
-EXACT, SAMPLE = 1 << 17, 1 << 16  # up to so many records all are tried on, beyond that so many of them
+WHOLE, SAMPLE = 1 << 17, 1 << 16  # up to so many records all are tried on, beyond that so many of them
+EXACT = 1 << 20  # up to so many records the result is compared with that of ``hilbert``
 ROUNDS_OF_BALANCED = 6
 WORK_OF_BALANCED = 50  # rounds times the least size of a class: a round takes longer with large classes
 MOST_ROUNDS = 1 << 20
 
-CURVES = tuple(OptimalOneDimensional(ordering=one, cost="box") for one in (Hilbert(), Snake(curve=Hilbert())))
+HILBERT = OptimalOneDimensional(ordering=Hilbert(), cost="box")
+CURVES = (HILBERT, OptimalOneDimensional(ordering=Snake(curve=Hilbert()), cost="box"))
 
 
 class Auto:
@@ -83,11 +86,13 @@ def limits_of(effort: Effort, least: int, records: int) -> Limits:
 
 
 def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[list[ClassBatch], dict[str, Any]]:
-    """Classes to start from, the least loss first, and what to tell: the method, the loss of each, and of how many.
+    """Classes to start from, the least loss first, and what to tell.
+
+    That is the method, the loss of each, on how many records, and whether it is not above ``hilbert`` on all of them.
 
     Search does not always come lowest from the lowest start, so ``best`` starts from two.
     """
-    tried = records if records.count <= EXACT else _sampled(records)
+    tried = records if records.count <= WHOLE else _sampled(records)
     if not requirements.holds(Counting(tried, requirements).whole).all():
         tried = records  # a part need not meet what all meet, and would say nothing of them
     found = []
@@ -96,15 +101,19 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
         ways = (*ways, CellPeeling())
     for method in ways:
         batch = ClassBatch.joined(list(method.classes(tried, requirements, progress)))
-        layout, units = records.costs.layout, records.costs.units
-        found.append((int(total_cost(batch.starts, batch.low, batch.high, layout, units)), method, batch))
+        found.append((_cost(batch, records), method, batch))
     worth = records.costs.full * tried.count
     losses = {method.name: round(cost / worth, 6) for cost, method, _ in found}
     found = sorted(found, key=lambda one: one[0])[: 2 if records.effort == Effort("best") else 1]
-    told = {"start": found[0][1].name, "tried": losses, "tried_on": tried.count}
+    exact = tried is records or found[0][1] is HILBERT or records.count <= EXACT
+    told = {"start": found[0][1].name, "tried": losses, "tried_on": tried.count, "exact": exact}
     if tried is records:
         return [batch for _, _, batch in found], told
     on_all = [ClassBatch.joined(list(method.classes(records, requirements, progress))) for _, method, _ in found]
+    if exact and found[0][1] is not HILBERT:
+        lower = HILBERT.below(_cost(on_all[0], records), records, requirements, progress)
+        if lower is not None:
+            told["start"], on_all = HILBERT.name, [lower, *on_all][: len(on_all)]
     return on_all, told
 
 
@@ -116,13 +125,16 @@ def best_curve(
     if requirements.holds(Counting(records, requirements).whole).all():
         for method in CURVES:
             batch = ClassBatch.joined(list(method.classes(records, requirements, progress)))
-            layout, units = records.costs.layout, records.costs.units
-            found.append((int(total_cost(batch.starts, batch.low, batch.high, layout, units)), method))
+            found.append((_cost(batch, records), method))
     worth = records.costs.full * records.count
     losses = {method.name: round(cost / worth, 6) for cost, method in found}
     # A part need not meet what all meet, and then says nothing of them.
     chosen = min(found, key=lambda one: one[0])[1] if found else CURVES[-1]
-    return chosen, {"start": chosen.name, "tried": losses, "tried_on": records.count if found else 0}
+    return chosen, {"start": chosen.name, "tried": losses, "tried_on": records.count if found else 0, "exact": False}
+
+
+def _cost(batch: ClassBatch, records: Records) -> int:
+    return total_cost(batch.starts, batch.low, batch.high, records.costs.layout, records.costs.units)
 
 
 def _sampled(records: Records) -> Records:

@@ -45,7 +45,7 @@ def best_runs(
 def nearest_starts(starts, values, distinct, least_size, least_distinct):  # type: ignore[no-untyped-def]
     """For each block the nearest block with which a class can begin that ends here, -1 for none; int64[blocks]."""
     blocks, attributes = len(starts) - 1, values.shape[0]
-    nearest = np.full(blocks, -1, np.int64)
+    nearest = np.empty(blocks, np.int64)
     largest = 1
     for a in range(attributes):
         largest = max(largest, distinct[a] + 1)
@@ -53,39 +53,38 @@ def nearest_starts(starts, values, distinct, least_size, least_distinct):  # typ
     different = np.zeros(max(attributes, 1), np.int64)
     begin = 0
     for end in range(blocks):
-        for a in range(attributes):
-            for place in range(starts[end], starts[end + 1]):
-                value = values[a, place]
-                if value < distinct[a]:
-                    different[a] += count[a, value] == 0
-                    count[a, value] += 1
-        while begin <= end:
+        count_block(starts[end], starts[end + 1], values, distinct, 1, count, different)
+        while begin < end and starts[end + 1] - starts[begin + 1] >= least_size:
             # Take the first block out; put it back if that breaks something.
-            for a in range(attributes):
-                for place in range(starts[begin], starts[begin + 1]):
-                    value = values[a, place]
-                    if value < distinct[a]:
-                        count[a, value] -= 1
-                        different[a] -= count[a, value] == 0
-            enough = starts[end + 1] - starts[begin + 1] >= least_size
-            for a in range(attributes):
-                enough = enough and different[a] >= least_distinct[a]
-            if enough and begin < end:
-                begin += 1
-                continue
-            for a in range(attributes):
-                for place in range(starts[begin], starts[begin + 1]):
-                    value = values[a, place]
-                    if value < distinct[a]:
-                        different[a] += count[a, value] == 0
-                        count[a, value] += 1
-            break
-        enough = starts[end + 1] - starts[begin] >= least_size
-        for a in range(attributes):
-            enough = enough and different[a] >= least_distinct[a]
-        if enough:
-            nearest[end] = begin
+            count_block(starts[begin], starts[begin + 1], values, distinct, -1, count, different)
+            if not enough_differ(different, least_distinct):
+                count_block(starts[begin], starts[begin + 1], values, distinct, 1, count, different)
+                break
+            begin += 1
+        enough = starts[end + 1] - starts[begin] >= least_size and enough_differ(different, least_distinct)
+        nearest[end] = begin if enough else -1
     return nearest
+
+
+@kernel
+def count_block(begin, end, values, distinct, sign, count, different):  # type: ignore[no-untyped-def]
+    """Count the sensitive values of some places in, or with a sign of -1 out."""
+    for a in range(values.shape[0]):
+        for place in range(begin, end):
+            value = values[a, place]
+            if value < distinct[a]:
+                before = count[a, value]
+                count[a, value] = before + sign
+                different[a] += (before + sign > 0) - (before > 0)
+
+
+@kernel
+def enough_differ(different, least_distinct):  # type: ignore[no-untyped-def]
+    """Whether there are as many different values of each attribute as asked for."""
+    enough = True
+    for a in range(len(least_distinct)):
+        enough = enough and different[a] >= least_distinct[a]
+    return enough
 
 
 @kernel
@@ -95,9 +94,9 @@ def cut_runs(codes, at, starts, nearest, layout, units):  # type: ignore[no-unty
     codes: uint[m, d], C-order; at: uint32[places]; nearest: int64[blocks]; layout, units: see losses.costs.Costs.
     """
     blocks, d = len(starts) - 1, codes.shape[1]
-    optimum = np.full(blocks + 1, INFINITE, np.int64)
-    optimum[0] = 0
-    back = np.zeros(blocks + 1, np.int64)
+    optimum, back = np.zeros(blocks + 1, np.int64), np.zeros(blocks + 1, np.int64)
+    for end in range(1, blocks + 1):
+        optimum[end] = INFINITE
     low, high = np.zeros(d, np.int64), np.zeros(d, np.int64)
     for end in range(1, blocks + 1):
         latest = nearest[end - 1]

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import in_threads, kernel, slices, subkernel
-from sfumato.losses.costs import Costs, attribute_cost
+from sfumato.kernels import in_threads, kernel, slices
+from sfumato.losses.costs import Costs, attribute_cost, attribute_costs
 from sfumato.methods.classing import INFINITE, NONE, Asked, Part
 from sfumato.methods.counting import Counting
 from sfumato.methods.dividing import branches_of
@@ -120,7 +120,7 @@ def levels_of(domains: Sequence[Domain], costs: Costs) -> Levels:
         for level, (first, last) in enumerate(levels):
             start[q, level] = place
             groups.append(first)
-            prices.append(group_costs(costs.layout, costs.units, q, first, last))
+            prices.append(attribute_costs(costs.layout, costs.units, q, first, last))
             place += len(first)
     depth = np.array([len(levels) for levels in found])
     return Levels(start, depth, np.concatenate(groups), np.concatenate(prices))
@@ -145,15 +145,6 @@ def _groups(domain: Domain) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]
             levels.append((first.astype(np.int64), last.astype(np.int64)))
             fewest = groups
     return levels
-
-
-@kernel
-def group_costs(layout, units, attribute, first, last):  # type: ignore[no-untyped-def]
-    """What groups of codes cost on an attribute: int64[n]. The rest: see losses.costs.Costs."""
-    found = np.empty(len(first), np.int64)
-    for place in range(len(first)):
-        found[place] = attribute_cost(layout, units, attribute, first[place], last[place])
-    return found
 
 
 def choices_of(
@@ -207,31 +198,34 @@ def peel(part: Part, weights: NDArray[np.int64], levels: Levels, asked: Asked, t
     choices, least, most = choices_of(part.codes, weights, levels, asked.least)
     limits = (int(most.max()) * (np.arange(1, BANDS + 1) / BANDS) ** 2).astype(np.int64)
     limits[-1] = int(most.max())
-    owner = np.full(len(weights), NONE, np.int64)
-    take_cells(part, weights, levels, choices, least, most, limits, asked, tally, owner)
+    n = len(weights)
+    owner, room = np.full(n, NONE, np.int64), 1 << max(2 * n - 1, 15).bit_length()
+    lines, words = np.empty((6, n + part.codes.shape[1]), np.int64), np.empty(n + room, np.uint64)
+    slots, range_of = np.zeros((2, room), np.int64), np.stack([least, most], axis=1)
+    take_cells(part, weights, levels, choices, range_of, limits, asked, tally, lines, slots, words, owner)
     return owner
 
 
 @kernel
-def take_cells(part, weights, levels, choices, least, most, limits, asked, tally, owner):  # type: ignore[no-untyped-def]
+def take_cells(part, weights, levels, choices, range_of, limits, asked, tally, lines, slots, words, owner):  # type: ignore[no-untyped-def]
     """Make classes of cells. owner: int64[n], all NONE, filled for the records of the classes.
 
-    choices, least, most: see choices_of. limits: int64[bands], the upper ends of the bands.
+    choices: see choices_of. range_of: int64[c, 2], what a cell of each costs at least and at most. limits:
+    int64[bands], the upper ends of the bands. lines: int64[6, n + d], slots: int64[2, r], all 0, r a power of 2, and
+    words: uint64[n + r]: overwritten.
     """
     n = len(weights)
-    free, key, cell = np.arange(n), np.empty(n, np.uint64), np.empty(n, np.int64)
-    room = 16
-    while room < 2 * n:
-        room *= 2
-    table, stamp = np.empty(room, np.uint64), np.zeros(room, np.int64)
-    number, size, ends = np.empty(room, np.int64), np.empty(n, np.int64), np.empty(n + 1, np.int64)
-    found, line = np.empty(n, np.int64), np.empty(n, np.int64)
-    left, made, looks, above = n, 0, 0, np.int64(-1)
-    for limit in limits:
+    free, cell, size, found, ends, line = lines[0], lines[1], lines[2], lines[3], lines[4], lines[5]
+    key, table, stamp, number = words[:n], words[n:], slots[0], slots[1]
+    for place in range(n):
+        free[place] = place
+    room, left, made, looks, above = len(stamp), n, 0, 0, np.int64(-1)
+    for band in range(len(limits)):
+        limit = limits[band]
         for choice in range(len(choices)):
-            if least[choice] > limit or most[choice] <= above or left == 0:
+            if range_of[choice, 0] > limit or range_of[choice, 1] <= above or left == 0:
                 continue
-            some = in_band(part.codes, free[:left], levels, choices[choice], above, limit, found, key)
+            some = in_band(part.codes, free, left, levels, choices[choice], above, limit, ends, found, key)
             looks += 1
             cells = 0
             for place in range(some):
@@ -263,14 +257,14 @@ def take_cells(part, weights, levels, choices, least, most, limits, asked, tally
         above = limit
 
 
-@subkernel
-def in_band(codes, free, levels, choice, above, limit, found, key):  # type: ignore[no-untyped-def]
+@kernel
+def in_band(codes, free, left, levels, choice, above, limit, start, found, key):  # type: ignore[no-untyped-def]
     """The free records whose cell costs more than ``above`` and no more than ``limit``, and its key: how many."""
     some, d = 0, codes.shape[1]
-    start = np.empty(d, np.int64)
     for i in range(d):
         start[i] = levels.start[choice[i, 0], choice[i, 1]]
-    for record in free:
+    for waiting in range(left):
+        record = free[waiting]
         total, mixed = np.int64(0), np.uint64(0)
         for i in range(d):
             place = start[i] + codes[record, choice[i, 0]]
@@ -286,7 +280,7 @@ def in_band(codes, free, levels, choice, above, limit, found, key):  # type: ign
     return some
 
 
-@subkernel
+@kernel
 def test_cells(part, found, cell, some, cells, size, ends, line, made, asked, tally):  # type: ignore[no-untyped-def]
     """Number the cells that meet the requirements, on from ``made``: how many classes there are then.
 
@@ -338,7 +332,7 @@ def place_rest(part, owner, count, asked, tally):  # type: ignore[no-untyped-def
             take_in(size, box, codes, row, to)
 
 
-@subkernel
+@kernel
 def take_in(size, box, codes, row, label):  # type: ignore[no-untyped-def]
     """Make the box of a class hold a row more."""
     for q in range(codes.shape[1]):
@@ -348,7 +342,7 @@ def take_in(size, box, codes, row, label):  # type: ignore[no-untyped-def]
     size[label] += 1
 
 
-@subkernel
+@kernel
 def holds_with(part, owner, label, row, asked, tally):  # type: ignore[no-untyped-def]
     """Whether a class meets the requirements with a row more."""
     tally.rows[0] = row

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import subkernel
+from sfumato.kernels import kernel
 from sfumato.losses.costs import attribute_cost
 
 NONE = -1
@@ -52,7 +52,7 @@ class Classes(NamedTuple):
     box: NDArray[np.int64]
 
 
-@subkernel
+@kernel
 def classes_of(part, owner, most, asked):  # type: ignore[no-untyped-def]
     """The classes of a part, with room for ``most``. owner: int64[n], the class of each row."""
     n, d = part.codes.shape
@@ -66,7 +66,7 @@ def classes_of(part, owner, most, asked):  # type: ignore[no-untyped-def]
     return classes
 
 
-@subkernel
+@kernel
 def link(classes, row, label):  # type: ignore[no-untyped-def]
     """Put a row into a class; its box is not looked at."""
     rows, about, _ = classes
@@ -78,7 +78,7 @@ def link(classes, row, label):  # type: ignore[no-untyped-def]
     about[label, SIZE] += 1
 
 
-@subkernel
+@kernel
 def unlink(classes, row):  # type: ignore[no-untyped-def]
     """Take a row out of its class; its box is not looked at."""
     rows, about, _ = classes
@@ -93,7 +93,7 @@ def unlink(classes, row):  # type: ignore[no-untyped-def]
     about[label, SIZE] -= 1
 
 
-@subkernel
+@kernel
 def look_at(part, classes, label, asked):  # type: ignore[no-untyped-def]
     """Find the box and the cost of a class anew."""
     codes, (rows, about, box) = part.codes, classes
@@ -118,7 +118,7 @@ def look_at(part, classes, label, asked):  # type: ignore[no-untyped-def]
     about[label, COST] = total
 
 
-@subkernel
+@kernel
 def cost_with(box, label, codes, row, asked, limit):  # type: ignore[no-untyped-def]
     """The cost of a box with a row more; any number from ``limit`` on where it is not below that."""
     total = np.int64(0)
@@ -131,7 +131,7 @@ def cost_with(box, label, codes, row, asked, limit):  # type: ignore[no-untyped-
     return total
 
 
-@subkernel
+@kernel
 def cost_without(classes, label, codes, row, asked, left):  # type: ignore[no-untyped-def]
     """The cost of a class without one of its rows, 0 where it was the last. left: int64[1, 2, d], its box then."""
     box = classes.box
@@ -145,7 +145,7 @@ def cost_without(classes, label, codes, row, asked, left):  # type: ignore[no-un
     return total
 
 
-@subkernel
+@kernel
 def nearest_class(part, classes, row, asked, tally, limit):  # type: ignore[no-untyped-def]
     """The other class that a row adds the least cost to, below ``limit``, and that holds with it: class and cost.
 
@@ -165,7 +165,7 @@ def nearest_class(part, classes, row, asked, tally, limit):  # type: ignore[no-u
     return to, best
 
 
-@subkernel
+@kernel
 def holds_with(part, classes, label, more, less, asked, tally):  # type: ignore[no-untyped-def]
     """Whether a class meets the requirements with one row more and one less; NONE for none."""
     if classes.about[label, SIZE] + (more != NONE) - (less != NONE) < asked.least:

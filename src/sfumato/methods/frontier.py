@@ -75,7 +75,8 @@ def form_classes(position, value, values, l):  # type: ignore[no-untyped-def]  #
     n = np.int64(len(value))
     class_of, following = np.zeros(n, np.int64), np.zeros(n, np.int64)  # following: the next place of the same value
     count, first = np.zeros(values, np.int64), np.zeros(values, np.int64)  # H of the paper; the frontier
-    first[:] = NONE
+    for one in range(values):
+        first[one] = NONE
     for place in range(n - 1, -1, -1):
         class_of[place] = NONE
         following[place] = first[value[place]]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import in_threads, kernel, subkernel
+from sfumato.kernels import in_threads, kernel
 from sfumato.losses.costs import Costs, attribute_cost
 from sfumato.methods.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
@@ -87,14 +87,14 @@ def gain_order(
         some = np.ascontiguousarray(order[begin:end:step])
         enough = max(least // step, 1)
         part = order[begin:end]
-        middle = divide_once(part, some, spare, codes, weights, categorical, costs.layout, costs.units, enough, room)
+        middle = divide(part, some, spare, codes, weights, categorical, costs.layout, costs.units, enough, room, True)
         if middle > 0:
             waiting += [(begin, begin + middle), (begin + middle, end)]
 
     def grow(part: tuple[int, int]) -> None:
-        here = slice(*part)
-        room = room_for(part[1] - part[0], codes.shape[1], largest)
-        divide_all(order[here], spare[here], codes, weights, categorical, costs.layout, costs.units, least, room)
+        these, others = order[slice(*part)], spare[slice(*part)]
+        room = room_for(len(these), codes.shape[1], largest)
+        divide(these, these, others, codes, weights, categorical, costs.layout, costs.units, least, room, False)
 
     in_threads(grow, sorted(small, key=lambda part: part[0] - part[1]))
     return order
@@ -103,10 +103,13 @@ def gain_order(
 class Room(NamedTuple):
     """Working space for a part of the records, by place in it or by slot, the codes of an attribute that occur.
 
-    slot: int64[m]. about: int64[s, 2], the code of a slot and how many rows have it. box: int64[s, 4, d], the box of a
-    slot and that of all slots from it on.
+    packed: uint64[m]. parts: int64[m + 1, 2], those that wait to be divided. slot: int64[m]. about: int64[s, 2], the
+    code of a slot and how many rows have it. box: int64[s, 4, d], the box of a slot and that of all slots from it on;
+    in its last line that of the part and that of the slots so far.
     """
 
+    packed: NDArray[np.uint64]
+    parts: NDArray[np.int64]
     slot: NDArray[np.int64]
     about: NDArray[np.int64]
     box: NDArray[np.int64]
@@ -114,37 +117,37 @@ class Room(NamedTuple):
 
 def room_for(records: int, attributes: int, largest: int) -> Room:
     """Working space for so many records with codes below ``largest``."""
-    slots = min(largest, FEW_CODES + CODES_A_RECORD * records) + 1
+    slots = min(largest, FEW_CODES + CODES_A_RECORD * records) + 2
     about, box = np.empty((slots, 2), np.int64), np.empty((slots, 4, attributes), np.int64)
-    return Room(np.empty(records, np.int64), about, box)
+    parts = np.empty((records + 1, 2), np.int64)
+    return Room(np.empty(records, np.uint64), parts, np.empty(records, np.int64), about, box)
 
 
 @kernel
-def divide_all(order, spare, codes, weights, categorical, layout, units, least, room):  # type: ignore[no-untyped-def]
-    """Divide records until no division is left. order: uint32[m], changed; spare: uint32[m], overwritten."""
-    waiting = np.empty((len(order) + 1, 2), np.int64)
+def divide(order, some, spare, codes, weights, categorical, layout, units, least, room, once):  # type: ignore[no-untyped-def]
+    """Divide records until no division is left, or once, where that is best for some of them.
+
+    How many are on the first side of the last division, 0 for none. order: uint32[m], changed; spare: uint32[m],
+    overwritten.
+    """
+    waiting = room.parts
     waiting[0, 0], waiting[0, 1] = 0, len(order)
-    depth = 1
+    depth, middle = 1, 0
     while depth > 0:
         depth -= 1
         begin, end = waiting[depth, 0], waiting[depth, 1]
         part = order[begin:end]
-        attribute, limit, alone = best_division(part, codes, weights, categorical, layout, units, least, room)
+        looked_at = some if once else part
+        attribute, limit, alone = best_division(looked_at, codes, weights, categorical, layout, units, least, room)
         middle = part_at(part, spare, codes, attribute, limit, alone)
-        if middle > 0:
+        if middle > 0 and not once:
             waiting[depth, 0], waiting[depth, 1] = begin + middle, end
             waiting[depth + 1, 0], waiting[depth + 1, 1] = begin, begin + middle
             depth += 2
+    return middle
 
 
 @kernel
-def divide_once(order, some, spare, codes, weights, categorical, layout, units, least, room):  # type: ignore[no-untyped-def]
-    """Divide records where that is best for some of them: how many are on the first side, 0 for none."""
-    attribute, limit, alone = best_division(some, codes, weights, categorical, layout, units, least, room)
-    return part_at(order, spare, codes, attribute, limit, alone)
-
-
-@subkernel
 def part_at(order, spare, codes, attribute, limit, alone):  # type: ignore[no-untyped-def]
     """Bring the sides of a division together, otherwise as they were: how many are on the first side, 0 for none.
 
@@ -167,39 +170,41 @@ def part_at(order, spare, codes, attribute, limit, alone):  # type: ignore[no-un
     return middle
 
 
-@subkernel
+@kernel
 def best_division(order, codes, weights, categorical, layout, units, least, room):  # type: ignore[no-untyped-def]
     """The division with the least cost: its attribute, NONE if none, a code, and whether that is against all others.
 
     Else those up to the code are the first side. order: uint32[m], the records that are looked at.
     """
-    d = codes.shape[1]
-    low, high = np.empty(d, np.int64), np.empty(d, np.int64)
+    d, whole, box = codes.shape[1], len(room.box) - 1, room.box
     total = np.int64(0)
+    for q in range(d):
+        box[whole, LOW, q], box[whole, HIGH, q] = FAR, NONE
     for place in range(len(order)):
         record = order[place]
         total += weights[record]
         for q in range(d):
             code = np.int64(codes[record, q])
-            low[q], high[q] = min(low[q] if place > 0 else code, code), max(high[q] if place > 0 else code, code)
+            box[whole, LOW, q], box[whole, HIGH, q] = min(box[whole, LOW, q], code), max(box[whole, HIGH, q], code)
     best, attribute, limit, alone = np.int64(INFINITE), NONE, np.int64(NONE), False
     if total >= 2 * least:
         for q in range(d):
-            if low[q] < high[q]:
-                slots = fill_slots(order, codes, weights, q, low[q], high[q], room)
+            low, high = box[whole, LOW, q], box[whole, HIGH, q]
+            if low < high:
+                slots = fill_slots(order, codes, weights, q, low, high, room)
                 cost, slot, single = division_by_slot(slots, total, least, categorical[q], layout, units, room)
                 if cost < best:
                     best, attribute, limit, alone = cost, q, room.about[slot, CODE], single
     return attribute, limit, alone
 
 
-@subkernel
+@kernel
 def fill_slots(order, codes, weights, attribute, low, high, room):  # type: ignore[no-untyped-def]
     """Count the records of a part by their code on one attribute, with the box of each code: how many slots.
 
     A slot of which no record has the code has a count of 0.
     """
-    slot_of, about, box = room
+    slot_of, about, box = room.slot, room.about, room.box
     d, slots = codes.shape[1], high - low + 1
     if slots <= FEW_CODES + CODES_A_RECORD * len(order):
         for slot in range(slots):
@@ -207,12 +212,13 @@ def fill_slots(order, codes, weights, attribute, low, high, room):  # type: igno
         for place in range(len(order)):
             slot_of[place] = np.int64(codes[order[place], attribute]) - low
     else:
-        packed = np.empty(len(order), np.uint64)
+        packed = room.packed[: len(order)]
         for place in range(len(order)):
             packed[place] = np.uint64(codes[order[place], attribute]) << np.uint64(32) | np.uint64(place)
         sort_numbers(packed)
         slots = 0
-        for entry in packed:
+        for place in range(len(packed)):
+            entry = packed[place]
             value = np.int64(entry >> np.uint64(32))
             if slots == 0 or about[slots - 1, CODE] != value:
                 about[slots, CODE] = value
@@ -232,15 +238,14 @@ def fill_slots(order, codes, weights, attribute, low, high, room):  # type: igno
     return slots
 
 
-@subkernel
+@kernel
 def division_by_slot(slots, total, least, categorical, layout, units, room):  # type: ignore[no-untyped-def]
     """The least cost of a division by slot, the slot, and whether it stands alone against all others."""
-    _, about, box = room
-    d = box.shape[2]
-    below = np.empty((2, d), np.int64)  # the box of the slots below
+    about, box = room.about, room.box
+    d, below = box.shape[2], len(box) - 1  # the box of the slots below
     for q in range(d):
         box[slots, REST_LOW, q], box[slots, REST_HIGH, q] = FAR, NONE
-        below[LOW, q], below[HIGH, q] = FAR, NONE
+        box[below, REST_LOW, q], box[below, REST_HIGH, q] = FAR, NONE
     for slot in range(slots - 1, -1, -1):
         for q in range(d):
             box[slot, REST_LOW, q] = min(box[slot + 1, REST_LOW, q], box[slot, LOW, q])
@@ -259,15 +264,16 @@ def division_by_slot(slots, total, least, categorical, layout, units, room):  # 
                 low, high = box[slot, LOW, q], box[slot, HIGH, q]
                 rest_low, rest_high = box[slot + 1, REST_LOW, q], box[slot + 1, REST_HIGH, q]
                 if upto:
-                    low, high = min(low, below[LOW, q]), max(high, below[HIGH, q])
+                    low, high = min(low, box[below, REST_LOW, q]), max(high, box[below, REST_HIGH, q])
                 else:
-                    rest_low, rest_high = min(rest_low, below[LOW, q]), max(rest_high, below[HIGH, q])
+                    rest_low = min(rest_low, box[below, REST_LOW, q])
+                    rest_high = max(rest_high, box[below, REST_HIGH, q])
                 cost += size * attribute_cost(layout, units, q, low, high)
                 cost += (total - size) * attribute_cost(layout, units, q, rest_low, rest_high)
             if cost < best:
                 best, found, single = cost, slot, upto == 0
         before += here
         for q in range(d):
-            below[LOW, q] = min(below[LOW, q], box[slot, LOW, q])
-            below[HIGH, q] = max(below[HIGH, q], box[slot, HIGH, q])
+            box[below, REST_LOW, q] = min(box[below, REST_LOW, q], box[slot, LOW, q])
+            box[below, REST_HIGH, q] = max(box[below, REST_HIGH, q], box[slot, HIGH, q])
     return best, found, single

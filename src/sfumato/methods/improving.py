@@ -149,7 +149,7 @@ class Improvement:
     def cost(self) -> int:
         """What all records pay."""
         low, high = boxes_of(self._records.codes, self._at, self._starts)
-        return int(total_cost(self._starts, low, high, self._asked.layout, self._asked.units))
+        return total_cost(self._starts, low, high, self._asked.layout, self._asked.units)
 
 
 def reweighted(costs: Costs, weights: NDArray[np.float64]) -> Costs:

@@ -13,8 +13,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import entrance, subkernel
-from sfumato.requirements.conjunction import DISTINCT, FREQUENCY, SIZE, Conjunction, class_holds
+from sfumato.kernels import entrance, kernel
+from sfumato.requirements.conjunction import DISTINCT, FREQUENCY, SIZE, Conjunction, distribution_holds
 
 HEAD = 4  # numbers that say how long the packed parts are
 
@@ -58,6 +58,12 @@ def _compiled() -> Any:
 
 
 def lack_of_rows(values, rows, count, least, whole, real, counts):  # type: ignore[no-untyped-def]
+    """``lack_of_counted``, as it is given to kernels."""
+    return lack_of_counted(values, rows, count, least, whole, real, counts)
+
+
+@kernel
+def lack_of_counted(values, rows, count, least, whole, real, counts):  # type: ignore[no-untyped-def]
     """How many records the first ``count`` of the rows lack at least to be a class, 0 where they are one.
 
     What requirements on a distribution lack is not known; then it is 1. values: uint32[n, a], the sensitive ones.
@@ -84,8 +90,9 @@ def lack_of_rows(values, rows, count, least, whole, real, counts):  # type: igno
         else:
             simple = False
     if lack == 0 and not simple:
-        of_class = counts[:, known].copy(), counts[:, largest].copy(), counts[:, different].copy()
-        lack += not class_holds(unpacked(whole, real), count, counts, of_class[0], of_class[1], of_class[2])
+        for test in range(t):
+            if lack == 0 and whole[HEAD + test] > DISTINCT:
+                lack += not packed_holds(test, whole, real, counts)
     for a in range(attributes):
         for place in range(count):
             counts[a, values[rows[place], a]] = 0
@@ -93,19 +100,24 @@ def lack_of_rows(values, rows, count, least, whole, real, counts):  # type: igno
     return lack
 
 
-@subkernel
-def unpacked(whole, real):  # type: ignore[no-untyped-def]
-    """The requirements that were packed."""
-    t, a, m, s = whole[0], whole[1], whole[2], whole[3]
-    of_tests, of_attributes, at = HEAD, HEAD + 3 * t, t
-    return Conjunction(
-        whole[of_tests : of_tests + t],
-        whole[of_tests + t : of_tests + 2 * t],
-        whole[of_tests + 2 * t : of_attributes],
-        real[:t],
-        whole[of_attributes : of_attributes + a],
-        real[at : at + a * m].reshape(a, m),
-        real[at + a * m : at + 2 * a * m].reshape(a, m),
-        whole[of_attributes + a :].reshape(a, 3, s),
-        real[at + 2 * a * m :].reshape(a, s),
+@kernel
+def packed_holds(test, whole, real, counts):  # type: ignore[no-untyped-def]
+    """Whether a class meets a requirement on a distribution, as it was packed by ``tally_for``."""
+    t, attributes, m, s = whole[0], whole[1], whole[2], whole[3]
+    a = whole[HEAD + t + test]
+    values = whole[HEAD + 3 * t + a]
+    nodes = HEAD + 3 * t + attributes + a * 3 * s
+    reference = t + a * m
+    numbers = reference + attributes * m
+    weight = t + 2 * attributes * m + a * s
+    return distribution_holds(
+        whole[HEAD + test],
+        whole[HEAD + 2 * t + test],
+        real[test],
+        counts[a, :values],
+        counts[a, m + 1],
+        real[reference : reference + values],
+        real[numbers : numbers + values],
+        whole[nodes : nodes + 3 * s],
+        real[weight : weight + s],
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels import subkernel
+from sfumato.kernels import kernel
 from sfumato.losses.costs import attribute_cost
 from sfumato.methods.classing import (
     AFTER,
@@ -33,7 +33,7 @@ from sfumato.methods.classing import (
 )
 
 
-@subkernel
+@kernel
 def search(part, classes, asked, tally, passes):  # type: ignore[no-untyped-def]
     """Improve the classes of a part, in at most so many passes over its rows: what is gained."""
     total = np.int64(0)
@@ -49,7 +49,7 @@ def search(part, classes, asked, tally, passes):  # type: ignore[no-untyped-def]
     return total
 
 
-@subkernel
+@kernel
 def best_step(part, classes, row, asked, tally):  # type: ignore[no-untyped-def]
     """Take the best step that begins with a row, if it gains: what is gained."""
     own = classes.rows[row, OWNER]
@@ -81,13 +81,14 @@ def best_step(part, classes, row, asked, tally):  # type: ignore[no-untyped-def]
         if other != NONE:
             unlink(classes, other)
             link(classes, other, own)
-        for label in (own, to, third):
-            if label != NONE:
-                look_at(part, classes, label, asked)
+        look_at(part, classes, own, asked)
+        look_at(part, classes, to, asked)
+        if third != NONE:
+            look_at(part, classes, third, asked)
     return gain
 
 
-@subkernel
+@kernel
 def best_exchange(part, classes, row, asked, tally, left, rest):  # type: ignore[no-untyped-def]
     """What an exchange gains most, and the row of another class that it is with. left, rest: without the first."""
     codes, (rows, about, box), own = part.codes, classes, classes.rows[row, OWNER]
@@ -123,7 +124,7 @@ def best_exchange(part, classes, row, asked, tally, left, rest):  # type: ignore
     return gain, found
 
 
-@subkernel
+@kernel
 def best_ejection(part, classes, row, to, asked, tally, left, added, least):  # type: ignore[no-untyped-def]
     """What it gains most, above ``least``, when ``row`` leaves for ``to`` and a row of a third class comes in: that."""
     codes, (rows, about, _), own = part.codes, classes, classes.rows[row, OWNER]
@@ -133,7 +134,7 @@ def best_ejection(part, classes, row, to, asked, tally, left, added, least):  # 
     for other in range(len(codes)):
         label = rows[other, OWNER]
         size, worth = about[label, SIZE], about[label, SIZE] * about[label, COST]
-        if label in (own, to) or size <= asked.least:
+        if label == own or label == to or size <= asked.least:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
             continue
         here = cost_with(left, 0, codes, other, asked, own_cost + 1)
         won = own_size * (own_cost - here) - added
@@ -149,7 +150,7 @@ def best_ejection(part, classes, row, to, asked, tally, left, added, least):  # 
     return gain, found
 
 
-@subkernel
+@kernel
 def dissolve(part, classes, label, asked, tally):  # type: ignore[no-untyped-def]
     """Give the rows of a class to others, each where it costs least, if that gains: what is gained."""
     codes, (rows, about, box) = part.codes, classes

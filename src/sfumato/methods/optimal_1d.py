@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels import in_threads, kernel, slices, thread_count
-from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE, Costs
+from sfumato.losses.costs import CLIMB, DIFFERENCE, TABLE, Costs, total_cost
 from sfumato.methods.diverse_1d import diverse_cuts, needs_joining
 from sfumato.methods.joining import join_failing
 from sfumato.methods.line import Line
@@ -89,6 +89,21 @@ class OptimalOneDimensional:
         cut = partial(self._cuts, records, line, requirements.least_class, progress)
         position = partial(_positions, line)
         yield from best_classes(records, requirements, line.at, lambda: line.rows, position, cut, progress)
+
+    def below(self, limit: int, records: Records, requirements: Requirements, progress: Progress) -> ClassBatch | None:
+        """The classes if all records together pay less than ``limit`` in them; it ends once it is clear they do not."""
+        line, cut = line_of(records, self.ordering), partial(np.array, [0, records.count], np.int64)
+        if not (requirements.attributes or requirements.person is not None):
+            k = requirements.least_class
+            cuts = best_cuts(len(line.at), [k], self._costs(records, line), progress, limit).get(k)
+            if cuts is None:
+                return None
+            cut = partial(np.asarray, cuts)
+        position = partial(_positions, line)
+        found = best_classes(records, requirements, line.at, lambda: line.rows, position, cut, progress)
+        batch = ClassBatch.joined(list(found))
+        cost = total_cost(batch.starts, batch.low, batch.high, records.costs.layout, records.costs.units)
+        return batch if cost < limit else None
 
     def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
         """Find the cuts for several k in one go, where runs share lines: what a class costs depends on no k."""
@@ -156,7 +171,8 @@ def box_costs_of(codes: Codes, at: NDArray[np.uint32], costs: Costs) -> BlockCos
 
     def block(first: int, last: int, lengths: range) -> NDArray[np.int64]:
         result = np.zeros((len(lengths), last - first), np.int64)
-        box_costs(codes, at, first, last, lengths.start, costs.layout, costs.units, result)
+        room = np.empty((3, last - first + lengths.stop - 2), codes.dtype)
+        box_costs(codes, at, first, last, lengths.start, costs.layout, costs.units, room, result)
         return result
 
     return block
@@ -214,9 +230,13 @@ def optimal_cuts(count: int, k: int, costs_of: BlockCosts, progress: Progress) -
 
 
 def best_cuts(
-    count: int, many_k: Sequence[int], costs_of: BlockCosts, progress: Progress
+    count: int, many_k: Sequence[int], costs_of: BlockCosts, progress: Progress, limit: int | None = None
 ) -> dict[int, NDArray[np.int64]]:
-    """The same for every one of some ascending k. The costs of runs are computed once for all of them."""
+    """The same for every one of some ascending k. The costs of runs are computed once for all of them.
+
+    With a limit it ends, with nothing for any k, as soon as no partition can cost less: each has a cut among any 2k - 1
+    prefixes in a row, so it costs at least the least Opt of the last ones.
+    """
     # One class is all there can be for a k above half the records. Costs times lengths stay below INFINITE only for
     # runs within the table, so the recurrence is not for tables that are shorter than its longest run.
     found = {k: np.array([0, count], np.int64) for k in many_k if count < 2 * k}
@@ -227,8 +247,12 @@ def best_cuts(
     # The length, less k, of the last class when i records are in, and Opt of the last prefixes.
     choices = {k: np.zeros(count, choice_type(k)) for k in rest}
     recent = {k: no_prefixes(k) for k in rest}
-    extend_cuts(costs_of, 0, count, recent, choices, progress)
-    return found | {k: cuts_from(choices[k], k) for k in rest}
+    if not extend_cuts(costs_of, 0, count, recent, choices, progress, limit):
+        return {}
+    for k in rest:
+        cuts = np.empty(count // k + 1, np.int64)
+        found[k] = cuts[follow_choices(choices[k], k, cuts) :]
+    return found
 
 
 def choice_type(k: int) -> np.dtype[Any]:
@@ -248,14 +272,17 @@ def extend_cuts(
     recent: Mapping[int, NDArray[np.int64]],
     choices: Mapping[int, NDArray[np.unsignedinteger]],
     progress: Progress,
-) -> None:
+    limit: int | None = None,
+) -> bool:
     """Carry the recurrence on over the places first..last-1, for every one of some ascending k.
 
-    recent: by k, see ``no_prefixes``; updated. choices: by k, filled at these places.
+    recent: by k, see ``no_prefixes``; updated. choices: by k, filled at these places. It ends early, and says so, when
+    every cost is at the limit or above.
     """
     many_k = list(recent)
     lengths = range(many_k[0], 2 * many_k[-1])
     places = max(BLOCK_COSTS // len(lengths), 256)
+    room = np.empty(places + 4 * many_k[-1], np.int64)
     ranges = deque((begin, min(begin + places, last)) for begin in range(first, last, places))
     waiting: deque[tuple[int, int, Future[NDArray[np.int64]]]] = deque()
     with ThreadPoolExecutor(thread_count()) as pool:
@@ -266,21 +293,26 @@ def extend_cuts(
             begin, end, future = waiting.popleft()
             costs = future.result()
             for k in many_k:
-                extend_optimum(costs[k - lengths.start : 2 * k - lengths.start], k, begin, recent[k], choices[k])
+                of_k = costs[k - lengths.start : 2 * k - lengths.start]
+                extend_optimum(of_k, k, begin, recent[k], room, choices[k])
             progress.advance(end - begin)
+            if limit is not None and all(int(recent[k].min()) >= limit for k in many_k):
+                progress.advance(last - end)
+                return False
+    return True
 
 
 @kernel
-def box_costs(codes, at, first, last, shortest, layout, units, result):  # type: ignore[no-untyped-def]
+def box_costs(codes, at, first, last, shortest, layout, units, room, result):  # type: ignore[no-untyped-def]
     """Add to ``result`` the cost of the box of every run of ``shortest`` or more places that ends in first..last-1.
 
     codes: uint[m, d], C-order. at: uint32[n], the record at each place. layout, units: see losses.costs.Costs.
-    result: int64[lengths, last - first]; runs that would begin before place 0 get the cost of a shorter one.
+    room: uint[3, places + longest - 1], of the type of the codes, overwritten. result: int64[lengths, last - first];
+    runs that would begin before place 0 get the cost of a shorter one.
     """
     longest = shortest + len(result) - 1
     places, reach = last - first, longest - 1
-    column = np.empty(places + reach, codes.dtype)
-    low, high = np.empty(places, codes.dtype), np.empty(places, codes.dtype)
+    column, low, high = room[0], room[1], room[2]
     for q in range(codes.shape[1]):
         form, stride, full = layout[q, 0], np.uintp(layout[q, 2]), layout[q, 3]
         cost = units[layout[q, 1] :]
@@ -321,17 +353,17 @@ def extent_costs(position, first, last, shortest, result):  # type: ignore[no-un
 
 
 @kernel
-def extend_optimum(costs, k, first, recent, choice):  # type: ignore[no-untyped-def]
+def extend_optimum(costs, k, first, recent, room, choice):  # type: ignore[no-untyped-def]
     """Carry the recurrence on over one block.
 
     costs: int64[k, places], by length - k. recent: int64[2k - 1], Opt of the last 2k - 1 prefixes, updated.
-    choice: uint[n], filled from ``first`` on.
+    room: int64[>= places + 4k], overwritten. choice: uint[n], filled from ``first`` on.
     """
     places, reach = costs.shape[1], 2 * k - 1
-    optimum = np.empty(reach + places, np.int64)  # optimum[reach + t] is Opt of the prefix that ends at place first + t
+    # optimum[reach + t] is Opt of the prefix that ends at place first + t
+    optimum, best, length_of = room[2 * k :], room[:k], room[k : 2 * k]
     for t in range(reach):
         optimum[t] = recent[t]
-    best, length_of = np.empty(k, np.int64), np.empty(k, np.int64)
     for begin in range(0, places, k):
         # Opt of k prefixes in a row depends only on those before them, so they are computed side by side.
         width = min(k, places - begin)
@@ -352,27 +384,31 @@ def extend_optimum(costs, k, first, recent, choice):  # type: ignore[no-untyped-
 
 
 @kernel
-def cuts_from(choice, k):  # type: ignore[no-untyped-def]
-    """Follow the choices back from the end. choice: uint[n]; int64[classes + 1], ascending from 0 to n."""
-    end, classes = len(choice), 0
+def follow_choices(choice, k, cuts):  # type: ignore[no-untyped-def]
+    """Follow the choices back from the end: where the cuts begin, which ascend from 0 to n. choice: uint[n].
+
+    cuts: int64[classes + 1] or longer, filled from its end.
+    """
+    end, place = len(choice), len(cuts) - 1
     while end > 0:
+        cuts[place] = end
         end -= np.int64(choice[end - 1]) + k
-        classes += 1
-    cuts = np.empty(classes + 1, np.int64)
-    end = len(choice)
-    while classes > 0:
-        cuts[classes] = end
-        end -= np.int64(choice[end - 1]) + k
-        classes -= 1
-    cuts[0] = 0
-    return cuts
+        place -= 1
+    cuts[place] = 0
+    return place
+
+
+def boxes(codes: Codes, at: NDArray[np.uint32], cuts: NDArray[np.int64]) -> tuple[Codes, Codes]:
+    """The smallest box around each run cuts[i]..cuts[i + 1]-1 of the line: two uint[classes, d]."""
+    low, high = (np.empty((len(cuts) - 1, codes.shape[1]), codes.dtype) for _ in range(2))
+    fill_boxes(codes, at, cuts, low, high)
+    return low, high
 
 
 @kernel
-def boxes(codes, at, cuts):  # type: ignore[no-untyped-def]
-    """The smallest box around each run cuts[i]..cuts[i + 1]-1 of the line: two uint[classes, d]."""
-    classes, d = len(cuts) - 1, codes.shape[1]
-    low, high = np.empty((classes, d), codes.dtype), np.empty((classes, d), codes.dtype)
+def fill_boxes(codes, at, cuts, low, high):  # type: ignore[no-untyped-def]
+    """The same, into the given arrays."""
+    classes, d = low.shape
     for i in range(classes):
         for q in range(d):
             low[i, q] = codes[at[cuts[i]], q]
@@ -381,4 +417,3 @@ def boxes(codes, at, cuts):  # type: ignore[no-untyped-def]
             for q in range(d):
                 low[i, q] = min(low[i, q], codes[at[place], q])
                 high[i, q] = max(high[i, q], codes[at[place], q])
-    return low, high

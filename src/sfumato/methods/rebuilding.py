@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels import kernel, subkernel
+from sfumato.kernels import kernel
 from sfumato.methods.agglomeration import agglomerate, increase
 from sfumato.methods.classing import (
     AFTER,
@@ -33,7 +33,7 @@ SPARE = 8  # classes that there may be more than before
 SHUFFLE = 2  # how near a class is counts for more by up to one part in so many
 
 
-@subkernel
+@kernel
 def drawn(state):  # type: ignore[no-untyped-def]
     """A random number. state: uint64[1], not 0."""
     number = state[0]
@@ -59,7 +59,7 @@ def rebuild(part, owner, most, asked, tally, first, tries, near, passes, state):
         chosen, worth = rows_of(classes, labels, count)
         if count < 2 or worth == 0:
             continue
-        few = Part(part.codes[chosen], part.values[chosen])
+        few = part_of(part, chosen)
         made = agglomerate(few, asked, tally, owner)
         again = classes_of(few, owner, made, asked)
         search(few, again, asked, tally, passes)
@@ -69,16 +69,29 @@ def rebuild(part, owner, most, asked, tally, first, tries, near, passes, state):
     return gained
 
 
-@subkernel
+@kernel
+def part_of(part, chosen):  # type: ignore[no-untyped-def]
+    """The part of the chosen rows: int64[n]."""
+    codes = np.empty((len(chosen), part.codes.shape[1]), np.int64)
+    values = np.empty((len(chosen), part.values.shape[1]), np.uint32)
+    for place in range(len(chosen)):
+        for q in range(codes.shape[1]):
+            codes[place, q] = part.codes[chosen[place], q]
+        for a in range(values.shape[1]):
+            values[place, a] = part.values[chosen[place], a]
+    return Part(codes, values)
+
+
+@kernel
 def rows_of(classes, labels, count):  # type: ignore[no-untyped-def]
     """The rows of the first ``count`` classes that are named, ascending, and what they cost."""
     rows, about, _ = classes
-    worth, size, inside = np.int64(0), 0, np.zeros(len(about), np.bool_)
+    worth, size, inside = np.int64(0), 0, np.zeros(len(about), np.int64)
     for place in range(count):
         label = labels[place]
         worth += about[label, SIZE] * about[label, COST]
         size += about[label, SIZE]
-        inside[label] = True
+        inside[label] = 1
     chosen, place = np.empty(size, np.int64), 0
     for row in range(len(rows)):
         if inside[rows[row, OWNER]]:
@@ -87,7 +100,7 @@ def rows_of(classes, labels, count):  # type: ignore[no-untyped-def]
     return chosen, worth
 
 
-@subkernel
+@kernel
 def take_over(part, classes, labels, count, worth, again, chosen, asked):  # type: ignore[no-untyped-def]
     """Put the new classes of the chosen rows in place of those that are named, if they cost no more: what is gained."""
     about = classes.about
@@ -107,8 +120,8 @@ def take_over(part, classes, labels, count, worth, again, chosen, asked):  # typ
             return np.int64(0)  # no room for so many
         free[place] = label
         label += 1
-    for row in chosen:
-        unlink(classes, row)
+    for place in range(len(chosen)):
+        unlink(classes, chosen[place])
     place = 0
     for label in range(len(again.about)):
         row = again.about[label, FIRST]
@@ -116,12 +129,12 @@ def take_over(part, classes, labels, count, worth, again, chosen, asked):  # typ
         while row != NONE:
             link(classes, chosen[row], free[place - 1])
             row = again.rows[row, AFTER]
-    for label in free:
-        look_at(part, classes, label, asked)
+    for place in range(len(free)):
+        look_at(part, classes, free[place], asked)
     return worth - total
 
 
-@subkernel
+@kernel
 def neighbours(classes, centre, asked, labels, state):  # type: ignore[no-untyped-def]
     """Fill ``labels`` with a class and those that it would cost least to join it with, more or less: how many."""
     about = classes.about
@@ -132,7 +145,7 @@ def neighbours(classes, centre, asked, labels, state):  # type: ignore[no-untype
         if label == centre or about[label, SIZE] == 0:
             continue
         limit = away[count - 1] if count == len(labels) else np.int64(INFINITE)
-        added = increase(classes, centre, label, asked, limit)
+        added = increase(about, classes.box, centre, label, asked, limit)
         added += added // SHUFFLE // 1024 * np.int64(drawn(state) % np.uint64(1024))
         if count == len(labels) and added >= away[count - 1]:
             continue

@@ -154,7 +154,7 @@ def trimmed(
 
 
 def _total(batch: ClassBatch, records: Records) -> int:
-    return int(total_cost(batch.starts, batch.low, batch.high, records.costs.layout, records.costs.units))
+    return total_cost(batch.starts, batch.low, batch.high, records.costs.layout, records.costs.units)
 
 
 def _outliers(batch: ClassBatch, records: Records) -> Rows:

@@ -65,24 +65,23 @@ def _positions(codes: Codes, cells: Sequence[NDArray[np.int32]], bits: int) -> K
     flat, begin = np.concatenate(cells), starts[:-1].astype(np.int64)
 
     def fill(part: tuple[int, int]) -> None:
-        curve_positions(codes[part[0] : part[1]], flat, begin, bits, words[part[0] : part[1]])
+        room, values = np.empty((len(cells) + 1, LANES), np.int32), np.empty(LANES, np.uint64)
+        curve_positions(codes[part[0] : part[1]], flat, begin, bits, room, values, words[part[0] : part[1]])
 
     in_threads(fill, slices(len(codes), BATCH))
     return Keys(words, length)
 
 
 @kernel
-def curve_positions(codes, cells, starts, bits, words):  # type: ignore[no-untyped-def]
+def curve_positions(codes, cells, starts, bits, coordinates, values, words):  # type: ignore[no-untyped-def]
     """Write each record's position on the curve into ``words``.
 
     codes: uint[n, d], C-order, not modified. cells: int32[...], the grid cell of each code, attribute after attribute
-    from ``starts[q]``. words: uint64[n, w], C-order; the last word holds what is left in its low bits.
+    from ``starts[q]``. coordinates: int32[d + 1, LANES], values: uint64[LANES]: overwritten. words: uint64[n, w],
+    C-order; the last word holds what is left in its low bits.
     """
     n, d = codes.shape
-    coordinates = np.empty((d, LANES), np.int32)
-    flips = np.empty(LANES, np.int32)
-    values = np.empty(LANES, np.uint64)
-    one = np.uint64(1)
+    flips, one = coordinates[d], np.uint64(1)
     for begin in range(0, n, LANES):
         # Every step is taken for many records side by side, without branches, so that it becomes vector instructions.
         count = min(LANES, n - begin)

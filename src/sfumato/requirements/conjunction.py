@@ -43,7 +43,7 @@ class Conjunction(NamedTuple):
     """Requirements as the kernel takes them; sensitive attributes are numbered 0..a-1.
 
     kind, attribute, whole, bound: by requirement. distinct: int64[a]. reference, numbers: float64[a, m]. nodes:
-    int64[a, 3, s], for each attribute its values from leaf to leaf, then first and last of each node of its taxonomy;
+    int64[a, 3 s], for each attribute its values from leaf to leaf, then first and last of each node of its taxonomy;
     weight: float64[a, s].
     """
 
@@ -89,7 +89,7 @@ def conjunction(
         distinct=np.array([one.distinct for one in values], np.int64),
         reference=reference,
         numbers=numbers,
-        nodes=nodes,
+        nodes=nodes.reshape(a, 3 * spans),
         weight=weight,
     )
 
@@ -153,18 +153,22 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
         mean /= max(known, 1)
         variance = 0.0
         for v in range(m):
-            variance += count[v] * (numbers[v] - mean) ** 2
+            variance += count[v] * ((numbers[v] - mean) * (numbers[v] - mean))
         return variance / max(known, 1) >= bound * (1 - STRICT_SHARE)
     if known == 0:
-        return kind != DELTA or not np.any(reference > 0)
+        expected = 0
+        for v in range(m):
+            expected += reference[v] > 0
+        return kind != DELTA or expected == 0
     if kind == CLOSENESS_HIERARCHICAL:
-        up_to = np.zeros(m + 1)
+        up_to, s = np.empty(m + 1, np.float64), len(weight)
+        up_to[0] = 0.0
         for place in range(m):
-            v = nodes[0, place]
+            v = nodes[place]
             up_to[place + 1] = up_to[place] + count[v] / known - reference[v]
         distance = 0.0
-        for node in range(len(weight)):
-            distance += weight[node] * abs(up_to[nodes[2, node]] - up_to[nodes[1, node]])
+        for node in range(s):
+            distance += weight[node] * abs(up_to[nodes[2 * s + node]] - up_to[nodes[s + node]])
         return distance <= bound + STRICT
     total, cumulated, margin, present = 0.0, 0.0, min(STRICT, bound / 2), 0
     for v in range(m):
@@ -188,7 +192,7 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
                 return False
     if kind == CLOSENESS_ORDERED:
         total /= max(present - 1, 1)
-    if kind in (CLOSENESS_EQUAL, CLOSENESS_ORDERED):
+    if kind == CLOSENESS_EQUAL or kind == CLOSENESS_ORDERED:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
         return total <= bound + STRICT
     return True
 

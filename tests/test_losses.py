@@ -15,7 +15,7 @@ from strategies import Case, cases
 
 import sfumato
 from sfumato.losses.loss import ClassTable
-from sfumato.losses.measures import losses, measure_classes
+from sfumato.losses.measures import Measurement, losses
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -139,7 +139,7 @@ def test_loss_that_cannot_be_known_is_left_out() -> None:
 
 def test_release_of_nothing_loses_everything() -> None:
     nothing = ClassTable(np.empty(0, np.int64), np.empty((0, 2)), np.array([0.5, 0.5]), records=4, k=2)
-    assert measure_classes(nothing) == {"gcp": 1.0, "c_dm": 16, "c_mdm": 0}
+    assert Measurement.of(nothing).values() == {"gcp": 1.0, "c_dm": 16, "c_mdm": 0}
 
 
 @pytest.mark.parametrize("name", sorted(losses()))

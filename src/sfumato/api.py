@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from sfumato.applying import draft_applied
 from sfumato.bounding import bounds_of, check_bounded, with_bound
 from sfumato.bounds.bound import Bound, MeasuredRelease, effort_named
@@ -20,12 +18,15 @@ from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import UsageError
 from sfumato.evaluating import Evaluating
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
-from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_in, requirements_of
+from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_in
+from sfumato.evaluation.audit_parts import audit_in_parts
 from sfumato.evaluation.comparison import ALL, points_of
 from sfumato.evaluation.groups import audit_groups, group_sizes, quasi_identifiers_of_original, values_of_original
+from sfumato.evaluation.kept import kept_columns_hold, kept_columns_hold_in_parts
 from sfumato.evaluation.learning.folds import USUAL
 from sfumato.evaluation.learning.study import Study
 from sfumato.evaluation.measure import measure_release
+from sfumato.evaluation.parts import measured_in_parts
 from sfumato.evaluation.queries import (
     Measured,
     QueryAccuracy,
@@ -50,13 +51,15 @@ from sfumato.report.learning import Evaluation
 from sfumato.report.private import PrivateReport, private_report
 from sfumato.report.release import ReleaseReport, check_report, empty_report, release_report
 from sfumato.report.tradeoff import Tradeoff
-from sfumato.requirements import Verdict
+from sfumato.requirements import Requirements, Verdict
 from sfumato.tables.delivery import NoRecordsError
-from sfumato.tables.grouping import ReleasedClasses, find_classes, majorities
+from sfumato.tables.grouping import find_classes, majorities
+from sfumato.tables.scratch import Scratch
 from sfumato.tables.source import InputOptions, Source, open_source
 from sfumato.tables.staging import check_target, refuse_input_as_output
 from sfumato.tables.write import check_format
 from sfumato.taxonomies.files import read_taxonomy
+from sfumato.taxonomies.tree import Taxonomy
 from sfumato.tracing import Trace
 
 
@@ -176,40 +179,82 @@ def check_output(data: object, policy: Policy, target: Path) -> None:
 
 
 def audit(
-    release: object, policy: Policy | None = None, *, original: object | None = None, **flags: Any
+    release: object,
+    policy: Policy | None = None,
+    *,
+    original: object | None = None,
+    temporary: str | Path | None = None,
+    progress: Progress | None = None,
+    **flags: Any,
 ) -> AuditReport:
     """What holds in a finished release, also one made elsewhere.
 
     ``release`` is a file or a frame. Without a policy the certificate beside the file says what to check; flags go over
-    either. With the ``original`` the columns that were kept are compared as well.
+    either. With the ``original`` the columns that were kept are compared as well. With ``memory``, such as "2GB", a
+    release of any size is read in parts within that limit; what does not fit goes into files in ``temporary``, by
+    default the system's directory for such, and is removed at the end.
     """
     asked, source, certified = _released(release, policy, flags)
-    requirements = requirements_in(asked)
-    second = _sensitive_table(release, asked)
-    if second is not None:
-        report = audit_groups(source, second, asked, requirements)
-        if original is not None:
-            table = open_source(original, InputOptions(**asked.input.model_dump()))
-            compared = (
-                _same_quasi_identifiers(source, table, asked),
-                values_of_original(second, table, requirements),
-            )
-            report = replace(report, verdicts=(*report.verdicts, *compared))
+    progress = progress or Progress()
+    limit = asked.engine.memory
+    with progress.phase("audit", None if limit is None else source.rows):
+        second = _sensitive_table(release, asked)
+        before = None if original is None else open_source(original, InputOptions(**asked.input.model_dump()))
+        if second is not None:
+            if flags.get("memory") is not None:
+                raise UsageError(f"a release by {asked.method.name} is audited as a whole. Leave out memory.")
+            report = _audit_of_two(source, second, before, asked)
+        elif limit is None:
+            report = _audit_in_memory(source, before, asked)
+        else:
+            with Scratch(_place(temporary)) as scratch:
+                report = _audit_within(limit, scratch, source, before, asked, progress)
         return _with_file_checks(report, release, certified)
+
+
+def _audit_of_two(source: Source, second: Source, original: Source | None, policy: Policy) -> AuditReport:
+    requirements = requirements_in(policy)
+    report = audit_groups(source, second, policy, requirements)
+    if original is None:
+        return report
+    compared = (
+        _same_quasi_identifiers(source, original, policy),
+        values_of_original(second, original, requirements),
+    )
+    return replace(report, verdicts=(*report.verdicts, *compared))
+
+
+def _audit_in_memory(source: Source, original: Source | None, policy: Policy) -> AuditReport:
+    requirements, key = requirements_in(policy), class_key(policy, source.names)
+    taxonomies = _sensitive_taxonomies(requirements, policy)
+    classes = find_classes(source, key, by_row=bool(requirements.attributes))
+    report = audit_classes(source, classes, policy, requirements, taxonomies)
+    kept = [] if original is None else kept_columns_hold(source, original, key)
+    return replace(report, verdicts=(*report.verdicts, *kept))
+
+
+def _audit_within(
+    memory: int, scratch: Scratch, source: Source, original: Source | None, policy: Policy, progress: Progress
+) -> AuditReport:
+    requirements, key = requirements_in(policy), class_key(policy, source.names)
+    taxonomies = _sensitive_taxonomies(requirements, policy)
+    report = audit_in_parts(source, policy, requirements, taxonomies, memory=memory, scratch=scratch, progress=progress)
+    kept = [] if original is None else kept_columns_hold_in_parts(source, original, key, memory=memory, scratch=scratch)
+    return replace(report, verdicts=(*report.verdicts, *kept))
+
+
+def _sensitive_taxonomies(requirements: Requirements, policy: Policy) -> dict[str, Taxonomy]:
+    """Those that a requirement measures distances by."""
     by_taxonomy = {part.attribute for part in requirements.parts if "hierarchy" in part.counters}
-    sensitive = {name: asked.columns[name] for name in requirements.attributes if name in by_taxonomy}
-    taxonomies = {
-        name: read_taxonomy(asked.taxonomy_path(name), name)
-        for name, column in sensitive.items()
-        if column.taxonomy_file is not None
+    return {
+        name: read_taxonomy(policy.taxonomy_path(name), name)
+        for name in requirements.attributes
+        if name in by_taxonomy and policy.columns[name].taxonomy_file is not None
     }
-    classes = find_classes(source, class_key(asked, source.names), by_row=bool(requirements.attributes))
-    report = audit_classes(source, classes, asked, requirements, taxonomies)
-    report = _with_file_checks(report, release, certified)
-    if original is not None:
-        kept = _kept_columns_hold(source, open_source(original, InputOptions(**asked.input.model_dump())), asked)
-        report = replace(report, verdicts=(*report.verdicts, *kept))
-    return report
+
+
+def _place(temporary: str | Path | None) -> Path | None:
+    return None if temporary is None else Path(temporary)
 
 
 def _with_file_checks(report: AuditReport, release: object, certified: Mapping[str, Any] | None) -> AuditReport:
@@ -246,6 +291,8 @@ def measure(
     range_attributes: int | None = None,
     selectivity: float = 0.05,
     seed: int = 0,
+    temporary: str | Path | None = None,
+    progress: Progress | None = None,
     **flags: Any,
 ) -> Measured:
     """Every loss of a release, measured from the two tables alone. ``target`` names the class column for CM.
@@ -253,16 +300,16 @@ def measure(
     ``queries`` is the level of the datacube to compare, ``bins`` the edges of its cells for columns of many numbers.
     ``range_queries`` is how many random range-count queries to ask, each on ``range_attributes`` quasi-identifiers
     (all when absent) with about the share ``selectivity`` of the records in its answer. Both count the values of every
-    sensitive column, or of the target where there is one.
+    sensitive column, or of the target where there is one. With ``memory``, such as "2GB", tables of any size are
+    measured within that limit, but for queries and workloads; ``temporary`` is that of ``audit``.
     """
     asked, source, _ = _released(release, policy, flags)
     second = _sensitive_table(release, asked)
     if second is not None and target is not None:
         raise UsageError("a release by anatomy has no class column beside its records, so it has no target.")
-    requirements = requirements_of(asked)
-    options = InputOptions(**asked.input.model_dump())
     original_source = _original(original, asked)
     taxonomies = load_taxonomies(asked)
+    progress = progress or Progress()
     workload = Workload(
         level=queries,
         ranges=range_queries,
@@ -273,6 +320,41 @@ def measure(
     )
     queried = () if workload.empty else queried_columns(asked, target, original_source, second or source)
     workload.check(asked.quasi_identifiers, queried)
+    limit, whole = asked.engine.memory, second is not None or not workload.empty or bool(asked.workload)
+    if limit is not None and not whole:
+        with Scratch(_place(temporary)) as scratch:
+            losses = measured_in_parts(
+                original_source,
+                source,
+                asked,
+                taxonomies,
+                target=target,
+                memory=limit,
+                scratch=scratch,
+                progress=progress,
+            )
+        return Measured(losses.values, losses.columns, losses.suppressed)
+    if flags.get("memory") is not None:
+        raise UsageError(
+            "queries, workloads and releases of two tables are measured on tables in memory. Leave out memory, or "
+            "measure the losses alone."
+        )
+    with progress.phase("measure"):
+        return _measured(original_source, source, second, asked, taxonomies, target, workload, queried)
+
+
+def _measured(
+    original_source: Source,
+    source: Source,
+    second: Source | None,
+    asked: Policy,
+    taxonomies: Mapping[str, Taxonomy],
+    target: str | None,
+    workload: Workload,
+    queried: Sequence[str],
+) -> Measured:
+    """Everything that can be measured of tables in memory."""
+    options = InputOptions(**asked.input.model_dump())
     engine = MemoryEngine(Progress())
     served = _served(asked, original_source) if second is None else ()
     scanned = engine.scan(original_source, list(dict.fromkeys([*asked.quasi_identifiers, *queried, *served])))
@@ -285,7 +367,7 @@ def measure(
         domains,
         [asked.columns[domain.name].weight for domain in domains],
         records=scanned.records,
-        k=requirements.least_class,
+        k=asked.k,
         majority=None if target is None else majorities(source, classes, target),
         groups=None if second is None else group_sizes(source),
     )
@@ -630,34 +712,3 @@ def _same_quasi_identifiers(first: Source, original: Source, policy: Policy) -> 
     encoded = engine.encode(scanned, encoders)
     left_out = most_suppressed(policy, encoded.records)
     return quasi_identifiers_of_original(first, encoded.codes, encoded.domains, left_out)
-
-
-def _kept_columns_hold(source: Source, original: Source, policy: Policy) -> list[Verdict]:
-    """Whether every kept column shows no value more often than the original did."""
-    recoded = set(class_key(policy, source.names))
-    verdicts = []
-    for name in source.names:
-        if name in recoded:
-            continue
-        if name not in original.names:
-            verdicts.append(Verdict(f"the column {name!r} is in the original", False, 0))
-            continue
-        released, before = (find_classes(one, [name]) for one in (source, original))
-        counts = _counts_by_text(before, name, original.types[name])
-        shown = _counts_by_text(released, name, source.types[name])
-        surplus = sum(max(count - counts.get(text, 0), 0) for text, count in shown.items())
-        verdicts.append(Verdict(f"the kept column {name!r} holds values of the original", surplus == 0, surplus))
-    return verdicts
-
-
-def _counts_by_text(classes: ReleasedClasses, name: str, kind: pa.DataType) -> dict[str | None, int]:
-    """How often each value occurs, by the text that a CSV file has for it: the two tables may be of different kinds."""
-    values = pa.array(classes.values[name], kind)
-    try:
-        texts = values.cast(pa.string()).to_pylist()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        texts = [None if value is None else str(value) for value in classes.values[name]]
-    counts: dict[str | None, int] = {}
-    for shown, size in zip(classes.shown[name].tolist(), classes.sizes.tolist(), strict=True):
-        counts[texts[shown]] = counts.get(texts[shown], 0) + size
-    return counts

@@ -18,6 +18,7 @@ from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, require_pass
 from sfumato.evaluation.groups import audit_groups, group_sizes
 from sfumato.evaluation.measure import Losses, measure_release
+from sfumato.evaluation.parts import examined_in_parts
 from sfumato.evaluation.tasks import Tasks, measure_tasks
 from sfumato.methods import AUTO
 from sfumato.pictures.classes import plot_classes
@@ -76,6 +77,31 @@ class Draft:
 
         ``second`` is the table of sensitive values, where they are released apart.
         """
+        report, losses = self._judged(source, second)
+        require_pass(report)
+        if not 0 <= self.records - report.records <= most_suppressed(self.policy, self.records):
+            raise AuditError(
+                f"the release has {report.records:,} records and the table {self.records:,}, which leaves out more "
+                "than the policy allows; it was withheld. This is a fault in Sfumato: please report it."
+            )
+        self.warnings.extend(text for text in report.remarks if text not in self.warnings)
+        return report, losses
+
+    def _judged(self, source: Source, second: Source | None) -> tuple[AuditReport, Losses]:
+        if self.engine.limit is not None:
+            memory, scratch = self.engine.limit
+            with self.progress.phase("audit", self.records):
+                return examined_in_parts(
+                    source,
+                    self.policy,
+                    self.requirements,
+                    self.taxonomies,
+                    self.domains,
+                    records=self.records,
+                    memory=memory,
+                    scratch=scratch,
+                    progress=self.progress,
+                )
         with self.progress.phase("audit", self.records):
             key = class_key(self.policy, source.names)
             persons = self.engine.persons_of(self.released)
@@ -86,15 +112,8 @@ class Draft:
                 report = audit_classes(source, classes, self.policy, self.requirements, self.taxonomies, persons)
             else:
                 report = audit_groups(source, second, self.policy, self.requirements)
-            require_pass(report)
-            if not 0 <= self.records - report.records <= most_suppressed(self.policy, self.records):
-                raise AuditError(
-                    f"the release has {report.records:,} records and the table {self.records:,}, which leaves out more "
-                    "than the policy allows; it was withheld. This is a fault in Sfumato: please report it."
-                )
+            require_pass(report)  # what does not pass is not measured
             weights = [self.policy.columns[domain.name].weight for domain in self.domains]
-            remarks = [text for text in report.remarks if text not in self.warnings]
-            self.warnings.extend(remarks)
             groups = None if second is None else group_sizes(source)
             losses = measure_release(
                 classes, self.domains, weights, records=self.records, k=self.policy.k, groups=groups

@@ -20,6 +20,7 @@ from sfumato.cli.flags import (
     EVERY_FLAG,
     Json,
     PolicyFile,
+    Temporary,
     by_column,
     with_flags,
 )
@@ -115,12 +116,7 @@ def anonymize(
     bound: Annotated[
         bool, typer.Option("--bound", help="Also prove how far from the least possible loss the release is at most.")
     ] = False,
-    temporary: Annotated[
-        Path | None,
-        typer.Option(
-            "--temporary", metavar="DIR", help="Where the disk engine keeps its temporary files.", readable=False
-        ),
-    ] = None,
+    temporary: Temporary = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show how the table is understood and what would be done; write nothing.")
     ] = False,
@@ -179,7 +175,17 @@ def anonymize(
 
 @app.command()
 @with_flags(
-    "quasi_identifiers", "sensitive", "identifiers", "k", "l", "require", "form", "separator", "encoding", "sheet"
+    "quasi_identifiers",
+    "sensitive",
+    "identifiers",
+    "k",
+    "l",
+    "require",
+    "form",
+    "separator",
+    "encoding",
+    "sheet",
+    "memory",
 )
 def audit(
     release: Annotated[
@@ -194,6 +200,7 @@ def audit(
     policy: PolicyFile = None,
     *,
     flags: Mapping[str, Any],
+    temporary: Temporary = None,
     json: Json = False,
 ) -> int:
     """Say what holds in a finished release. Exit code 1 when it is not what the policy asks for.
@@ -202,10 +209,12 @@ def audit(
 
     Example: sfumato audit release.csv --quasi-identifiers age,zip -k 10
     """
-    with progress_for_people() as progress, progress.phase("audit"):
+    with progress_for_people() as progress:
         from sfumato.api import audit as audit_release
 
-        report = audit_release(release, _loaded(policy), original=original, **flags)
+        report = audit_release(
+            release, _loaded(policy), original=original, temporary=temporary, progress=progress, **flags
+        )
     if json:
         print_json(
             {
@@ -251,6 +260,7 @@ def audit(
     "nulls",
     "date_format",
     "sheet",
+    "memory",
 )
 def measure(
     original: Annotated[
@@ -310,6 +320,7 @@ def measure(
     policy: PolicyFile = None,
     *,
     flags: Mapping[str, Any],
+    temporary: Temporary = None,
     json: Json = False,
 ) -> None:
     """Measure every loss of a release, from the two tables alone.
@@ -324,30 +335,30 @@ def measure(
         from sfumato.releases.certificate import read_certificate
 
         asked = _loaded(policy)
-        with progress.phase("measure"):
-            try:
-                losses = measure_losses(
-                    original,
-                    release,
-                    asked,
-                    target=target,
-                    queries=queries,
-                    bins=by_column("--bins", "A,B", bins, lambda text: text.split(",")),
-                    range_queries=range_queries,
-                    range_attributes=range_attributes,
-                    selectivity=selectivity,
-                    seed=seed,
-                    **flags,
-                )
-            except TaxonomyError as error:
-                if asked is not None:
-                    raise
-                raise TaxonomyError(
-                    f"{error} A certificate tells taxonomies by name only: give the policy with --policy, or each "
-                    "taxonomy with --taxonomy."
-                ) from None
-        with progress.phase("audit"):
-            report = audit_release(release, asked, **flags)
+        try:
+            losses = measure_losses(
+                original,
+                release,
+                asked,
+                target=target,
+                queries=queries,
+                bins=by_column("--bins", "A,B", bins, lambda text: text.split(",")),
+                range_queries=range_queries,
+                range_attributes=range_attributes,
+                selectivity=selectivity,
+                seed=seed,
+                temporary=temporary,
+                progress=progress,
+                **flags,
+            )
+        except TaxonomyError as error:
+            if asked is not None:
+                raise
+            raise TaxonomyError(
+                f"{error} A certificate tells taxonomies by name only: give the policy with --policy, or each "
+                "taxonomy with --taxonomy."
+            ) from None
+        report = audit_release(release, asked, temporary=temporary, progress=progress, **flags)
         certified = read_certificate(release) or {}
     summary: dict[str, Any] = {
         "records": report.records + losses.suppressed,

@@ -21,6 +21,7 @@ PRIVACY = "What is asked for"
 WORKLOAD = "What the release is for"
 RELEASE = "How the release is made"
 READING = "How text is read"
+RESOURCES = "What the run may take"
 RANGE = re.compile(r"(\d+)(?:\s*\.\.\s*(\d+))?")
 MOST_VALUES = 1000
 LARGEST_DIGITS = 18
@@ -225,8 +226,18 @@ Memory = Annotated[
     typer.Option(
         "--memory",
         metavar="SIZE",
-        rich_help_panel=RELEASE,
-        help="How much memory the run may take, such as 2GB; most of what is free when absent.",
+        rich_help_panel=RESOURCES,
+        help="How much memory the run may take, such as 2GB; what does not fit is kept in files.",
+    ),
+]
+Temporary = Annotated[
+    Path | None,
+    typer.Option(
+        "--temporary",
+        metavar="DIRECTORY",
+        rich_help_panel=RESOURCES,
+        readable=False,
+        help="Where temporary files go that --memory needs; the system's place for them when absent.",
     ),
 ]
 Seed = Annotated[
@@ -334,7 +345,7 @@ DECLARED: dict[str, Any] = {
 READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet")
 EVERY_FLAG = tuple(DECLARED)
 # For commands that try several policies and make no release.
-FLAGS_OF_MANY = tuple(name for name in DECLARED if name not in ("k", "l", "method", "keep_order"))
+FLAGS_OF_MANY = tuple(name for name in DECLARED if name not in ("k", "l", "method", "keep_order", "memory"))
 
 
 def with_flags(*names: str) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:

@@ -26,7 +26,7 @@ from sfumato.requirements import (
     Verdict,
 )
 from sfumato.tables.ascending import texts_of
-from sfumato.tables.grouping import ReleasedClasses, distribution, refine
+from sfumato.tables.grouping import ReleasedClasses, Totals, distribution, refine
 from sfumato.tables.source import Source
 from sfumato.taxonomies.hierarchy import hierarchy_over
 from sfumato.taxonomies.tree import Taxonomy
@@ -82,14 +82,19 @@ def class_counts(
     requirements: Requirements,
     taxonomies: Mapping[str, Taxonomy],
     persons: NDArray[np.uint32] | None,
+    totals: Mapping[str, Totals] | None = None,
 ) -> ClassCounts:
-    """The classes of a finished release as requirements see them; ``persons`` by row, where they are counted."""
+    """The classes of a finished release as requirements see them; ``persons`` by row, where they are counted.
+
+    ``totals`` are the values of the whole release, where the classes are a part of it.
+    """
     tokens, keep_null = policy.input.nulls, policy.privacy.null_sensitive == "value"
 
     def counts(some: ReleasedClasses, names: Sequence[str]) -> ClassCounts:
         histograms = {}
         for name in names:
-            found = distribution(source, some, name, tokens, keep_null=keep_null, persons=persons)
+            whole = None if totals is None else totals.get(name)
+            found = distribution(source, some, name, tokens, keep_null=keep_null, persons=persons, totals=whole)
             taxonomy = taxonomies.get(name)
             tree = None if taxonomy is None else hierarchy_over(texts_of(found.values), taxonomy, name)
             histograms[name] = Histogram(
@@ -119,6 +124,44 @@ def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
     return key
 
 
+@dataclass(frozen=True)
+class Findings:
+    """What was found in the classes of a release, or in a part of them: a verdict for every requirement, and sizes."""
+
+    verdicts: tuple[Verdict, ...]
+    records: int
+    classes: int
+    smallest_class: int
+
+    def joined(self, other: Findings, requirements: Requirements) -> Findings:
+        """What these classes and others of the same release come to."""
+        pairs = zip(requirements.parts, self.verdicts, other.verdicts, strict=True)
+        return Findings(
+            tuple(part.worse(one, another) for part, one, another in pairs),
+            self.records + other.records,
+            self.classes + other.classes,
+            min(self.smallest_class, other.smallest_class),
+        )
+
+    def report(self, policy: Policy, names: Sequence[str], *, persons: bool = False) -> AuditReport:
+        """Beside what the rows alone do not tell; ``persons`` says that they were counted."""
+        released = [
+            Verdict(f"the identifier {name!r} is not released", False, 1)
+            for name in policy.identifiers
+            if name in names
+        ]
+        remarks = []
+        if policy.privacy.person is not None and not persons:
+            remarks.append(
+                "the policy counts persons, and a release does not say whose its records are: only that every class "
+                "has k records was checked; persons were counted when the release was made"
+            )
+        if policy.privacy.sensitive and policy.privacy.null_sensitive == "value":
+            remarks.append("null counts as a sensitive value like another, as the policy asks")
+        verdicts = (*self.verdicts, *released)
+        return AuditReport(verdicts, self.records, self.classes, self.smallest_class, tuple(remarks))
+
+
 def audit_classes(
     source: Source,
     classes: ReleasedClasses,
@@ -128,24 +171,26 @@ def audit_classes(
     persons: NDArray[np.uint32] | None = None,
 ) -> AuditReport:
     """Compare what a release shows with what its policy asks for."""
+    found = judge(source, classes, policy, requirements, taxonomies, persons)
+    return found.report(policy, source.names, persons=persons is not None)
+
+
+def judge(
+    source: Source,
+    classes: ReleasedClasses,
+    policy: Policy,
+    requirements: Requirements,
+    taxonomies: Mapping[str, Taxonomy],
+    persons: NDArray[np.uint32] | None = None,
+    totals: Mapping[str, Totals] | None = None,
+) -> Findings:
+    """What every requirement says of these classes. ``totals``: see class_counts."""
     if requirements.person is not None and (persons is None or len(persons) != classes.records):
         raise AssertionError("persons are asked for, and it is not known whose the records are")  # never count records
-    names = source.names
-    counts = class_counts(source, classes, policy, requirements, taxonomies, persons)
-    verdicts = [part.verdict(counts) for part in requirements.parts]
-    verdicts += [
-        Verdict(f"the identifier {name!r} is not released", False, 1) for name in policy.identifiers if name in names
-    ]
+    counts = class_counts(source, classes, policy, requirements, taxonomies, persons, totals)
+    verdicts = tuple(part.verdict(counts) for part in requirements.parts)
     smallest = int(classes.sizes.min()) if len(classes.sizes) else 0
-    remarks = []
-    if policy.privacy.person is not None and persons is None:
-        remarks.append(
-            "the policy counts persons, and a release does not say whose its records are: only that every class has k "
-            "records was checked; persons were counted when the release was made"
-        )
-    if policy.privacy.sensitive and policy.privacy.null_sensitive == "value":
-        remarks.append("null counts as a sensitive value like another, as the policy asks")
-    return AuditReport(tuple(verdicts), classes.records, len(classes.sizes), smallest, tuple(remarks))
+    return Findings(verdicts, classes.records, len(classes.sizes), smallest)
 
 
 def require_pass(report: AuditReport) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.losses.certainty import by_column
+from sfumato.kernels import slices
 from sfumato.losses.loss import ClassTable
-from sfumato.losses.measures import measure_classes
+from sfumato.losses.measures import Measurement
 from sfumato.tables.domains import Domain, label_of
-from sfumato.tables.grouping import ReleasedClasses
+from sfumato.tables.grouping import CHUNK, ReleasedClasses
 
 
 @dataclass(frozen=True)
@@ -66,21 +66,46 @@ def measure_release(
 
     ``groups`` are the sizes of the groups of a release that has sensitive values in a table of their own.
     """
-    penalties = np.empty((len(classes.sizes), len(domains)))
-    for q, domain in enumerate(domains):
+    found = measure_classes(classes, domains, weights, records=records, k=k, majority=majority, groups=groups)
+    return losses_of(found, domains)
+
+
+def measure_classes(
+    classes: ReleasedClasses,
+    domains: Sequence[Domain],
+    weights: Sequence[float],
+    *,
+    records: int,
+    k: int,
+    majority: NDArray[np.int64] | None = None,
+    groups: NDArray[np.int64] | None = None,
+) -> Measurement:
+    """What the classes of a release, or a part of them, lose. Arguments are those of ``measure_release``."""
+    found = []
+    for domain in domains:
         labels = [label_of(value) for value in classes.values[domain.name]]
         penalty = domain.penalties(labels)
-        strange = int(np.isnan(penalty[np.unique(classes.shown[domain.name])]).sum())
+        occurs = np.zeros(len(labels), np.bool_)
+        occurs[classes.shown[domain.name]] = True
+        strange = int(np.count_nonzero(np.isnan(penalty) & occurs))
         if strange:
             raise InputError(
                 f"column {domain.name!r} of the release shows {strange:,} values that are no value, range or group of "
                 "the original. Check that both files and the policy belong together."
             )
-        penalties[:, q] = penalty[classes.shown[domain.name]]
+        found.append(penalty)
+    penalties = np.empty((len(classes.sizes), len(domains)))
+    for begin, end in slices(len(penalties), CHUNK):
+        for q, domain in enumerate(domains):
+            penalties[begin:end, q] = found[q][classes.shown[domain.name][begin:end]]
     shares = np.asarray(weights, np.float64) / float(np.sum(weights))
-    table = ClassTable(classes.sizes, penalties, shares, records, k, majority, groups)
-    if table.suppressed < 0:
+    return Measurement.of(ClassTable(classes.sizes, penalties, shares, records, k, majority, groups))
+
+
+def losses_of(found: Measurement, domains: Sequence[Domain]) -> Losses:
+    """The losses of a release, all of whose classes were measured."""
+    if found.extent.suppressed < 0:
         raise InputError("the release has more records than the original. Check that both files belong together.")
     names = [domain.name for domain in domains]
-    columns = dict(zip(names, by_column(table).tolist(), strict=True))
-    return Losses(measure_classes(table), columns, table.suppressed)
+    columns = dict(zip(names, found.by_column().tolist(), strict=True))
+    return Losses(found.values(), columns, found.extent.suppressed)

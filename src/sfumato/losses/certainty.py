@@ -8,18 +8,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.losses.loss import ClassTable
+from sfumato.losses.loss import ClassTable, Extent, Sum
 
 
-class GlobalCertaintyPenalty:
+class GlobalCertaintyPenalty(Sum):
     name = "gcp"
     summary = "global certainty penalty: 0 is the original, 1 says nothing"
 
-    def value(self, classes: ClassTable) -> float:
-        return float(by_column(classes) @ classes.weights)
+    def total(self, classes: ClassTable) -> NDArray[np.float64]:
+        """By quasi-identifier."""
+        result: NDArray[np.float64] = classes.sizes @ classes.penalties
+        return result
+
+    def value(self, total: NDArray[np.float64], release: Extent) -> float:
+        return float(by_column(total, release) @ release.weights)
 
 
-def by_column(classes: ClassTable) -> NDArray[np.float64]:
-    """The mean penalty of a record on each quasi-identifier."""
-    total: NDArray[np.float64] = classes.sizes @ classes.penalties + classes.suppressed
-    return total / classes.records
+def by_column(total: NDArray[np.float64], release: Extent) -> NDArray[np.float64]:
+    """The mean penalty of a record on each quasi-identifier, from the total of all records."""
+    return (total + release.suppressed) / release.records

@@ -7,28 +7,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.losses.loss import ClassTable
+from sfumato.losses.loss import ClassTable, Extent, Sum
 
 
-class Discernibility:
+class Discernibility(Sum):
     name = "c_dm"
     summary = "discernibility: each record counts the size of its class, a suppressed one the whole table"
 
-    def value(self, classes: ClassTable) -> int:
-        return int(np.square(classes.alike).sum()) + classes.records * classes.suppressed
+    def total(self, classes: ClassTable) -> int:
+        return int(np.square(classes.alike).sum())
+
+    def value(self, total: int, release: Extent) -> int:
+        return total + release.records * release.suppressed
 
 
-class AverageClassSize:
+class AverageClassSize(Sum):
     name = "c_avg"
     summary = "average class size over k"
 
-    def value(self, classes: ClassTable) -> float | None:
-        return classes.released / len(classes.alike) / classes.k if len(classes.alike) else None
+    def total(self, classes: ClassTable) -> int:
+        return len(classes.alike)
+
+    def value(self, total: int, release: Extent) -> float | None:
+        return release.released / total / release.k if total else None
 
 
-class ModifiedDiscernibility:
+class ModifiedDiscernibility(Sum):
     name = "c_mdm"
     summary = "squared excess of each class over k, summed"
 
-    def value(self, classes: ClassTable) -> int:
+    def total(self, classes: ClassTable) -> int:
         return int(np.square(classes.alike - classes.k).sum())
+
+    def value(self, total: int, release: Extent) -> int:
+        return total

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from sfumato.losses.loss import ClassTable
+from sfumato.losses.loss import ClassTable, Extent, Sum
 
 
-class ClassificationMetric:
+class ClassificationMetric(Sum):
     name = "cm"
     summary = "share of records outside the majority of their class, in a column that --target names"
 
-    def value(self, classes: ClassTable) -> float | None:
-        if classes.majority is None:
-            return None
-        return (classes.records - int(classes.majority.sum())) / classes.records
+    def total(self, classes: ClassTable) -> int | None:
+        return None if classes.majority is None else int(classes.majority.sum())
+
+    def value(self, total: int, release: Extent) -> float:
+        return (release.records - total) / release.records

@@ -24,6 +24,7 @@ class AlphaAnonymity(Requirement):
     kind = "alpha-k"
     parameters: ClassVar = {"alpha": Parameter(share)}
     example: ClassVar = {"alpha": 0.5}
+    larger_is_worse = True
     closed_under_union = True
     closed_under_addition = False
 

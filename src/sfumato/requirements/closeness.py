@@ -33,6 +33,7 @@ class Closeness(Requirement):
     kind = "t-closeness"
     parameters: ClassVar = {"t": Parameter(share), "distance": Parameter(one_of(*_CONDITIONS), required=False)}
     example: ClassVar = {"t": 0.2}
+    larger_is_worse = True
     closed_under_union = True
     closed_under_addition = False
 

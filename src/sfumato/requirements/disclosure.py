@@ -25,6 +25,7 @@ class Disclosure(Requirement):
     kind = "delta-disclosure"
     parameters: ClassVar = {"delta": Parameter(positive_number)}
     example: ClassVar = {"delta": 1}
+    larger_is_worse = True
     closed_under_union = True
     closed_under_addition = False
 

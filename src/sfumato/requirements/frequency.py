@@ -53,4 +53,4 @@ class FrequencyDiversity(Requirement):
         some = largest > 0
         reached = float(np.min(known[some] / largest[some])) if some.any() else float(self.l)
         text = f"frequency l-diversity of {self.attribute!r}, l = {self.l}"
-        return Verdict(text, bool(self.holds(classes).all()), reached)
+        return Verdict(text, bool(self.holds(classes).all()), reached, vacuous=not some.any())

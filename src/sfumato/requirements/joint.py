@@ -35,6 +35,10 @@ class Joint(Requirement):
     def closed_under_union(self) -> bool:  # type: ignore[override]
         return self.part.closed_under_union
 
+    @property
+    def larger_is_worse(self) -> bool:  # type: ignore[override]
+        return self.part.larger_is_worse
+
     closed_under_addition = False  # a record may be the first of its part
 
     @property
@@ -54,6 +58,9 @@ class Joint(Requirement):
     def verdict(self, classes: ClassCounts) -> Verdict:
         found = self.part.verdict(classes.refined[self.attribute or ""].counts)
         return replace(found, requirement=f"{found.requirement}, jointly")
+
+    def worse(self, one: Verdict, other: Verdict) -> Verdict:
+        return self.part.worse(one, other)
 
     def check_feasible(self, table: ClassCounts) -> None:
         self.part.check_feasible(table)

@@ -27,6 +27,7 @@ class Likeness(Requirement):
     kind = "beta-likeness"
     parameters: ClassVar = {"beta": Parameter(positive_number), "enhanced": Parameter(flag, required=False)}
     example: ClassVar = {"beta": 1}
+    larger_is_worse = True
     closed_under_union = True
     closed_under_addition = False
 

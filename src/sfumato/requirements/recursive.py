@@ -28,6 +28,7 @@ class RecursiveDiversity(Requirement):
     kind = "recursive"
     parameters: ClassVar = {"c": Parameter(positive_number), "l": Parameter(whole_number(1))}
     example: ClassVar = {"c": 2, "l": 3}
+    larger_is_worse = True
     closed_under_union = True
     closed_under_addition = False
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -99,11 +99,15 @@ class Refinement:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the audit found: the requirement in words, whether it holds, and the value that the release reaches."""
+    """What the audit found: the requirement in words, whether it holds, and the value that the release reaches.
+
+    ``vacuous``: no class had anything to judge, so that the value says nothing.
+    """
 
     requirement: str
     holds: bool
     value: float | int
+    vacuous: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,8 @@ class Requirement(ABC):
     """What a policy says of it; given to the constructor by name, after the attribute."""
     example: ClassVar[Mapping[str, object]] = {}
     """Parameters that one might ask for, to show how it is written."""
+    larger_is_worse: bool = False
+    """Is the value of a verdict the largest that a class reaches? Else it is the smallest."""
     closed_under_union: bool
     """May two classes that satisfy it be joined?"""
     closed_under_addition: bool
@@ -143,6 +149,12 @@ class Requirement(ABC):
     @abstractmethod
     def verdict(self, classes: ClassCounts) -> Verdict:
         """Whether the classes of a finished release meet it, and the value that they reach."""
+
+    def worse(self, one: Verdict, other: Verdict) -> Verdict:
+        """The verdict on the classes of both: it holds where both do, and has the value of the worse."""
+        judged = [verdict for verdict in (one, other) if not verdict.vacuous] or [one]
+        value = (max if self.larger_is_worse else min)(verdict.value for verdict in judged)
+        return replace(judged[0], holds=one.holds and other.holds, value=value)
 
     def condition(self) -> Condition | None:
         """What the kernel is told; nothing where it does not know the kind."""

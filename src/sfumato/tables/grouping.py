@@ -7,7 +7,7 @@ of rows with equal values in all columns of the class key; null equals null and 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,12 +30,16 @@ CHUNK = 1 << 16  # rows that are numbered at once: they stay within a core's cac
 
 @dataclass(frozen=True)
 class ReleasedClasses:
-    """Classes by their sizes, and what each shows: values[column][shown[column][class]]."""
+    """Classes by their sizes, and what each shows: values[column][shown[column][class]].
+
+    counts: how many records each row stands for, where it is not one.
+    """
 
     sizes: NDArray[np.int64]
     values: dict[str, list[object]]
     shown: dict[str, NDArray[np.int64]]
     class_of_row: NDArray[np.int64] | None
+    counts: NDArray[np.int64] | None = None
 
     @property
     def records(self) -> int:
@@ -47,27 +51,32 @@ class ReleasedClasses:
         return _different(self.class_of_row, keys, len(self.sizes))
 
 
-def find_classes(source: Source, key: Sequence[str], *, by_row: bool = False) -> ReleasedClasses:
-    """Group the rows of ``source`` by the columns ``key``; ``by_row`` also says which class each row is in."""
+def find_classes(
+    source: Source, key: Sequence[str], *, by_row: bool = False, counts: NDArray[np.int64] | None = None
+) -> ReleasedClasses:
+    """Group the rows of ``source`` by the columns ``key``; ``by_row`` also says which class each row is in.
+
+    With ``counts``, by row, a row stands for so many records that are equal in all columns.
+    """
     numbering = {name: _Numbering() for name in key}
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in key}
     for batch in source.batches(list(key)):
         in_threads(partial(_number, batch, numbering, parts), key)
     columns = {name: np.concatenate(arrays) if arrays else np.empty(0, np.uint32) for name, arrays in parts.items()}
     parts.clear()
-    group = _groups(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])
+    group = group_rows(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])
     # Rows of a class mostly stand together, so runs are sorted instead of rows.
     runs = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if group.size else np.empty(0, np.int64)
     lengths = np.diff(np.append(runs, group.size))
     _, first, class_of_run = np.unique(group[runs], return_index=True, return_inverse=True)
     sizes = np.zeros(len(first), np.int64)
-    np.add.at(sizes, class_of_run, lengths)
+    np.add.at(sizes, class_of_run, lengths if counts is None else np.add.reduceat(counts, runs))
     shown = {name: column[runs[first]].astype(np.int64) for name, column in columns.items()}
     class_of_row = np.repeat(class_of_run, lengths) if by_row else None
-    return ReleasedClasses(sizes, {name: numbering[name].values for name in key}, shown, class_of_row)
+    return ReleasedClasses(sizes, {name: numbering[name].values for name in key}, shown, class_of_row, counts)
 
 
-def _groups(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int64]:
+def group_rows(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int64]:
     """A number for every row, equal for rows that are equal in all columns and only for those.
 
     Columns are the digits of the number; where it would grow too large, the numbers that occur are numbered anew.
@@ -106,10 +115,20 @@ def refine(
     for column in columns:
         ranks, values, _ = _ranked(source, column, tokens, keep_null=True)
         _, group = np.unique(group * max(len(values), 1) + ranks, return_inverse=True)
-    sizes = np.bincount(group)
+    sizes = _records(group, classes.counts)
     parent = np.empty(len(sizes), np.int64)
     parent[group] = classes.class_of_row
-    return ReleasedClasses(sizes, {}, {}, group), parent
+    return ReleasedClasses(sizes, {}, {}, group, classes.counts), parent
+
+
+def _records(
+    owner: NDArray[np.int64], counts: NDArray[np.int64] | None, owners: int | None = None
+) -> NDArray[np.int64]:
+    """How many records each owner has; ``counts`` are those of the rows, where it is not one."""
+    least = owners or 0
+    if counts is None:
+        return np.bincount(owner, minlength=least)
+    return np.bincount(owner, weights=counts, minlength=least).astype(np.int64)  # exact: tables have less than 2 ** 53
 
 
 @dataclass(frozen=True)
@@ -130,7 +149,7 @@ def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str 
     The size is the number of records or, with ``person``, a column of the key that says whose they are, of persons.
     """
     widths = [max(len(classes.values[name]), 1) for name in columns]
-    group = _groups([classes.shown[name] for name in columns], widths)
+    group = group_rows([classes.shown[name] for name in columns], widths)
     cells = math.prod(widths)
     if person is None and cells <= max(DENSE_CELLS, len(group)) and classes.records < EXACT:
         counts = np.bincount(group, weights=classes.sizes, minlength=cells)
@@ -175,7 +194,7 @@ def sizes_elsewhere(
             both.append(places[one.shown[name]])
         numbered.append(np.concatenate(both))
         widths.append(max(len(number), 1))
-    found, group = np.unique(_groups(numbered, widths), return_inverse=True)
+    found, group = np.unique(group_rows(numbered, widths), return_inverse=True)
     counts = np.zeros(len(found), np.int64)
     np.add.at(counts, group[len(classes.sizes) :], elsewhere.sizes)
     return counts[group[: len(classes.sizes)]]
@@ -198,6 +217,29 @@ class Distribution:
     values: list[object]
 
 
+@dataclass(frozen=True)
+class Totals:
+    """The values of a column in a whole release, for whoever sees a part of it at a time.
+
+    rank: the place of all that is written among ``values``, which are in ascending order; one past the last for what is
+    no value. numbers, reference: see Distribution.
+    """
+
+    rank: dict[object, int]
+    values: list[object]
+    numbers: NDArray[np.float64]
+    reference: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, written: Mapping[object, int], tokens: Collection[str], *, keep_null: bool) -> Totals:
+        """``written`` says how often each value, and null, is in the release."""
+        rank, values, numbers = _in_order(list(written), tokens, keep_null=keep_null)
+        total = np.zeros(len(values) + 1, np.int64)
+        np.add.at(total, rank, list(written.values()))
+        places = dict(zip(written, rank.tolist(), strict=True))
+        return cls(places, values, numbers, _shares(total[: len(values)]))
+
+
 def distribution(
     source: Source,
     classes: ReleasedClasses,
@@ -207,33 +249,44 @@ def distribution(
     *,
     keep_null: bool = False,
     persons: NDArray[np.integer] | None = None,
+    totals: Totals | None = None,
 ) -> Distribution:
     """The values of ``column`` by class. Null, and text that ``tokens`` say means it, is a value with ``keep_null``.
 
-    With ``persons``, by row, a person counts once for each value in a class.
+    With ``persons``, by row, a person counts once for each value in a class. With ``totals`` the classes are a part of
+    a release, and values are numbered and compared as in all of it.
     """
     if column not in source.names:
         raise UsageError.unknown_column(column, where, source.names)
     assert classes.class_of_row is not None
-    ranks, values, numbers = _ranked(source, column, tokens, keep_null=keep_null)
+    ranks, values, numbers = _ranked(source, column, tokens, keep_null=keep_null, totals=totals)
     width = max(len(values), 1)
     keep = ranks < len(values)
     owner, ranks = classes.class_of_row[keep], ranks[keep]
     pairs = owner * width + ranks
     if persons is None:
-        known, total = np.bincount(owner, minlength=len(classes.sizes)), np.bincount(ranks, minlength=len(values))
-        found, count = np.unique(pairs, return_counts=True)
+        counts = None if classes.counts is None else classes.counts[keep]
+        known, total = _records(owner, counts, len(classes.sizes)), _records(ranks, counts, len(values))
+        if counts is None:
+            found, count = np.unique(pairs, return_counts=True)
+        else:
+            found, place = np.unique(pairs, return_inverse=True)
+            count = _records(place, counts, len(found))
     else:
         keys = persons[keep]
         known, total = _different(owner, keys, len(classes.sizes)), _different(ranks, keys, len(values))
         found, place = np.unique(pairs, return_inverse=True)
         count = _different(place, keys, len(found))
-    reference = total / max(int(total.sum()), 1)
+    reference = _shares(total) if totals is None else totals.reference
     return Distribution(found // width, found % width, count, reference, numbers, known, values)
 
 
+def _shares(total: NDArray[np.int64]) -> NDArray[np.float64]:
+    return total / max(int(total.sum()), 1)
+
+
 def _ranked(
-    source: Source, column: str, tokens: Collection[str], *, keep_null: bool
+    source: Source, column: str, tokens: Collection[str], *, keep_null: bool, totals: Totals | None = None
 ) -> tuple[NDArray[np.int64], list[object], NDArray[np.float64]]:
     """The place of each row's value among the values in ascending order, these values, and each as a number.
 
@@ -242,6 +295,17 @@ def _ranked(
     numbering = _Numbering()
     numbers_of_rows = np.concatenate([numbering.numbers(batch.column(0)) for batch in source.batches([column])])
     there = numbering.values
+    if totals is not None:
+        rank = np.array([totals.rank[value] for value in there], np.int64)
+        return rank[numbers_of_rows], totals.values, totals.numbers
+    rank, values, numbers = _in_order(there, tokens, keep_null=keep_null)
+    return rank[numbers_of_rows], values, numbers
+
+
+def _in_order(
+    there: list[object], tokens: Collection[str], *, keep_null: bool
+) -> tuple[NDArray[np.int64], list[object], NDArray[np.float64]]:
+    """The place of all that is there among the values in ascending order, these values, and each as a number."""
     known = [place for place, value in enumerate(there) if not is_missing(value, tokens)]
     places, numbers = ascending([there[place] for place in known])
     in_order = np.array(known, np.int64)[places]
@@ -250,7 +314,7 @@ def _ranked(
     values, numbers = [there[place] for place in in_order], numbers[places]
     if keep_null and len(known) < len(there):
         values, numbers = [*values, None], np.append(numbers, np.nan)
-    return rank[numbers_of_rows], values, numbers
+    return rank, values, numbers
 
 
 def _different(owner: NDArray[np.integer], keys: NDArray[np.integer], count: int) -> NDArray[np.int64]:

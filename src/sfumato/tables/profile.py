@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TaxonomyError
+from sfumato.kernels import in_threads
 from sfumato.policy import Column, Grouping
+from sfumato.progress import Progress
 from sfumato.tables.arrays import to_numpy
 from sfumato.tables.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.source import InputOptions, Source
@@ -278,6 +281,41 @@ def profiler_of(
     """What collects the values of a column of a source; ``column`` is what a policy says of it."""
     tokens = frozenset(options.nulls) if source.text or source.kind == "excel" else frozenset()
     return Profiler(name, source.types[name], column, options, text=source.text, null_tokens=tokens, taxonomy=taxonomy)
+
+
+def profile_source(
+    source: Source,
+    columns: Mapping[str, Column],
+    options: InputOptions,
+    taxonomies: Mapping[str, Taxonomy],
+    progress: Progress,
+) -> tuple[list[Encoder], int]:
+    """The domains of some columns of a source, and how many records it has; no more than a batch is in memory."""
+    profilers = {
+        name: profiler_of(source, name, column, options, taxonomies.get(name)) for name, column in columns.items()
+    }
+
+    def again(name: str) -> Iterator[pa.Array]:
+        return (batch.column(0) for batch in source.batches([name]))
+
+    records = 0
+    with progress.phase("profile", source.rows):
+        for batch in source.batches(list(profilers)):
+            in_threads(partial(add_column, batch, profilers), list(profilers))
+            records += batch.num_rows
+            progress.advance(batch.num_rows)
+        return [profiler.finish(partial(again, name)) for name, profiler in profilers.items()], records
+
+
+class Collector(Protocol):
+    """What collects the values of a column."""
+
+    def add(self, column: pa.Array) -> None: ...
+
+
+def add_column(batch: pa.RecordBatch, profilers: Mapping[str, Collector], name: str) -> None:
+    """Give one column of a batch to what collects its values."""
+    profilers[name].add(batch.column(name))
 
 
 class _Texts:

@@ -25,7 +25,7 @@ from sfumato.requirements import ClassCounts, Histogram, Requirements
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.domains import Codes, Domain
 from sfumato.tables.packed import CODES, ROW, PackedFile, Rows, packed_file
-from sfumato.tables.profile import Encoder, profiler_of
+from sfumato.tables.profile import Collector, Encoder, add_column, profiler_of
 from sfumato.tables.scratch import Scratch
 from sfumato.tables.sorting import collapse
 from sfumato.tables.source import InputOptions, Source
@@ -226,11 +226,11 @@ def _profiled(
         name: CarriedProfiler(name, f"c{place}", source.types[name], counted=name in counted)
         for place, name in enumerate(name for name in kept if name not in quasi)
     }
-    profilers = {**quasi, **others}
+    profilers: dict[str, Collector] = {**quasi, **others}
     count = 0
     with progress.phase("profile", source.rows):
         for batch in source.batches(list(kept)):
-            in_threads(partial(_add, batch, profilers), list(profilers))
+            in_threads(partial(add_column, batch, profilers), list(profilers))
             count += batch.num_rows
             progress.advance(batch.num_rows)
 
@@ -240,10 +240,6 @@ def _profiled(
 
         encoders = [profiler.finish(partial(again, name)) for name, profiler in quasi.items()]
         return encoders, [profiler.finish() for profiler in others.values()], count
-
-
-def _add(batch: pa.RecordBatch, profilers: Mapping[str, object], name: str) -> None:
-    profilers[name].add(batch.column(name))  # type: ignore[attr-defined]
 
 
 def _packed(

@@ -14,6 +14,7 @@ from sfumato.methods.anatomy import Anatomy
 from sfumato.methods.auto import Auto
 from sfumato.methods.cell_peeling import CellPeeling
 from sfumato.methods.close_k import InformationDependency
+from sfumato.methods.eligible_tree import EligibleTree
 from sfumato.methods.gain_tree import GainTree
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
 from sfumato.methods.mondrian import Mondrian
@@ -53,7 +54,7 @@ def methods() -> dict[str, Method]:
     own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
     own += [Mondrian(), Mondrian(splits="relaxed")]
     own += [Mondrian(rule="information-gain"), Mondrian(rule="regression"), Mondrian(rule="selection")]
-    own += [GainTree(), CellPeeling(), TopDown()]
+    own += [GainTree(), EligibleTree(), CellPeeling(), TopDown()]
     own += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups()]
     own.append(Anatomy())
     found = {method.name: method for method in own}

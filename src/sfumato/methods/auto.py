@@ -22,6 +22,8 @@ import numpy as np
 from sfumato.losses.costs import total_cost
 from sfumato.methods.cell_peeling import CellPeeling
 from sfumato.methods.counting import Counting
+from sfumato.methods.diverse_1d import strictest_frequency
+from sfumato.methods.eligible_tree import EligibleTree
 from sfumato.methods.gain_tree import GainTree
 from sfumato.methods.improving import Improvement, Limits, times_more
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
@@ -34,6 +36,7 @@ WHOLE, SAMPLE = 1 << 17, 1 << 16  # up to so many records all are tried on, beyo
 EXACT = 1 << 20  # up to so many records the result is compared with that of ``hilbert``
 ROUNDS_OF_BALANCED = 6
 WORK_OF_BALANCED = 50  # rounds times the least size of a class: a round takes longer with large classes
+ROUNDS_UNDER_DIVERSITY, WORK_UNDER_DIVERSITY = 8, 80  # the same with requirements on sensitive values
 MOST_ROUNDS = 1 << 20
 
 HILBERT = OptimalOneDimensional(ordering=Hilbert(), cost="box")
@@ -59,7 +62,9 @@ class Auto:
         starts, told = _least(records, requirements, progress)
         batch = starts[0]
         if requirements.tested and records.effort != Effort("fast"):
-            limits = limits_of(records.effort, requirements.least_class, records.count)
+            limits = limits_of(records.effort, requirements, records.count)
+            if _is_repaired(records, requirements):
+                starts = _with_repaired(starts, told, records, requirements, progress)
             found = []
             with progress.phase("improve", None if limits.rounds == MOST_ROUNDS else limits.rounds * records.count):
                 for start in starts:
@@ -76,13 +81,38 @@ class Auto:
             method.foresee(records, many_k, progress)
 
 
-def limits_of(effort: Effort, least: int, records: int) -> Limits:
+def _is_repaired(records: Records, requirements: Requirements) -> bool:
+    """Does k ask for more than l? Then classes that are good for k alone mostly hold."""
+    frequency = strictest_frequency(records, requirements)
+    return records.effort.seconds is None and frequency is not None and requirements.least_class > frequency.l
+
+
+def _with_repaired(
+    starts: list[ClassBatch], told: dict[str, Any], records: Records, requirements: Requirements, progress: Progress
+) -> list[ClassBatch]:
+    """As many classes to start from, of these and those for k alone that were repaired, the least loss first."""
+    alone = Requirements(tuple(part for part in requirements.parts if part.attribute is None))
+    with progress.phase("repair", None):
+        improvement = Improvement(_least(records, alone, progress)[0][0], records, alone)
+        improvement.improve(limits_of(Effort("balanced"), alone, records.count), progress)
+        repaired = Improvement(improvement.batch, records, requirements)
+        repaired.repair(progress)
+    costs = [Improvement(start, records, requirements).cost for start in starts]
+    told["tried"]["k alone, repaired"] = round(repaired.cost / (records.costs.full * records.count), 6)
+    every = sorted(zip([*costs, repaired.cost], [*starts, repaired.batch], strict=True), key=lambda one: one[0])
+    return [batch for _, batch in every[: len(starts)]]
+
+
+def limits_of(effort: Effort, requirements: Requirements, records: int) -> Limits:
     """When the search ends."""
     if effort.seconds is not None:
         return Limits(MOST_ROUNDS, effort.seconds)
     if effort.level == "best":
         return Limits(MOST_ROUNDS)
-    return Limits(max(min(ROUNDS_OF_BALANCED, WORK_OF_BALANCED // least), 1) * times_more(records))
+    rounds, work = ROUNDS_OF_BALANCED, WORK_OF_BALANCED
+    if requirements.attributes:
+        rounds, work = ROUNDS_UNDER_DIVERSITY, WORK_UNDER_DIVERSITY
+    return Limits(max(min(rounds, work // requirements.least_class), 1) * times_more(records))
 
 
 def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[list[ClassBatch], dict[str, Any]]:
@@ -96,9 +126,12 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
     if not requirements.holds(Counting(tried, requirements).whole).all():
         tried = records  # a part need not meet what all meet, and would say nothing of them
     found = []
+    frequency = strictest_frequency(tried, requirements)
     ways: tuple[Method, ...] = (*CURVES, GainTree())
-    if records.effort != Effort():
-        ways = (*ways, CellPeeling())
+    if frequency is not None:
+        ways = (*ways, EligibleTree())
+    if records.effort != Effort() and (frequency is None or requirements.least_class > frequency.l):
+        ways = (*ways, CellPeeling())  # where l asks for more than k, cells take long and lose more than the tree
     for method in ways:
         batch = ClassBatch.joined(list(method.classes(tried, requirements, progress)))
         found.append((_cost(batch, records), method, batch))

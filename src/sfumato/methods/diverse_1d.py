@@ -16,6 +16,7 @@ Differs from the paper: k and l together, by joining; records without a sensitiv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -37,8 +38,13 @@ def diverse_cuts(
     position: NDArray[np.int64],
     rows: NDArray[np.uint32],
     at: NDArray[np.uint32],
+    parts: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Where the line is cut, and the line itself as it was rearranged: its rows and the record at each place."""
+    """Where the line is cut, and the line itself as it was rearranged: its rows and the record at each place.
+
+    parts: where parts of the line begin, with its end, each eligible by itself: the frontier is that of one after the
+    other. Otherwise the line is one part.
+    """
     if any(_on_distribution(part) for part in requirements.parts):
         counting = Counting(records, requirements)
         columns = [records.sensitive[name].codes for name in requirements.attributes]
@@ -52,11 +58,16 @@ def diverse_cuts(
         )
         if cuts is not None:
             return cuts, rows, at
-    frequency = max(_asked(requirements, FrequencyDiversity), key=lambda part: part.l, default=None)
+    frequency = strictest_frequency(records, requirements)
     starts = np.arange(len(at) + 1)
-    if frequency is not None and _eligible(records, frequency):
+    if frequency is not None:
         values = records.sensitive[frequency.attribute]
-        class_of_place, classes, _ = frontier_classes(position, values.codes[rows], values.distinct, frequency.l)
+        edges = [0, len(at)] if parts is None else parts.tolist()
+        class_of_place, classes = np.empty(len(at), np.int64), 0
+        for here in (slice(*edge) for edge in pairwise(edges)):
+            found, count, _ = frontier_classes(position[here], values.codes[rows[here]], values.distinct, frequency.l)
+            class_of_place[here] = found + classes
+            classes += count
         # Classes in the order of their first places, the places of each together.
         first = np.full(classes, len(at))
         np.minimum.at(first, class_of_place, np.arange(len(at)))
@@ -82,6 +93,12 @@ def diverse_cuts(
         records.costs,
     )
     return cuts, rows, at
+
+
+def strictest_frequency(records: Records, requirements: Requirements) -> FrequencyDiversity | None:
+    """The requirement that the frontier serves, if there is one that the records meet as a whole."""
+    frequency = max(_asked(requirements, FrequencyDiversity), key=lambda part: part.l, default=None)
+    return frequency if frequency is not None and _eligible(records, frequency) else None
 
 
 def needs_joining(requirements: Requirements) -> bool:

@@ -142,16 +142,36 @@ def best_classes(
     the row and the position on the line of every place, and where it is best cut for k alone.
     """
     if requirements.attributes or requirements.person is not None:
-        cuts, rows, at = diverse_cuts(records, requirements, position_of(), rows_of(), at)
-        progress.advance(len(at))
-    else:
-        work: list[Callable[[], NDArray[Any]]] = [cut, rows_of]
-        cuts, rows = in_threads(lambda part: part(), work)
+        yield from diverse_classes(records, requirements, position_of(), rows_of(), at, None, progress)
+        return
+    work: list[Callable[[], NDArray[Any]]] = [cut, rows_of]
+    cuts, rows = in_threads(lambda part: part(), work)
+    yield from _batches(records, rows, at, cuts)
+
+
+def diverse_classes(
+    records: Records,
+    requirements: Requirements,
+    position: NDArray[np.int64],
+    rows: NDArray[np.uint32],
+    at: NDArray[np.uint32],
+    parts: NDArray[np.int64] | None,
+    progress: Progress,
+) -> Iterator[ClassBatch]:
+    """The same under requirements on sensitive values or on persons; ``parts`` as in diverse_cuts."""
+    cuts, rows, at = diverse_cuts(records, requirements, position, rows, at, parts)
+    progress.advance(len(at))
     if requirements.tested and needs_joining(requirements):
         batch = ClassBatch(rows, cuts, *boxes_of(records.codes, at, cuts))
         # Unions keep these requirements, so classes that show the same may be looked at one by one.
         yield join_failing(batch, records, requirements, lambda low, _: np.arange(len(low)))
         return
+    yield from _batches(records, rows, at, cuts)
+
+
+def _batches(
+    records: Records, rows: NDArray[np.uint32], at: NDArray[np.uint32], cuts: NDArray[np.int64]
+) -> Iterator[ClassBatch]:
     for first in range(0, len(cuts) - 1, BATCH_CLASSES):
         part = cuts[first : first + BATCH_CLASSES + 1]
         low, high = boxes_of(records.codes, at, part)

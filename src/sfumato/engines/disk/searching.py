@@ -43,7 +43,7 @@ def search_ranges(
             places = np.arange(len(rows), dtype=np.uint32)
             start = ClassBatch(places, starts, *boxes_of(table.codes_of(rows), places, starts))
             improvement = Improvement(start, table.records(rows), requirements)
-            improvement.improve(limits_of(effort, requirements.least_class, len(rows)), progress)
+            improvement.improve(limits_of(effort, requirements, len(rows)), progress)
             batch = improvement.batch
             found.add(np.take(rows, batch.rows), np.diff(batch.starts))
     classed.rows.remove()

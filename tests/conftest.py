@@ -88,6 +88,15 @@ def _state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A connection to a real PostgreSQL server of the tests' own."""
+    from postgres import postgresql
+
+    with postgresql() as connection:
+        yield connection
+
+
 @dataclass(frozen=True)
 class FrameKind:
     """One library's frames: ``make`` from an Arrow table, ``read`` back into one."""

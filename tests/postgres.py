@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -43,7 +44,7 @@ def postgresql() -> Iterator[Any]:
             with _connected(psycopg, folder, server) as connection:
                 yield connection
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)  # ends connections that are still open, where SIGTERM waits for them
             server.wait(SECONDS)
             log.close()
     finally:

@@ -41,8 +41,9 @@ from sfumato.methods.method import ClassBatch
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.releases.recode import Recoder
-from sfumato.releases.separate import sensitive_path, separated
+from sfumato.releases.separate import separated
 from sfumato.requirements import kinds
+from sfumato.tables.places import sensitive_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -651,10 +652,8 @@ def file_bytes(path: Path) -> bytes:
 @pytest.fixture
 def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The writers of compressed formats without their compression: pages and buffers can be read in the file."""
-    write_parquet, new_file = pq.write_table, pa.ipc.new_file
-    monkeypatch.setattr(
-        pq, "write_table", lambda *given, **named: write_parquet(*given, **{**named, "compression": "none"})
-    )
+    writer, new_file = pq.ParquetWriter, pa.ipc.new_file
+    monkeypatch.setattr(pq, "ParquetWriter", lambda *given, **named: writer(*given, **{**named, "compression": "none"}))
     monkeypatch.setattr(pa.ipc, "new_file", lambda sink, schema, **_: new_file(sink, schema))
 
 

@@ -23,6 +23,7 @@ from sfumato.methods import ClassBatch, Records
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements, Verdict
+from sfumato.tables import targets
 from sfumato.tables.grouping import find_classes
 from sfumato.tables.source import InputOptions, open_source
 
@@ -359,14 +360,14 @@ def test_audit_alone_withholds_a_release_that_breaks_k(tmp_path: Path, suffix: s
 def test_file_that_differs_from_the_table_in_memory_is_withheld(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = MemoryEngine.write
+    write = targets.write_batches
 
-    def forgetful(self: MemoryEngine, released: Any, path: Path, **options: Any) -> None:
-        write(self, released, path, **options)
+    def forgetful(schema: pa.Schema, batches: Any, path: Path, **options: Any) -> None:
+        write(schema, batches, path, **options)
         header, _, *rest = path.read_text().splitlines(keepends=True)
         path.write_text(header + "".join(rest))
 
-    monkeypatch.setattr(MemoryEngine, "write", forgetful)
+    monkeypatch.setattr(targets, "write_batches", forgetful)
     release = sfumato.anonymize(PEOPLE, **ASKS)
     with pytest.raises(sfumato.AuditError, match="k-anonymity"):
         release.write(tmp_path / "release.csv")

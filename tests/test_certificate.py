@@ -16,7 +16,8 @@ import pytest
 import sfumato
 from sfumato.errors import InputError
 from sfumato.policy import Policy
-from sfumato.releases.certificate import certificate_path, read_certificate
+from sfumato.releases.certificate import read_certificate
+from sfumato.tables.places import certificate_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 

@@ -450,7 +450,7 @@ def test_an_unexpected_error_tells_its_kind_and_place_but_not_its_text(
     def fail(*_: object) -> None:
         raise KeyError(SECRET)
 
-    monkeypatch.setattr("sfumato.api.draft_release", fail)
+    monkeypatch.setattr("sfumato.api.draft", fail)
     assert shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", code=70) == ""
     assert shell.err.startswith("error: unexpected KeyError in ")
     assert "test_cli.py, line " in shell.err
@@ -477,7 +477,7 @@ def test_too_little_memory_is_said_plainly(place: Path, shell: Shell, monkeypatc
     def fail(*_: object) -> None:
         raise MemoryError(SECRET)
 
-    monkeypatch.setattr("sfumato.api.draft_release", fail)
+    monkeypatch.setattr("sfumato.api.draft", fail)
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", code=70)
     assert shell.err.startswith("error: not enough memory. ")
     assert SECRET not in shell.err

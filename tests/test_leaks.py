@@ -183,9 +183,9 @@ def frame_bytes(frame: Any) -> tuple[bytes, pa.Table]:
 @pytest.fixture
 def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The writers of compressed formats without their compression: pages and buffers can be read in the file."""
-    write_parquet, new_file = parquet.write_table, pa.ipc.new_file
+    writer, new_file = parquet.ParquetWriter, pa.ipc.new_file
     monkeypatch.setattr(
-        parquet, "write_table", lambda *given, **named: write_parquet(*given, **{**named, "compression": "none"})
+        parquet, "ParquetWriter", lambda *given, **named: writer(*given, **{**named, "compression": "none"})
     )
     monkeypatch.setattr(pa.ipc, "new_file", lambda sink, schema, **_: new_file(sink, schema))
 

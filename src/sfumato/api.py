@@ -42,10 +42,9 @@ from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.release import Draft, Release, most_suppressed, publish
-from sfumato.releases.certificate import file_digest, read_certificate
+from sfumato.release import Draft, Release, check_release_place, most_suppressed, publish
+from sfumato.releases.certificate import read_certificate
 from sfumato.releases.recoding import Recoding
-from sfumato.releases.separate import sensitive_path
 from sfumato.report.comparison import Comparison
 from sfumato.report.learning import Evaluation
 from sfumato.report.private import PrivateReport, private_report
@@ -54,10 +53,10 @@ from sfumato.report.tradeoff import Tradeoff
 from sfumato.requirements import Requirements, Verdict
 from sfumato.tables.delivery import NoRecordsError
 from sfumato.tables.grouping import find_classes, majorities
+from sfumato.tables.places import DirectoryPlace, FilePlace, Place, place_of
 from sfumato.tables.scratch import Scratch
-from sfumato.tables.source import InputOptions, Source, open_source
-from sfumato.tables.staging import check_target, refuse_input_as_output
-from sfumato.tables.write import check_format
+from sfumato.tables.source import InputOptions, Source, open_place, open_source
+from sfumato.tables.targets import digests_now, refuse_input_as_output
 from sfumato.taxonomies.files import read_taxonomy
 from sfumato.taxonomies.tree import Taxonomy
 from sfumato.tracing import Trace
@@ -109,7 +108,7 @@ def anonymize(
 
 
 def anonymize_to_file(
-    data: object, policy: Policy, target: Path, progress: Progress, *, bound: bool = False
+    data: object, policy: Policy, target: str | Path, progress: Progress, *, bound: bool = False
 ) -> Release:
     """Anonymize and write in one go; the finished file is what is audited and measured."""
     check_output(data, policy, target)
@@ -154,12 +153,11 @@ def apply(
     return release
 
 
-def apply_to_file(rules: Path, data: object, target: Path, progress: Progress, **flags: Any) -> Release:
+def apply_to_file(rules: Path, data: object, target: str | Path, progress: Progress, **flags: Any) -> Release:
     """Apply and write in one go; the finished file is what is audited and measured. ``flags`` go over the policy."""
-    check_format(target)
-    check_target(target)
-    for table in (data, rules):
-        refuse_input_as_output(table, target)
+    place = place_of(target)
+    check_release_place(data, place, separated=False)
+    refuse_input_as_output(rules, place)
     return publish(draft_applied(_recoding(rules, **flags), data, progress), target)
 
 
@@ -168,14 +166,10 @@ def _recoding(rules: Recoding | str | Path, **flags: Any) -> Recoding:
     return replace(recoding, policy=merge_flags(recoding.policy, **flags))
 
 
-def check_output(data: object, policy: Policy, target: Path) -> None:
+def check_output(data: object, policy: Policy, target: str | Path) -> None:
     """Refuse what can be seen to go wrong with the output before the table is read."""
     policy.check_complete()
-    separates = method_named(policy.method.name).separates
-    check_format(target)
-    for file in (target, sensitive_path(target)) if separates else (target,):
-        check_target(file)
-        refuse_input_as_output(data, file)
+    check_release_place(data, place_of(target), separated=method_named(policy.method.name).separates)
 
 
 def audit(
@@ -264,7 +258,7 @@ def _with_file_checks(report: AuditReport, release: object, certified: Mapping[s
     if certified is None:
         remark = "there is no certificate beside the release: it is incomplete, or was made elsewhere"
         return replace(report, remarks=(*report.remarks, remark))
-    return replace(report, verdicts=(*report.verdicts, _unchanged(Path(release), certified)))
+    return replace(report, verdicts=(*report.verdicts, _unchanged(place_of(release), certified)))
 
 
 def _sensitive_table(release: object, policy: Policy) -> Source | None:
@@ -276,7 +270,7 @@ def _sensitive_table(release: object, policy: Policy) -> Source | None:
         return open_source(release[1], options)
     if not isinstance(release, str | Path):
         raise UsageError("a release by anatomy is two tables. Give both, as (first, second).")
-    return open_source(sensitive_path(Path(release)), options)
+    return open_place(place_of(release).sensitive, options)
 
 
 def measure(
@@ -641,7 +635,7 @@ def plot(
             raise UsageError("a Release knows its policy. Give none, or plot its data.")
         return release.plot(x, y, title=title, theme=theme)
     told = policy is not None or bool(flags.get("quasi_identifiers"))
-    if not told and (not isinstance(release, str | Path) or read_certificate(Path(release)) is None):
+    if not told and (not isinstance(release, str | Path) or read_certificate(release) is None):
         if x is None or y is None:
             open_source(release, InputOptions())  # that there is no such table is to be told first
             raise UsageError(
@@ -672,9 +666,9 @@ def _released(
 
 
 def _asked(release: object, policy: Policy | None, flags: Mapping[str, Any]) -> tuple[Policy, dict[str, Any] | None]:
-    certified = read_certificate(Path(release)) if isinstance(release, str | Path) else None
+    certified = read_certificate(release) if isinstance(release, str | Path) else None
     if policy is None and certified is not None:
-        policy = Policy.from_dict(certified["policy"], Path(release).absolute().parent)  # type: ignore[arg-type]
+        policy = Policy.from_dict(certified["policy"], place_of(release).home)  # type: ignore[arg-type]
     if policy is None and not flags:
         raise UsageError(
             "nothing says what to check: there is no certificate beside the release. "
@@ -691,11 +685,16 @@ def _open_release(release: object, policy: Policy, certified: Mapping[str, Any] 
     return open_source(release[0] if isinstance(release, tuple) else release, InputOptions(**options))
 
 
-def _unchanged(release: Path, certified: Mapping[str, Any]) -> Verdict:
+def _unchanged(place: Place, certified: Mapping[str, Any]) -> Verdict:
     expected = {file["name"]: file["sha256"] for file in certified["files"]}
-    found = {name: file_digest(release.with_name(name)) for name in expected if release.with_name(name).exists()}
-    text = "the file is the one that was certified" if len(expected) < 2 else "the files are those that were certified"
-    return Verdict(text, release.name in expected and found == expected, len(found))
+    found = digests_now(place, list(expected))
+    what = "file" if isinstance(place, FilePlace | DirectoryPlace) else "table"
+    text = f"the {what} is the one that was certified"
+    if len(expected) > 1:
+        text = f"the {what}s are those that were certified"
+    # A certificate that was given to another file says nothing of it; in a directory or database it has its own place.
+    named = place.name in expected if isinstance(place, FilePlace) else bool(expected)
+    return Verdict(text, named and found == expected, len(found))
 
 
 def _same_quasi_identifiers(first: Source, original: Source, policy: Policy) -> Verdict:

@@ -140,6 +140,8 @@ def _size(data: object, source: Source) -> tuple[int | None, int | None]:
         return source.rows, None
     path = Path(data)
     try:
+        if path.is_dir():
+            return source.rows, sum(file.stat().st_size for file in path.rglob("*.parquet"))
         size = path.stat().st_size
         if source.rows is not None or not is_text_file(path):
             return source.rows, size

@@ -25,17 +25,16 @@ from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.releases.certificate import certificate, certificate_path
+from sfumato.releases.certificate import certificate
 from sfumato.releases.run_record import record_run
-from sfumato.releases.separate import sensitive_path
 from sfumato.report.private import PrivateReport, private_report
 from sfumato.report.release import ReleaseReport, check_report, release_report
 from sfumato.requirements import Requirements
 from sfumato.tables.domains import Domain
 from sfumato.tables.frames import to_kind
+from sfumato.tables.places import FilePlace, Place, place_of
 from sfumato.tables.source import InputOptions, Source, open_source
-from sfumato.tables.staging import Stage, cannot_write, refuse_input_as_output
-from sfumato.tables.write import check_format
+from sfumato.tables.targets import check_place, open_target, refuse_input_as_output
 from sfumato.taxonomies.tree import Taxonomy
 
 
@@ -164,10 +163,14 @@ class Release:
         kept = (source.categories - set(self.policy.quasi_identifiers)) & set(table.column_names)
         return to_kind(table, source.kind, self._draft.data, kept)
 
-    def write(self, path: str | Path) -> Path:
-        """Write the release and its certificate; the finished file is audited before it gets its name."""
-        self._certificate = publish(self._draft, Path(path))._certificate
-        return Path(path)
+    def write(self, path: str | Path) -> str | Path:
+        """Write the release and its certificate: a file, a directory with a slash behind, a table in a database.
+
+        What was written is audited before it gets its name.
+        """
+        self._certificate = publish(self._draft, path)._certificate
+        place = place_of(path)
+        return place.path if isinstance(place, FilePlace) else path
 
     def aggregates(self, by: str | Sequence[str] = ()) -> list[Aggregate]:
         """MIN, MAX, AVG and SUM of the columns of a release of statistics, also by what it shows for some columns."""
@@ -230,42 +233,35 @@ class Release:
         )
 
 
-def publish(draft: Draft, target: Path) -> Release:
-    """Write a draft: stage, audit the finished file, certify, rename. The certificate comes last."""
-    check_format(target)
-    refuse_input_as_output(draft.data, target)
-    if draft.separated:
-        refuse_input_as_output(draft.data, sensitive_path(target))
-    with Stage() as stage:
-        staged = stage.path(target)
-        files = {target.name: staged}
-        draft.engine.write(draft.released, staged, separator=draft.options.separator)
-        options = InputOptions(separator=draft.options.separator)
-        second = None
-        if draft.separated:
-            beside = sensitive_path(target)
-            files[beside.name] = stage.path(beside)
-            draft.engine.write_sensitive(draft.released, files[beside.name], separator=draft.options.separator)
-            second = open_source(files[beside.name], options)
-        release = Release(draft, *draft.examined(open_source(staged, options), second))
+def publish(draft: Draft, target: str | Path) -> Release:
+    """Write a draft: stage, audit what was written, certify, and give it its name. The certificate comes last."""
+    place = place_of(target)
+    check_release_place(draft.data, place, separated=draft.separated)
+    with open_target(place, separator=draft.options.separator) as sink:
+        source = draft.engine.write(draft.released, sink)
+        second = draft.engine.write_sensitive(draft.released, sink) if draft.separated else None
+        release = Release(draft, *draft.examined(source, second))
         with draft.progress.phase("certify"):
-            text = certificate(release.summary(), draft.policy, files)
-            try:
-                stage.path(certificate_path(target)).write_text(text, "utf-8")
-            except OSError as error:
-                raise cannot_write(certificate_path(target), error) from None
-            stage.publish()
+            text = certificate(release.summary(), draft.policy, sink.certified())
+            sink.publish(text)
     release._certificate = json.loads(text)
     if draft.fingerprints:
-        source = str(Path(draft.data).absolute()) if isinstance(draft.data, str | Path) else draft.source.kind
+        origin = place_of(draft.data).recorded if isinstance(draft.data, str | Path) else draft.source.kind
         try:
-            record_run(draft.fingerprints, draft.policy, source, target, rules=draft.rules)
+            record_run(draft.fingerprints, draft.policy, origin, place.recorded, rules=draft.rules)
         except OSError:
             draft.warnings.append(
                 "the release was written, but the run record was not (the state directory cannot be written), so a "
                 "later release of this table under another policy will go unnoticed"
             )
     return release
+
+
+def check_release_place(data: object, place: Place, *, separated: bool) -> None:
+    """Refuse what can be seen to be no place for a release of ``data`` before any work is done."""
+    check_place(place, tables=2 if separated else 1)
+    for one in (place, place.sensitive) if separated else (place,):
+        refuse_input_as_output(data, one)
 
 
 def most_suppressed(policy: Policy, records: int) -> int:

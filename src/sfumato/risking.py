@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 from sfumato.errors import UsageError
@@ -16,6 +15,7 @@ from sfumato.evaluation.risk import Population, Risk, measure_risk
 from sfumato.methods import method_named
 from sfumato.policy import Policy, merge_flags
 from sfumato.releases.certificate import read_certificate
+from sfumato.tables.places import place_of
 from sfumato.tables.source import InputOptions, open_source
 
 
@@ -42,10 +42,9 @@ def risk(
     drawn_from = Population(size=size, fraction=sampling_fraction)
     if not isinstance(largest_set, int) or largest_set < 1:
         raise UsageError(f"the largest set must have at least 1 column, not {largest_set!r}.")
-    path = Path(data) if isinstance(data, str | os.PathLike) else None
-    certified = None if path is None else read_certificate(path)
-    if policy is None and certified is not None and path is not None:
-        policy = Policy.from_dict(certified["policy"], path.absolute().parent)
+    certified = read_certificate(data) if isinstance(data, str | os.PathLike) else None
+    if policy is None and certified is not None:
+        policy = Policy.from_dict(certified["policy"], place_of(data).home)  # type: ignore[arg-type]
     asked = merge_flags(policy, **flags)
     # Our own releases are always UTF-8; other tables are read as the policy says.
     given = asked.input.model_dump()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
 
 @with_flags("quasi_identifiers", "separator", "encoding", "sheet")
 def aggregate(
-    release: Annotated[
-        Path, typer.Argument(metavar="RELEASE", help="A release with --form statistics.", readable=False)
-    ],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="A release with --form statistics.")],
     by: Annotated[
         list[str] | None,
         typer.Option("--by", metavar="A,B", help="For the records that show each value of these quasi-identifiers."),

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato._version import __version__
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import EVERY_FLAG, Json, PolicyFile, with_flags
+from sfumato.cli.flags import EVERY_FLAG, InputTable, Json, PolicyFile, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.tables.places import shown_name
 
 if TYPE_CHECKING:
     from sfumato.bounds.bound import Bound
@@ -24,16 +24,13 @@ FLAGS = tuple(name for name in EVERY_FLAG if name not in ("method", "effort", "s
 
 @with_flags(*FLAGS)
 def bound(
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
-    ],
+    table: InputTable,
     release: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--release",
             metavar="RELEASE",
             help="Say how far from the best possible this release of the table is at most.",
-            readable=False,
         ),
     ] = None,
     effort: Annotated[
@@ -74,7 +71,7 @@ def bound(
         if found is not None and json:
             print_json(_summary(found, progress.seconds))
         elif found is not None:
-            _show(People(), found, ended, shlex.quote(str(table)))
+            _show(People(), found, ended, shlex.quote(shown_name(table)))
 
 
 def _summary(found: Bound, seconds: Mapping[str, float]) -> dict[str, Any]:

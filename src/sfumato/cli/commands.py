@@ -18,8 +18,12 @@ from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.evaluate import evaluate
 from sfumato.cli.flags import (
     EVERY_FLAG,
+    OUTPUT_HELP,
+    InputTable,
     Json,
+    OriginalTable,
     PolicyFile,
+    ReleasedTable,
     Temporary,
     by_column,
     with_flags,
@@ -45,6 +49,7 @@ from sfumato.cli.summaries import (
 )
 from sfumato.cli.tradeoff import tradeoff
 from sfumato.errors import TaxonomyError, UsageError
+from sfumato.tables.places import place_of, release_files
 
 if TYPE_CHECKING:
     from sfumato.policy import Policy
@@ -86,14 +91,10 @@ def sfumato(
 @app.command()
 @with_flags(*EVERY_FLAG)
 def anonymize(
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
-    ],
+    table: InputTable,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="OUTPUT", help="The release; its suffix names the format.", readable=False
-        ),
+        str | None,
+        typer.Option("--output", "-o", metavar="OUTPUT", help=OUTPUT_HELP),
     ] = None,
     policy: PolicyFile = None,
     *,
@@ -162,12 +163,13 @@ def anonymize(
         show_plan(People(), summary)
     else:
         from sfumato.methods import method_named
-        from sfumato.releases.certificate import certificate_path
-        from sfumato.releases.separate import sensitive_path
 
-        beside = [sensitive_path(output)] if method_named(asked.method.name).separates else []
-        files = [output, *beside, certificate_path(output), *written.values()]
-        show_release(People(), summary, files, f"sfumato audit {shlex.quote(str(output))}")
+        place = place_of(output)
+        files: list[str | Path] = [
+            *release_files(place, separated=method_named(asked.method.name).separates),
+            *written.values(),
+        ]
+        show_release(People(), summary, files, f"sfumato audit {shlex.quote(place.shown)}")
         if explain:
             show_counters(People(), summary)
         show_private(People(), report_private, output)
@@ -188,14 +190,10 @@ def anonymize(
     "memory",
 )
 def audit(
-    release: Annotated[
-        Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
-    ],
+    release: ReleasedTable,
     original: Annotated[
-        Path | None,
-        typer.Option(
-            "--original", metavar="FILE", help="Also compare the kept columns with this table.", readable=False
-        ),
+        str | None,
+        typer.Option("--original", metavar="TABLE", help="Also compare the kept columns with this table."),
     ] = None,
     policy: PolicyFile = None,
     *,
@@ -263,12 +261,8 @@ def audit(
     "memory",
 )
 def measure(
-    original: Annotated[
-        Path, typer.Argument(metavar="ORIGINAL", help="The table that the release was made from.", readable=False)
-    ],
-    release: Annotated[
-        Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
-    ],
+    original: OriginalTable,
+    release: ReleasedTable,
     target: Annotated[
         str | None,
         typer.Option(

@@ -12,15 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import (
-    FLAGS_OF_MANY,
-    Json,
-    ManyK,
-    ManyL,
-    PolicyFile,
-    many_values,
-    with_flags,
-)
+from sfumato.cli.flags import FLAGS_OF_MANY, InputTable, Json, ManyK, ManyL, PolicyFile, many_values, with_flags
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files
 
@@ -35,9 +27,7 @@ EXPENDABLE = ("smallest box", "least MAXSIZE", "MAXSIZE", "ratio", "C_DM", "tota
 
 @with_flags(*FLAGS_OF_MANY)
 def compare(
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
-    ],
+    table: InputTable,
     methods: Annotated[
         str,
         typer.Option(

@@ -18,8 +18,8 @@ from sfumato.cli.output import People
 from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses, show_warnings
 from sfumato.errors import AuditError
 from sfumato.policy import Policy, merge_flags
-from sfumato.releases.certificate import certificate_path
 from sfumato.tables.generators import generate
+from sfumato.tables.places import certificate_path
 from sfumato.tables.source import InputOptions, open_source
 from sfumato.tables.staging import cannot_write
 

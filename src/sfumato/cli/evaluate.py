@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import FLAGS_OF_MANY, Json, ManyK, ManyL, PolicyFile, many_values, with_flags
+from sfumato.cli.flags import FLAGS_OF_MANY, InputTable, Json, ManyK, ManyL, PolicyFile, many_values, with_flags
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 @with_flags(*FLAGS_OF_MANY)
 def evaluate(
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
-    ],
+    table: InputTable,
     methods: Annotated[
         str | None,
         typer.Option(

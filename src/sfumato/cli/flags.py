@@ -26,6 +26,20 @@ RANGE = re.compile(r"(\d+)(?:\s*\.\.\s*(\d+))?")
 MOST_VALUES = 1000
 LARGEST_DIGITS = 18
 
+InputTable = Annotated[
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel, a directory of Parquet, FILE.duckdb#TABLE, "
+        "FILE.sqlite#TABLE or postgresql://USER@HOST/DATABASE#TABLE.",
+    ),
+]
+OriginalTable = Annotated[str, typer.Argument(metavar="ORIGINAL", help="The table that the release was made from.")]
+ReleasedTable = Annotated[str, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.")]
+OUTPUT_HELP = (
+    "The release: a file, whose suffix names the format, a DIRECTORY/ of Parquet, or a table in a database, named as "
+    "INPUT is."
+)
 PolicyFile = Annotated[
     Path | None,
     typer.Option("--policy", metavar="FILE", readable=False, help="A policy in TOML; flags override it."),

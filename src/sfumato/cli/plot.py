@@ -11,22 +11,17 @@ import typer
 
 from sfumato._version import __version__
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import (
-    Json,
-    PolicyFile,
-    with_flags,
-)
+from sfumato.cli.flags import Json, PolicyFile, ReleasedTable, with_flags
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files
+from sfumato.tables.places import place_of, shown_name
 
 SUFFIX = ".classes.svg"
 
 
 @with_flags("quasi_identifiers", "taxonomy", "type", "separator", "encoding", "nulls", "sheet")
 def plot(
-    release: Annotated[
-        Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
-    ],
+    release: ReleasedTable,
     x: Annotated[
         str | None,
         typer.Option("--x", metavar="COL", help="The quasi-identifier across; the one with most values when absent."),
@@ -59,7 +54,7 @@ def plot(
 
     Example: sfumato plot release.csv --x age --y zip -o classes.svg
     """
-    target = release.with_name(release.name + SUFFIX) if output is None else output
+    target = place_of(release).beside(SUFFIX) if output is None else output
     with progress_for_people() as progress, progress.phase("draw"):
         from sfumato.api import plot as plot_release
         from sfumato.pictures.picture import check_picture
@@ -80,4 +75,4 @@ def plot(
             console.print(f"remark  {remark}; give the policy with --policy")
         show_files(console, [target])
         if x is None and y is None:
-            console.print(f"next    sfumato plot {shlex.quote(str(release))} --x COLUMN --y COLUMN")
+            console.print(f"next    sfumato plot {shlex.quote(shown_name(release))} --x COLUMN --y COLUMN")

@@ -14,11 +14,12 @@ from rich.text import Text
 
 from sfumato._version import __version__
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import Json, with_flags
+from sfumato.cli.flags import InputTable, Json, with_flags
 from sfumato.cli.output import People, print_json
 from sfumato.cli.risk import show_sets
 from sfumato.cli.summaries import show_files, show_warnings
 from sfumato.errors import UsageError
+from sfumato.tables.places import place_of, shown_name
 
 if TYPE_CHECKING:
     from sfumato.proposal import Proposal
@@ -30,9 +31,7 @@ SUFFIX = ".policy.toml"
 
 @with_flags("k", "separator", "encoding", "decimal", "nulls", "date_format", "sheet")
 def propose(
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
-    ],
+    table: InputTable,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="P.toml", help="The policy with its reasons.", readable=False),
@@ -73,7 +72,7 @@ def _check_new(output: Path, *, force: bool) -> None:
         raise UsageError(f"{output} is there already. Choose another name, or add --force to write over it.")
 
 
-def _show(console: People, proposal: Proposal, table: Path, output: Path | None) -> None:
+def _show(console: People, proposal: Proposal, table: str, output: Path | None) -> None:
     console.heading(f"{proposal.records:,} records, {len(proposal.columns):,} columns; a proposal to check")
     _show_columns(console, proposal)
     read = proposal.policy.to_dict().get("input", {})
@@ -95,16 +94,16 @@ def _show(console: People, proposal: Proposal, table: Path, output: Path | None)
     show_warnings(console, proposal.remarks)
     open_roles = len(proposal.undecided)
     if output is None:
-        suggested = table.with_name(table.name.partition(".")[0] + SUFFIX).name
+        suggested = place_of(table).name.partition(".")[0] + SUFFIX
         console.print(
-            f"nothing was written\nnext    sfumato policy {shlex.quote(str(table))} -o {shlex.quote(suggested)}"
+            f"nothing was written\nnext    sfumato policy {shlex.quote(shown_name(table))} -o {shlex.quote(suggested)}"
         )
     else:
         show_files(console, [output])
         left = f"give {open_roles:,} columns a role, " if open_roles else ""
         console.print(f"next    read {shlex.quote(str(output))}, {left}{_k_step(proposal)}then")
         console.print(
-            f"        sfumato anonymize {shlex.quote(str(table))} --policy {shlex.quote(str(output))} --dry-run"
+            f"        sfumato anonymize {shlex.quote(shown_name(table))} --policy {shlex.quote(str(output))} --dry-run"
         )
 
 

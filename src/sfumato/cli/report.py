@@ -11,10 +11,11 @@ from rich.text import Text
 
 from sfumato._version import __version__
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import Json, PolicyFile, with_flags
+from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable, with_flags
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files
 from sfumato.errors import TaxonomyError, UsageError
+from sfumato.tables.places import place_of, release_files
 
 if TYPE_CHECKING:
     from sfumato.policy import Policy
@@ -42,12 +43,8 @@ SUFFIX = ".report.html"
     "sheet",
 )
 def report_release(
-    original: Annotated[
-        Path, typer.Argument(metavar="ORIGINAL", help="The table that the release was made from.", readable=False)
-    ],
-    release: Annotated[
-        Path, typer.Argument(metavar="RELEASE", help="A released table, also one made elsewhere.", readable=False)
-    ],
+    original: OriginalTable,
+    release: ReleasedTable,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="R.html", help=f"RELEASE{SUFFIX} when absent.", readable=False),
@@ -73,7 +70,7 @@ def report_release(
 
     Example: sfumato report patients.csv release.csv --policy policy.toml -o report.html
     """
-    target = release.with_name(release.name + SUFFIX) if output is None else output
+    target = place_of(release).beside(SUFFIX) if output is None else output
     with progress_for_people() as progress, progress.phase("report"):
         from sfumato import api
         from sfumato.policy import Policy
@@ -106,19 +103,17 @@ def report_release(
     return 0 if holds else 1
 
 
-def check_pages(policy: Policy, table: Path, output: Path | None, pages: Mapping[str, Path | None]) -> None:
+def check_pages(policy: Policy, table: str, output: str | None, pages: Mapping[str, Path | None]) -> None:
     """Refuse what can be seen to go wrong with the pages before the table is read."""
-    from sfumato.releases.certificate import certificate_path
-    from sfumato.releases.separate import sensitive_path
     from sfumato.report.release import check_report
-    from sfumato.tables.staging import refuse_input_as_output
+    from sfumato.tables.targets import refuse_input_as_output
 
     given = [page for page in pages.values() if page is not None]
     for page in given:
         check_report(page)
         refuse_input_as_output(table, page)
-    outputs = [] if output is None else [output, certificate_path(output), sensitive_path(output)]
-    _check_different([*given, *outputs])
+    outputs = [] if output is None else release_files(place_of(output), separated=True)
+    _check_different([*given, *map(Path, outputs)])
     policy.check_complete()
 
 
@@ -135,12 +130,12 @@ def write_pages(release: Release, pages: Mapping[str, Path | None]) -> dict[str,
     return written
 
 
-def show_private(console: People, private: Path | None, release: Path) -> None:
+def show_private(console: People, private: Path | None, release: str) -> None:
     """Say again what must not be shared, above all where it could be by accident."""
     if private is None:
         return
     text = f" {private} holds counts of the original: do not share it"
-    if private.absolute().parent == release.absolute().parent:
+    if private.absolute().parent == place_of(release).home:
         text += ", and move it away from the release"
     console.print(Text("warning", style="yellow").append(text, style="default"))
 

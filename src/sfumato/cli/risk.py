@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,9 +26,7 @@ MOST_SHOWN = 5  # sets of each size
 
 @with_flags("quasi_identifiers", "person", "form", "separator", "encoding", "nulls", "sheet")
 def risk(
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="A table, original or released, also elsewhere.", readable=False)
-    ],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table, original or released, also elsewhere.")],
     population: Annotated[
         str | None,
         typer.Option(
@@ -75,9 +72,9 @@ def risk(
         _show(People(), found)
 
 
-def _population(text: str) -> int | Path:
+def _population(text: str) -> int | str:
     if not text.isdecimal():
-        return Path(text)
+        return text
     if len(text) > LARGEST_DIGITS:
         raise UsageError("--population has too many digits. Give the number of persons.")
     return int(text)

@@ -11,10 +11,11 @@ import typer
 
 from sfumato._version import __version__
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import EVERY_FLAG, READ_WITH, Json, PolicyFile, with_flags
+from sfumato.cli.flags import EVERY_FLAG, OUTPUT_HELP, READ_WITH, InputTable, Json, PolicyFile, with_flags
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files, show_release
 from sfumato.errors import UsageError
+from sfumato.tables.places import place_of, release_files
 
 if TYPE_CHECKING:
     from sfumato.releases.recoding import Recoding
@@ -26,9 +27,7 @@ TABLE = "your_table"
 
 @with_flags(*FLAGS)
 def fit(
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
-    ],
+    table: InputTable,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="RULES.json", help="The rules; not to be shared.", readable=False),
@@ -97,13 +96,11 @@ def _summary(recoding: Recoding) -> dict[str, Any]:
 def apply(
     rules: Annotated[Path, typer.Argument(metavar="RULES", help="Rules that sfumato fit has learnt.", readable=False)],
     table: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="Further records: CSV, Parquet, Arrow IPC or Excel.", readable=False)
+        str, typer.Argument(metavar="INPUT", help="Further records: a file, directory or table in a database.")
     ],
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="OUTPUT", help="The release; its suffix names the format.", readable=False
-        ),
+        str,
+        typer.Option("--output", "-o", metavar="OUTPUT", help=OUTPUT_HELP),
     ],
     *,
     flags: Mapping[str, Any],
@@ -118,7 +115,6 @@ def apply(
     """
     with progress_for_people() as progress:
         from sfumato.api import apply_to_file
-        from sfumato.releases.certificate import certificate_path
 
         release = apply_to_file(rules, table, output, progress, **flags)
         summary = release.summary()
@@ -126,7 +122,8 @@ def apply(
         print_json(summary)
         return
     console = People()
-    show_release(console, summary, [output, certificate_path(output)], f"sfumato audit {shlex.quote(str(output))}")
+    place = place_of(output)
+    show_release(console, summary, release_files(place), f"sfumato audit {shlex.quote(place.shown)}")
     if summary["suppressed"]:
         console.print(
             f"left out {summary['outside']:,} with a value outside the domain, {summary['failing']:,} in regions that "

@@ -26,7 +26,7 @@ LOSSES = {
 }
 
 
-def show_release(console: People, summary: Mapping[str, Any], files: Sequence[Path], next_step: str) -> None:
+def show_release(console: People, summary: Mapping[str, Any], files: Sequence[str | Path], next_step: str) -> None:
     """A finished release: what it is, what holds, what it cost, and where it lies."""
     show_counts(console, summary)
     show_audit(console, summary["audit"])
@@ -155,7 +155,7 @@ def show_warnings(console: People, texts: Iterable[str]) -> None:
         console.print(Text("warning", style="yellow").append(f" {text}", style="default"))
 
 
-def show_files(console: People, files: Sequence[Path]) -> None:
+def show_files(console: People, files: Sequence[str | Path]) -> None:
     for place, file in enumerate(files):
         console.print(f"{'wrote' if place == 0 else '':7} {file}")
 

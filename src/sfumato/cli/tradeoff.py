@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import FLAGS_OF_MANY, Json, ManyK, ManyL, PolicyFile, many_ranges, with_flags
+from sfumato.cli.flags import FLAGS_OF_MANY, InputTable, Json, ManyK, ManyL, PolicyFile, many_ranges, with_flags
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files
+from sfumato.tables.places import shown_name
 
 if TYPE_CHECKING:
     from sfumato.evaluation.tradeoff import Step
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 
 @with_flags(*FLAGS_OF_MANY)
 def tradeoff(
-    table: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel.", readable=False)
-    ],
+    table: InputTable,
     max_loss: Annotated[
         float | None,
         typer.Option(
@@ -126,9 +125,9 @@ def _show(console: People, found: Tradeoff, again: str) -> None:
         console.print(f"next    {again} --method {found.found.method} {asked}")
 
 
-def _release_command(table: Path, policy: Path | None, flags: Mapping[str, Any]) -> str:
+def _release_command(table: str, policy: Path | None, flags: Mapping[str, Any]) -> str:
     """How the answer is released; what was said by flags is not said again."""
-    files = f"{shlex.quote(str(table))} -o OUTPUT"
+    files = f"{shlex.quote(shown_name(table))} -o OUTPUT"
     told = "" if policy is None else f" --policy {shlex.quote(str(policy))}"
     return f"sfumato anonymize {files}{told}{' ...' if flags else ''}"
 

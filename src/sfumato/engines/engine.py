@@ -7,7 +7,6 @@ implements a method again. Nothing above the engines touches what it holds them 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow as pa
 from sfumato.tables.grouping import ReleasedClasses
 from sfumato.tables.scratch import Scratch
 from sfumato.tables.source import Source
+from sfumato.tables.targets import Target
 
 
 class Engine(Protocol):
@@ -28,12 +28,12 @@ class Engine(Protocol):
         """How much memory may be used, in bytes, and where to keep what does not fit; none where nothing is limited."""
         ...
 
-    def write(self, released: Any, path: Path, *, separator: str) -> None:
-        """The released rows as a file."""
+    def write(self, released: Any, target: Target) -> Source:
+        """The released rows to where they go, batch by batch; gives them back to read."""
         ...
 
-    def write_sensitive(self, released: Any, path: Path, *, separator: str) -> None:
-        """The second table as a file, where sensitive values are released apart."""
+    def write_sensitive(self, released: Any, target: Target) -> Source:
+        """The second table, where sensitive values are released apart."""
         ...
 
     def readable(self, released: Any) -> object:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +37,7 @@ from sfumato.tables.grouping import ReleasedClasses, find_classes
 from sfumato.tables.profile import Encoder, profile_column
 from sfumato.tables.sorting import Field, bits_for, collapse, sort_rows
 from sfumato.tables.source import InputOptions, Source
-from sfumato.tables.write import write_table
+from sfumato.tables.targets import Target
 from sfumato.taxonomies.tree import Taxonomy
 
 
@@ -312,13 +311,14 @@ class MemoryEngine:
             first, second = separated(recoder.finish(), column, rows, group[rows])
         return Released(first, None, second)
 
-    def write(self, released: Released, path: Path, *, separator: str) -> None:
+    def write(self, released: Released, target: Target) -> Source:
         with self._progress.phase("write", released.table.num_rows):
-            write_table(released.table, path, separator=separator)
+            return target.write(released.table.schema, released.table.to_batches)
 
-    def write_sensitive(self, released: Released, path: Path, *, separator: str) -> None:
+    def write_sensitive(self, released: Released, target: Target) -> Source:
+        assert released.sensitive is not None
         with self._progress.phase("write"):
-            write_table(released.sensitive, path, separator=separator)
+            return target.write(released.sensitive.schema, released.sensitive.to_batches)
 
     def readable(self, released: Released) -> pa.Table:
         return released.table

@@ -99,6 +99,7 @@ def _with_repaired(
         repaired.repair(progress)
     costs = [Improvement(start, records, requirements).cost for start in starts]
     told["tried"]["k alone, repaired"] = round(repaired.cost / (records.costs.full * records.count), 6)
+    told["repaired"] = repaired.cost < min(costs)
     every = sorted(zip([*costs, repaired.cost], [*starts, repaired.batch], strict=True), key=lambda one: one[0])
     return [batch for _, batch in every[: len(starts)]]
 

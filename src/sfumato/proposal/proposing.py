@@ -25,6 +25,7 @@ from sfumato.proposal.values import Facts, Settings, collect, facts_of, find_set
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.grouping import find_classes, with_one_null
 from sfumato.tables.memory import CollectedSource
+from sfumato.tables.places import FilePlace, place_of
 from sfumato.tables.source import InputOptions, Source, check_readable, is_text_file, open_source
 from sfumato.tables.staging import Stage
 
@@ -132,9 +133,10 @@ def propose_policy(
     progress = progress or Progress()
     given = dict(input or {})
     Input(**given)  # tells what is wrong with it before anything is read
-    if isinstance(data, str | os.PathLike) and is_text_file(Path(data)):
-        check_readable(Path(data))
-        reading = find_reading(Path(data), given.get("encoding"), given.get("separator"))
+    place = place_of(data) if isinstance(data, str | os.PathLike) else None
+    if isinstance(place, FilePlace) and is_text_file(place.path):
+        check_readable(place.path)
+        reading = find_reading(place.path, given.get("encoding"), given.get("separator"))
         found = {"encoding": reading.encoding, "separator": reading.separator}
         given.update({key: value for key, value in found.items() if value is not None})
     source = open_source(data, InputOptions(**Input(**given).model_dump()))
@@ -143,7 +145,7 @@ def propose_policy(
     scanned = MemoryEngine(progress).scan(source, readable)
     with progress.phase("propose"):
         table = _Table(source, scanned.table, given)
-        return table.propose(k, Path(data).name if isinstance(data, str | os.PathLike) else "")
+        return table.propose(k, "" if place is None else place.name)
 
 
 class _Table:

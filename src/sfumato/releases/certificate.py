@@ -6,37 +6,32 @@ bytes), and no cell value but names in taxonomies and released bounds.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path, PurePath, PureWindowsPath
+from pathlib import PurePath, PureWindowsPath
 from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy import Policy
+from sfumato.tables.places import FilePlace, certificate_path, place_of
+from sfumato.tables.targets import Certified, certificate_text
 
-SUFFIX = ".sfumato.json"
 FORMAT = 1
 LIBRARIES = ("numba", "numpy", "pyarrow")  # those that have a say in the bytes of a release
 COUNTS = ("selected", "imprecision")  # of a selection, which the original was asked for
 
 
-def certificate_path(release: Path) -> Path:
-    return release.with_name(release.name + SUFFIX)
-
-
-def certificate(summary: Mapping[str, Any], policy: Policy, files: Mapping[str, Path]) -> str:
-    """The text of the certificate. ``files`` are the finished files by the name they will have."""
+def certificate(summary: Mapping[str, Any], policy: Policy, files: Sequence[Certified]) -> str:
+    """The text of the certificate. ``files`` are the finished files or tables by the name they will have."""
     kept = {key: value for key, value in summary.items() if key not in ("seconds", "warnings")}
     content = {
         "format": FORMAT,
         **without_counts(kept),
         "libraries": {name: version(name) for name in LIBRARIES},
         "policy": shareable_policy(policy),
-        "files": [
-            {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)} for name, path in files.items()
-        ],
+        "files": list(files),
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
@@ -49,26 +44,23 @@ def without_counts(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {**summary, "workload": tasks}
 
 
-def read_certificate(release: Path) -> dict[str, Any] | None:
-    """The certificate beside a release, none when there is none."""
-    path = certificate_path(release)
+def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The certificate of a release, beside its file or table, none when there is none."""
+    place = place_of(release)
     try:
-        content = json.loads(path.read_text("utf-8"))
+        text = certificate_text(place)
+        if text is None:
+            return None
+        content = json.loads(text)
         if content["format"] != FORMAT or not isinstance(content["policy"], dict):
             raise ValueError
         if not all(isinstance(file[key], str) for file in content["files"] for key in ("name", "sha256")):
             raise ValueError
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"the certificate {path} cannot be read. Restore it, or audit with --policy.") from None
+        where = str(certificate_path(place.path)) if isinstance(place, FilePlace) else f"of {place.shown}"
+        raise InputError(f"the certificate {where} cannot be read. Restore it, or audit with --policy.") from None
     assert isinstance(content, dict)
     return content
-
-
-def file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def shareable_policy(policy: Policy) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, leaves_under, steps
 from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain, read_number
 from sfumato.tables.profile import snap_of
-from sfumato.tables.staging import Stage, cannot_write, check_target, refuse_input_as_output
+from sfumato.tables.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets import refuse_input_as_output
 from sfumato.taxonomies.tree import Taxonomy
 
 FORMAT = 1

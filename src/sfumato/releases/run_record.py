@@ -73,13 +73,13 @@ def earlier_releases(
 
 
 def record_run(
-    columns: Mapping[str, str], policy: Policy, source: str, target: Path, *, rules: str | None = None
+    columns: Mapping[str, str], policy: Policy, source: str, target: str | Path, *, rules: str | None = None
 ) -> None:
     """Remember a written release."""
     line = {
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "input": source,
-        "output": str(target.absolute()),
+        "output": str(target),
         "policy": _policy_digest(policy, rules),
         "columns": dict(columns),
     }

@@ -7,7 +7,6 @@ tells anything of the input's order.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +17,6 @@ from sfumato.releases.recode import Recoded, released_columns
 from sfumato.tables.arrays import from_numpy
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.sorting import sort_rows
-
-
-def sensitive_path(target: Path) -> Path:
-    """Where the second table goes: ``release.csv.gz`` has ``release.sensitive.csv.gz`` beside it."""
-    suffixes = "".join(target.suffixes[-2:]) if target.suffix.lower() in {".gz", ".zst"} else target.suffix
-    stem = target.name[: len(target.name) - len(suffixes)]
-    return target.with_name(f"{stem}.sensitive{suffixes}")
 
 
 def separated(

@@ -12,7 +12,8 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.comparison import Row
 from sfumato.pictures.lines import NARROW, WIDTH, Limit, Scale, curves
 from sfumato.pictures.picture import FORMATS, Picture
-from sfumato.tables.staging import Stage, cannot_write, check_target, refuse_input_as_output
+from sfumato.tables.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets import refuse_input_as_output
 
 KINDS = (".html", *FORMATS, ".csv", ".json")
 WIDE = 8.0  # values whose largest is so many times the smallest are drawn on a logarithmic axis

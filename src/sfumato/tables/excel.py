@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from sfumato.errors import InputError
 from sfumato.tables.delivery import checked_names
 from sfumato.tables.memory import CollectedSource
+from sfumato.tables.unchanged import Unchanged
 
 
 def open_excel(path: Path, sheet: str | None) -> CollectedSource:
@@ -24,6 +25,7 @@ def open_excel(path: Path, sheet: str | None) -> CollectedSource:
             f"{where} is a spreadsheet, and the package that reads them is missing. "
             "Install it with: pip install 'sfumato[excel]'"
         ) from None
+    unchanged = Unchanged.of(path)
     # It warns of every column without a value, which is nothing to tell the user.
     logging.getLogger("fastexcel").addHandler(logging.NullHandler())
     try:
@@ -44,6 +46,7 @@ def open_excel(path: Path, sheet: str | None) -> CollectedSource:
             f"{where} cannot be read as a spreadsheet: it is damaged, locked with a password, or something else than "
             "its name says. Save it anew."
         ) from None
+    unchanged.check()  # all of it is in memory now
     where = f"the sheet {chosen!r} of {where}"
     names = checked_names([column[0].as_py() or "" for column in header.columns] if header.num_rows else [], where)
     table = pa.Table.from_batches([cells]).rename_columns(names)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sfumato.errors import InputError
 from sfumato.tables.delivery import checked_names, deliver, delivered_types
+from sfumato.tables.unchanged import Unchanged
 
 _FILE_FORMAT = b"ARROW1"
 
@@ -25,6 +26,7 @@ class IpcSource:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._where = f"the file {str(path)!r}"
+        self._unchanged = Unchanged.of(path)
         with self._reading(), pa.OSFile(str(path)) as file:
             self._stored_as_file = file.read(len(_FILE_FORMAT)) == _FILE_FORMAT
             file.seek(0)
@@ -34,7 +36,7 @@ class IpcSource:
         self.types = delivered_types(schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._read(columns), columns, self.types, self._where)
+        return deliver(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name) for name in columns])

@@ -12,6 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from sfumato.errors import InputError, UsageError
+from sfumato.tables.places import DatabasePlace, DirectoryPlace, FilePlace, Place, place_of
 
 _CSV = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -68,7 +69,11 @@ class Source(Protocol):
 
     @property
     def kind(self) -> str:
-        """csv, parquet, ipc, excel, pandas, polars, polars-lazy, pyarrow or duckdb."""
+        """What it came as.
+
+        A file or database: csv, parquet, parquet-directory, ipc, excel, duckdb-table, sqlite or postgresql; a frame:
+        pandas, polars, polars-lazy, pyarrow or duckdb.
+        """
 
     @property
     def text(self) -> bool:
@@ -91,9 +96,9 @@ class Source(Protocol):
 
 
 def open_source(data: object, options: InputOptions) -> Source:
-    """The table in a file, whose kind its suffix tells, or in a frame, whose kind its type tells."""
+    """The table in a file, directory or database, which its name tells, or in a frame, whose kind its type tells."""
     if isinstance(data, str | os.PathLike):
-        return _open_file(Path(data), options)
+        return open_place(place_of(data), options)
     # Frames are the greater part to load, and a run from file to file needs none of it.
     from sfumato.tables.frames import open_frame
 
@@ -111,6 +116,28 @@ def kind_of_file(path: Path) -> tuple[str, str | None]:
 def is_text_file(path: Path) -> bool:
     """Whether the name of a file says that it is a table in text."""
     return kind_of_file(path)[0] in _CSV
+
+
+def open_place(place: Place, options: InputOptions) -> Source:
+    """The table that is there."""
+    if isinstance(place, FilePlace):
+        return _open_file(place.path, options)
+    if isinstance(place, DirectoryPlace):
+        from sfumato.tables.directory import DirectorySource
+
+        return DirectorySource(place.path)
+    if isinstance(place, DatabasePlace):
+        check_readable(place.path)
+        if place.kind == "duckdb":
+            from sfumato.tables.duckdb import DuckdbSource
+
+            return DuckdbSource(place.path, place.table)
+        from sfumato.tables.sqlite import SqliteSource
+
+        return SqliteSource(place.path, place.table)
+    from sfumato.tables.postgres import PostgresSource
+
+    return PostgresSource(place)
 
 
 def _open_file(path: Path, options: InputOptions) -> Source:
@@ -135,7 +162,9 @@ def _open_file(path: Path, options: InputOptions) -> Source:
         return open_excel(path, options.sheet)
     raise InputError(
         f"the name of the file {str(path)!r} does not tell what kind of table it is. Known are "
-        f"{', '.join(_CSV)} (also with {' or '.join(_COMPRESSIONS)} behind), {', '.join((*_PARQUET, *_IPC, *_EXCEL))}."
+        f"{', '.join(_CSV)} (also with {' or '.join(_COMPRESSIONS)} behind), "
+        f"{', '.join((*_PARQUET, *_IPC, *_EXCEL))}, directories of Parquet, and tables in databases, such as "
+        "'hospital.sqlite#patients'."
     )
 
 

@@ -93,7 +93,7 @@ class Stage:
             with contextlib.ExitStack() as undo:
                 for staged, target in self._staged:
                     undo.callback(self._replace(staged, target))
-                _sync_directory(target.parent)
+                sync_directory(target.parent)
                 self._staged.clear()
                 undo.pop_all()
         except OSError as error:
@@ -110,11 +110,6 @@ class Stage:
             return partial(target.unlink, missing_ok=True)
         staged.replace(target)
         return partial(old.replace, target)
-
-
-def refuse_input_as_output(data: object, target: Path) -> None:
-    if isinstance(data, str | Path) and target.exists() and Path(data).exists() and target.samefile(data):
-        raise UsageError("the output is the input. Name another file: the original is never overwritten.")
 
 
 def check_target(target: Path) -> None:
@@ -184,12 +179,17 @@ def _usual_permissions(target: Path) -> int:
         found = target.lstat().st_mode
         if stat.S_ISREG(found):
             return found & 0o777
+    return 0o666 & ~current_mask()
+
+
+def current_mask() -> int:
+    """The permissions that new files do not get."""
     mask = os.umask(0)
     os.umask(mask)
-    return 0o666 & ~mask
+    return mask
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     if os.name == "posix":
         handle = os.open(directory, os.O_RDONLY)
         try:

@@ -24,6 +24,7 @@ from sfumato.requirements import Requirements
 from sfumato.tables.grouping import ReleasedClasses, find_classes
 from sfumato.tables.scratch import Scratch
 from sfumato.tables.source import Source
+from sfumato.tables.targets import Target
 from sfumato.tables.write import write_batches
 
 
@@ -58,18 +59,19 @@ class DiskEngine:
         """What every record shows."""
         return show(table, classed, names, self.budget, self.scratch, self._progress)
 
-    def write(self, released: ShownFile, path: Path, *, separator: str) -> None:
+    def write(self, released: ShownFile, target: Target) -> Source:
         with self._progress.phase("write", released.file.count):
-            write_batches(self._counted(released), path, separator=separator)
+            return target.write(released.schema, lambda: self._batches(released))
 
-    def write_sensitive(self, released: ShownFile, path: Path, *, separator: str) -> None:
+    def write_sensitive(self, released: ShownFile, target: Target) -> Source:
         raise AssertionError("no method on disk releases sensitive values apart")
 
     def readable(self, released: ShownFile) -> Path:
         """The released rows in a file of their own, until the engine is gone."""
         path = self.scratch.directory / "released.parquet"
         if not path.exists():
-            self.write(released, path, separator=",")
+            with self._progress.phase("write", released.file.count):
+                write_batches(released.schema, lambda: self._batches(released), path)
         return path
 
     def table(self, released: ShownFile) -> pa.Table:
@@ -84,10 +86,10 @@ class DiskEngine:
     def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
         return find_classes(source, key, by_row=by_row)
 
-    def _counted(self, released: ShownFile) -> Iterator[pa.Table]:
-        for batch in released.batches(self.budget, self.scratch):
-            yield batch
-            self._progress.advance(batch.num_rows)
+    def _batches(self, released: ShownFile) -> Iterator[pa.RecordBatch]:
+        for table in released.batches(self.budget, self.scratch):
+            yield from table.to_batches()
+            self._progress.advance(table.num_rows)
 
 
 def check_on_disk(method: Method) -> None:

@@ -47,6 +47,11 @@ class ShownFile:
     bounds: bool
     keep_order: bool
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every batch."""
+        return self._released(np.empty(0, self.file.kind)).schema
+
     def batches(self, budget: Budget, scratch: Scratch) -> Iterator[pa.Table]:
         """The released rows in canonical order, or in that of the input; of all batches but the last the same number.
 

@@ -24,6 +24,7 @@ from benchmarks import (
     memory,
     methods,
     peers,
+    rothko,
     selection,
     targets,
     tradeoff,
@@ -44,6 +45,7 @@ SECTIONS: dict[str, Callable[[Setting], Any]] = {
     "targets": targets.run,
     "selection": selection.run,
     "workload": workload.run,
+    "rothko": rothko.run,
     "peers": peers.run,
     "first-use": first_use.run,
 }

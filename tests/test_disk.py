@@ -41,7 +41,7 @@ from sfumato.tables.sorting import Field, sort_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
-STREAMED = ("hilbert", "hilbert-fast", "snake", "snake-hilbert")
+STREAMED = ("hilbert", "hilbert-fast", "snake", "snake-hilbert", "mondrian")
 TINY = Budget(1)  # sixteen records at a time
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -188,6 +188,43 @@ def test_sensitive_requirements_hold_on_disk(tmp_path: Path, monkeypatch: pytest
         else:
             reached = oracle.reached_frequency(rows, key, asked["attribute"])
             assert reached is None or reached >= asked["l"]
+
+
+@pytest.mark.parametrize("require", [(), "frequency(ill, l=2)", "entropy(ill, l=2)"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_mondrian_on_disk_meets_the_requirements(require: Any, sampled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(400_000)))
+    generator = np.random.default_rng(9)
+    table = pa.table(
+        {
+            "age": generator.integers(18, 60, 5_000),
+            "zip": generator.integers(0, 20, 5_000),
+            "ill": generator.choice(list("abcdef"), 5_000),
+        }
+    )
+    asked = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 6, "require": require}
+    release = sfumato.anonymize(table, method="mondrian", engine="disk", sampled=sampled, **asked)
+    told = release.summary()["divided"]
+    assert told["by"] == ("samples" if sampled else "counts")
+    assert told["repartitions"] > 0
+    assert oracle.smallest_class(released_rows(release.data), ["age", "zip"]) >= 6
+    if not sampled:
+        assert release.data.equals(sfumato.anonymize(table, method="mondrian", **asked).data)
+    del release
+
+
+def test_a_workload_on_disk_is_served_as_in_memory() -> None:
+    generator = np.random.default_rng(11)
+    age = generator.integers(18, 60, 1_500)
+    table = pa.table(
+        {
+            "age": age,
+            "zip": generator.integers(0, 20, 1_500),
+            "rich": np.where(age + generator.integers(0, 20, 1_500) > 50, "yes", "no"),
+        }
+    )
+    memory, disk = both(table, quasi_identifiers=["age", "zip"], target="rich", k=10)
+    assert disk.equals(memory)
 
 
 def test_with_memory_for_the_table_diverse_classes_are_those_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.audit import requirements_of
 from sfumato.evaluation.linkage_on_disk import linkable_on_disk
 from sfumato.kernels import on_compilation
-from sfumato.methods import AUTO, Effort, Kinds, Method, check_method, chosen_name, method_named
+from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.auto import Auto, best_curve
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -53,9 +53,9 @@ def _draft(data: object, policy: Policy, engine: DiskEngine, progress: Progress)
         refuse_linkable(linkable_on_disk(table, accepted, engine.budget, engine.scratch))
         requirements.check_feasible(table.whole.as_one_class(table))
     prints = fingerprints_of(_codes(table, engine), table.used, table.domains, policy, warnings, progress)
-    method = _method(table, policy, requirements, progress)
-    classed = engine.assign(table, method, requirements)
-    if policy.method.name == AUTO and requirements.tested and table.effort != Effort():
+    asked = method_named(chosen_name(policy.method.name, table.workload(table.sample)))
+    classed = engine.assign(table, _method(asked, table, requirements, progress), requirements)
+    if isinstance(asked, Auto) and requirements.tested and table.effort != Effort():
         classed = engine.search(table, classed, requirements)
     return Draft(
         released=engine.release(table, classed, opened.kept),
@@ -65,7 +65,7 @@ def _draft(data: object, policy: Policy, engine: DiskEngine, progress: Progress)
         domains=table.domains,
         taxonomies=opened.taxonomies,
         records=table.count,
-        chosen=method_named(policy.method.name).name,
+        chosen=asked.name,
         source=opened.source,
         data=data,
         options=opened.options,
@@ -91,10 +91,10 @@ def refuse_off_disk(policy: Policy) -> None:
             raise UsageError(f"{what} in memory alone. Choose --engine memory, or ask for something else.")
 
 
-def _method(table: CodedTable, policy: Policy, requirements: Requirements, progress: Progress) -> Method:
-    method = method_named(policy.method.name)
-    if not isinstance(method, Auto):
-        return method
+def _method(asked: Method, table: CodedTable, requirements: Requirements, progress: Progress) -> Method:
+    """The method that the classes are formed by: for ``auto`` the curve that loses least on a sample."""
+    if not isinstance(asked, Auto):
+        return asked
     with progress.phase("partition"):
         chosen, progress.told["choice"] = best_curve(table.records(table.sample), requirements, progress)
     return chosen

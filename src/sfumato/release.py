@@ -299,7 +299,9 @@ def _kept_to(draft: Draft) -> dict[str, Any]:
     if draft.engine.limit is None:
         return {}
     memory, scratch = draft.engine.limit
+    divided = draft.progress.told.get("divided")
     return {
+        **({} if divided is None else {"divided": divided}),
         "memory": memory,
         "scratch": {"bytes_read": scratch.tally.read, "bytes_written": scratch.tally.written},
     }

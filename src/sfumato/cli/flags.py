@@ -244,6 +244,14 @@ Memory = Annotated[
         help="How much memory the run may take, such as 2GB; what does not fit is kept in files.",
     ),
 ]
+Sampled = Annotated[
+    bool,
+    typer.Option(
+        "--sampled",
+        rich_help_panel=RESOURCES,
+        help="On disk mondrian finds its first splits on a sample: less is read, and classes are others.",
+    ),
+]
 Temporary = Annotated[
     Path | None,
     typer.Option(
@@ -344,6 +352,7 @@ DECLARED: dict[str, Any] = {
     "seconds": Seconds,
     "engine": Engine,
     "memory": Memory,
+    "sampled": Sampled,
     "seed": Seed,
     "keep_order": KeepOrder,
     "max_suppressed": MaxSuppressed,
@@ -359,7 +368,7 @@ DECLARED: dict[str, Any] = {
 READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet")
 EVERY_FLAG = tuple(DECLARED)
 # For commands that try several policies and make no release.
-FLAGS_OF_MANY = tuple(name for name in DECLARED if name not in ("k", "l", "method", "keep_order", "memory"))
+FLAGS_OF_MANY = tuple(name for name in DECLARED if name not in ("k", "l", "method", "keep_order", "memory", "sampled"))
 
 
 def with_flags(*names: str) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:

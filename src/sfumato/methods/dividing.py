@@ -1,8 +1,9 @@
 """What every split rule of a region tree needs: the values of an attribute in a region, and tests of its parts.
 
 A rule looks at one attribute through its frequency set (LeFevre 2008, section 5.1): the codes that occur in the region,
-ascending, and how many records have each. With sensitive requirements the records are also put in line by their code,
-so that every part of the region is a run of the line.
+ascending, and how many records have each. With sensitive requirements the units are also put in line by their code,
+so that every part of the region is a run of the line. Only how many rows stand for each combination of a code and the
+values beside it decides what a rule finds, so units may be those combinations, counted beforehand.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from sfumato.kernels import kernel
 from sfumato.losses.costs import Costs
-from sfumato.requirements.conjunction import Conjunction, class_holds
+from sfumato.methods.sampled import SampledTests, part_holds
+from sfumato.requirements.conjunction import Conjunction
 from sfumato.tables.domains import CategoricalDomain, Codes, Domain
 from sfumato.tables.sorting import sort_numbers
 
@@ -30,7 +32,7 @@ class Units(NamedTuple):
     """What is divided: distinct records, or single rows where records of equal codes may have to be told apart.
 
     codes: uint[u, d], C-order. data: uint32[u, 2 + a], C-order: the rows that each stands for, the record or row it is,
-    and its sensitive values, null being ``distinct``; where there are any, units are rows.
+    and its sensitive values, null being ``distinct``.
     """
 
     codes: Codes
@@ -43,7 +45,8 @@ class Ground(NamedTuple):
     layout, costs: see losses.costs.Costs. branches: int64[..., 2]; for every code of an attribute the first and last
     code of the branches of the domain that it is on, from the widest to the code itself. levels: int64[d, 2], where the
     branches of an attribute begin, and how many there are for each code. ordered: bool[d], are its values numbers?
-    least: the fewest records that a class can have.
+    least: int64[...], the fewest records that a part of a split can have, by the number of its parts, 1 being the
+    first; the last is also for all larger numbers. divisible: the fewest records that a region must have to be divided.
     """
 
     layout: NDArray[np.int64]
@@ -51,7 +54,8 @@ class Ground(NamedTuple):
     branches: NDArray[np.int64]
     levels: NDArray[np.int64]
     ordered: NDArray[np.bool_]
-    least: int
+    least: NDArray[np.int64]
+    divisible: int
 
 
 class Room(NamedTuple):
@@ -77,7 +81,7 @@ class Secrets(NamedTuple):
     class, see conjunction.class_holds; all are 0 between tests.
     """
 
-    tests: Conjunction
+    tests: Conjunction | SampledTests
     line: NDArray[np.uint32]
     counts: NDArray[np.int64]
     known: NDArray[np.int64]
@@ -95,7 +99,8 @@ def ground_of(domains: Sequence[Domain], costs: Costs, least: int) -> Ground:
         branches=np.concatenate([part.reshape(-1, 2) for part in parts]),
         levels=np.stack([np.cumsum([0, *sizes])[:-1], [part.shape[1] for part in parts]], axis=1),
         ordered=np.array([not isinstance(domain, CategoricalDomain) for domain in domains]),
-        least=least,
+        least=np.array([least], np.int64),
+        divisible=2 * least,
     )
 
 
@@ -126,7 +131,7 @@ def room_for(units: int, largest_domain: int) -> Room:
     return Room(code, upto, first, last, ends, tally)
 
 
-def secrets_for(units: int, tests: Conjunction) -> Secrets:
+def secrets_for(units: int, tests: Conjunction | SampledTests) -> Secrets:
     """The same for sensitive requirements."""
     counts = np.zeros((tests.attributes, int(tests.distinct.max()) + 1), np.int64)
     known, largest, different = np.zeros((3, tests.attributes), np.int64)
@@ -147,15 +152,20 @@ def frequency_set(units, attribute, begin, end, low, high, room, secrets):  # ty
             if tally[step] > 0:
                 code[groups] = low + step
                 upto[groups + 1] = upto[groups] + tally[step]
-                tally[step] = upto[groups]  # where its units begin in line
+                tally[step] = 0
                 groups += 1
         if secrets is not None:
+            for unit in range(begin, end):
+                tally[np.int64(codes[unit, attribute]) - low] += 1
+            first = np.int64(0)
+            for step in range(span):  # where its units begin in line
+                first, tally[step] = first + tally[step], first
             for unit in range(begin, end):
                 step = np.int64(codes[unit, attribute]) - low
                 secrets.line[tally[step]] = unit
                 tally[step] += 1
-        for step in range(span):
-            tally[step] = 0
+            for step in range(span):
+                tally[step] = 0
         return groups
     packed = np.empty(end - begin, np.uint64)
     for place in range(end - begin):
@@ -196,66 +206,84 @@ def natural_parts(attribute, groups, ground, room):  # type: ignore[no-untyped-d
 
 
 @kernel
-def parts_hold(units, parts, least, room, secrets):  # type: ignore[no-untyped-def]
+def least_of(parts, ground):  # type: ignore[no-untyped-def]
+    """The fewest records of each part of a split into so many."""
+    return ground.least[min(parts, len(ground.least)) - 1]
+
+
+@kernel
+def add_unit(unit, data, secrets):  # type: ignore[no-untyped-def]
+    """Count the values of a unit: the rows that it stands for."""
+    tests, _, counts, known, largest, different = secrets
+    weight = np.int64(data[unit, WEIGHT])
+    for a in range(len(known)):
+        value = data[unit, VALUES + a]
+        if value < tests.distinct[a]:
+            known[a] += weight
+            different[a] += counts[a, value] == 0
+            counts[a, value] += weight
+            largest[a] = max(largest[a], counts[a, value])
+    return weight
+
+
+@kernel
+def forget(first, last, data, secrets):  # type: ignore[no-untyped-def]
+    """Set the counts of the units from first to last - 1 of the line back to 0."""
+    for place in range(first, last):
+        for a in range(len(secrets.known)):
+            secrets.counts[a, data[secrets.line[place], VALUES + a]] = 0
+    for a in range(len(secrets.known)):
+        secrets.known[a], secrets.largest[a], secrets.different[a] = 0, 0, 0
+
+
+@kernel
+def parts_hold(units, parts, ground, room, secrets):  # type: ignore[no-untyped-def]
     """Whether every part of ``room`` meets the requirements."""
-    ends = room.ends
+    ends, least = room.ends, least_of(parts, ground)
     for part in range(parts):
         if ends[part] - (ends[part - 1] if part > 0 else 0) < least:
             return False
     if secrets is not None:
         data = units.data
         tests, line, counts, known, largest, different = secrets
-        begin = 0
+        place, counted = 0, np.int64(0)
         for part in range(parts):
-            for place in range(begin, ends[part]):
-                for a in range(len(known)):
-                    value = data[line[place], VALUES + a]
-                    if value < tests.distinct[a]:
-                        known[a] += 1
-                        different[a] += counts[a, value] == 0
-                        counts[a, value] += 1
-                        largest[a] = max(largest[a], counts[a, value])
-            holds = class_holds(tests, ends[part] - begin, counts, known, largest, different)
-            for place in range(begin, ends[part]):
-                for a in range(len(known)):
-                    counts[a, data[line[place], VALUES + a]] = 0
-            for a in range(len(known)):
-                known[a], largest[a], different[a] = 0, 0, 0
+            first, before = place, counted
+            while counted < ends[part]:
+                counted += add_unit(line[place], data, secrets)
+                place += 1
+            holds = part_holds(tests, parts, counted - before, counts, known, largest, different)
+            forget(first, place, data, secrets)
             if not holds:
                 return False
-            begin = ends[part]
     return True
 
 
 @kernel
-def allowed_thresholds(units, groups, least, room, secrets):  # type: ignore[no-untyped-def]
+def allowed_thresholds(units, groups, ground, room, secrets):  # type: ignore[no-untyped-def]
     """After which codes of the frequency set both sides meet the requirements: bool[groups - 1]."""
     data, upto = units.data, room.upto
     tests, line, counts, known, largest, different = secrets
-    total = upto[groups]
+    total, least = upto[groups], least_of(2, ground)
     allowed = np.ones(groups - 1, np.bool_)
+    count, counted = 0, np.int64(0)
+    while counted < total:
+        counted += data[line[count], WEIGHT]
+        count += 1
     for side in range(2):  # the classes from the first code up, then those from the last code down
+        place, counted = 0, np.int64(0)
         for step in range(groups - 1):
             group = step if side == 0 else groups - 1 - step
-            for place in range(upto[group], upto[group + 1]):
-                for a in range(len(known)):
-                    value = data[line[place], VALUES + a]
-                    if value < tests.distinct[a]:
-                        known[a] += 1
-                        different[a] += counts[a, value] == 0
-                        counts[a, value] += 1
-                        largest[a] = max(largest[a], counts[a, value])
+            reached = upto[group + 1] if side == 0 else total - upto[group]
+            while counted < reached:
+                counted += add_unit(line[place if side == 0 else count - 1 - place], data, secrets)
+                place += 1
             threshold = group - side
-            below = upto[threshold + 1]
             if allowed[threshold]:
-                allowed[threshold] = min(below, total - below) >= least and class_holds(
-                    tests, below if side == 0 else total - below, counts, known, largest, different
+                allowed[threshold] = min(reached, total - reached) >= least and part_holds(
+                    tests, 2, reached, counts, known, largest, different
                 )
-        for place in range(total):
-            for a in range(len(known)):
-                counts[a, data[line[place], VALUES + a]] = 0
-        for a in range(len(known)):
-            known[a], largest[a], different[a] = 0, 0, 0
+        forget(0, count, data, secrets)
     return allowed
 
 

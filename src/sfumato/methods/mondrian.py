@@ -3,7 +3,7 @@
 The domain is divided on one attribute, and so is every part, as long as there is an allowable split: one whose parts
 all meet every requirement, k and any others. Where a region is divided is the business of a split rule
 (``split_median`` and others); the regions are a tree (``tree``). Time O(N d log N), or O(N d log(N)^2) where values are
-many; N counts distinct records with k alone and strict splits, with their targets if there are any, else rows.
+many; N counts distinct records, with their sensitive values and targets if there are any; with relaxed splits, rows.
 
 - ``mondrian``: records of one value stay together, so that the regions tile the domain.
 - ``mondrian-relaxed``: records of the median value go to either side. With k alone, and but for equal records, every
@@ -23,17 +23,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
 from sfumato.methods.counting import Counting
-from sfumato.methods.dividing import ORIGIN, VALUES, WEIGHT, Units, ground_of
-from sfumato.methods.line import expand
+from sfumato.methods.dividing import ORIGIN, VALUES, WEIGHT, Ground, Units, ground_of
+from sfumato.methods.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.optimal_1d import BATCH_CLASSES
+from sfumato.methods.sampled import SampledTests
 from sfumato.methods.split_median import RELAXED_MEDIAN, STRICT_MEDIAN
 from sfumato.methods.targets import Selected, Tasks, tasks_of
 from sfumato.methods.tree import BY_SELECTION, BY_TARGETS, RegionTree, grow_tree
@@ -140,20 +141,27 @@ class Mondrian:
         self, records: Records, requirements: Requirements, progress: Progress
     ) -> tuple[RegionTree, NDArray[np.uint32]]:
         """The regions, and the rows in the order of the leaves."""
+        start = self.start(records, requirements)
+        tree = start.grown(progress)
+        origin = np.ascontiguousarray(start.units.data[:, ORIGIN])
+        return tree, rows_along(start.rows, start.starts, origin)
+
+    def start(self, records: Records, requirements: Requirements) -> Start:
+        """All that a tree of these records is grown from."""
         tests, columns = _tests(records, requirements)
         tasks, selected, told = self._workload(records, len(columns))
-        single = self.splits == "relaxed" or bool(columns)
-        rows, units = _units(records, [*columns, *told], single)
-        ground = ground_of(records.domains, records.costs, requirements.least_class)
-        sizes = [domain.size for domain in records.domains]
-        rule = RELAXED_MEDIAN if self.splits == "relaxed" else FIRST_RULES[self.rule]
-        tree = grow_tree(rule, units, ground, tests, sizes, progress, tasks, selected)
-        origin = np.ascontiguousarray(units.data[:, ORIGIN])
-        if single:
-            return tree, origin
-        in_line = np.empty_like(records.rows)
-        expand(rows.rows, rows.starts, origin, in_line)
-        return tree, in_line
+        rows, starts, units = _units(records, [*columns, *told], single=self.splits == "relaxed")
+        return Start(
+            rule=RELAXED_MEDIAN if self.splits == "relaxed" else FIRST_RULES[self.rule],
+            rows=rows,
+            starts=starts,
+            units=units,
+            ground=ground_of(records.domains, records.costs, requirements.least_class),
+            tests=tests,
+            sizes=[domain.size for domain in records.domains],
+            tasks=tasks,
+            selected=selected,
+        )
 
     def _workload(
         self, records: Records, placed: int
@@ -191,17 +199,34 @@ def _tests(records: Records, requirements: Requirements) -> tuple[Conjunction, l
     return tests, [*columns, records.persons]
 
 
-class _Rows(NamedTuple):
-    """The rows in the order of the units: unit i has rows[starts[i]:starts[i + 1]]."""
+@dataclass(frozen=True)
+class Start:
+    """What a tree is grown from. Unit i has rows[starts[i]:starts[i + 1]]; see ``tree.grow_tree`` for the rest."""
 
+    rule: int
     rows: NDArray[np.uint32]
     starts: NDArray[np.int64]
+    units: Units
+    ground: Ground
+    tests: Conjunction | SampledTests
+    sizes: list[int]
+    tasks: Tasks | None
+    selected: Selected | None
+
+    def grown(self, progress: Progress) -> RegionTree:
+        """The tree; the units are put in the order of its leaves."""
+        return grow_tree(
+            self.rule, self.units, self.ground, self.tests, self.sizes, progress, self.tasks, self.selected
+        )
 
 
-def _units(records: Records, columns: list[NDArray[np.uint32]], single: bool) -> tuple[_Rows, Units]:
+def _units(
+    records: Records, columns: list[NDArray[np.uint32]], *, single: bool
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], Units]:
     """What is divided: rows that are equal in codes and ``columns`` as one unit, or with ``single`` each apart.
 
-    They are in the order of their codes, then of the columns, so the order of the input leaves no trace.
+    The rows in the order of the units, and where those of each unit begin. They are in the order of their codes, then
+    of the columns, so the order of the input leaves no trace.
     """
     rows, starts, at = records.rows, records.starts, None
     if columns:
@@ -217,8 +242,8 @@ def _units(records: Records, columns: list[NDArray[np.uint32]], single: bool) ->
     first = starts[:-1]
     data = np.empty((len(first), VALUES + len(columns)), np.uint32)
     data[:, WEIGHT] = np.diff(starts)
-    data[:, ORIGIN] = rows if single else np.arange(len(first))
+    data[:, ORIGIN] = np.arange(len(first))
     for place, codes in enumerate(columns):
         data[:, VALUES + place] = codes[rows[first]]
     codes_of = records.codes.copy() if at is None else np.take(records.codes, at[first], axis=0)
-    return _Rows(rows, starts), Units(codes_of, data)
+    return rows, starts, Units(codes_of, data)

@@ -33,41 +33,52 @@ def split_by_median(rule, units, begin, end, low, high, ground, room, secrets): 
 
     low, high: int64[d], the smallest box around the units begin..end-1.
     """
-    code, upto, ends = room.code, room.upto, room.ends
     tried = low == high
     while True:
         attribute = widest(tried, low, high, ground)
         if attribute == NONE:
             return NONE, 0, 0
         tried[attribute] = True
-        groups = frequency_set(units, attribute, begin, end, low[attribute], high[attribute], room, secrets)
-        total = upto[groups]
-        for step in range(3 if rule == RELAXED_MEDIAN else 2):
-            parts, share = 2, BEYOND
-            at_threshold = step > 0 and (rule == STRICT_MEDIAN or (step == 1) != ground.ordered[attribute])
-            if step == 0:
-                parts = natural_parts(attribute, groups, ground, room)
-            elif at_threshold and ground.ordered[attribute]:
-                of_middle = np.searchsorted(upto[: groups + 1], (total + 1) // 2) - 1
-                cut_after(min(of_middle, groups - 2), groups, room)
-            elif at_threshold:
-                cut_after(nearest_to_median(upto, groups, np.ones(groups - 1, np.bool_)), groups, room)
-            else:
-                middle = total // 2
-                group = np.searchsorted(upto[: groups + 1], middle) - 1
-                cut_after(group, groups, room)
-                share = middle - upto[group]
-                if upto[group + 1] > middle:
-                    room.first[1] = code[group]  # both sides have this value
-                ends[0] = middle
-            holds = parts > 0 and parts_hold(units, parts, ground.least, room, secrets)
-            if secrets is not None and at_threshold and not holds:
-                group = nearest_to_median(upto, groups, allowed_thresholds(units, groups, ground.least, room, secrets))
-                holds = group != NONE
-                if holds:
-                    cut_after(group, groups, room)
+        parts, share = median_of(
+            rule, units, attribute, begin, end, low[attribute], high[attribute], ground, room, secrets
+        )
+        if parts > 0:
+            return attribute, parts, share
+
+
+@kernel
+def median_of(rule, units, attribute, begin, end, low, high, ground, room, secrets):  # type: ignore[no-untyped-def]
+    """The split of a region on one attribute, whose codes are low..high: how many parts, 0 for none, and a share."""
+    code, upto, ends = room.code, room.upto, room.ends
+    groups = frequency_set(units, attribute, begin, end, low, high, room, secrets)
+    total = upto[groups]
+    for step in range(3 if rule == RELAXED_MEDIAN else 2):
+        parts, share = 2, BEYOND
+        at_threshold = step > 0 and (rule == STRICT_MEDIAN or (step == 1) != ground.ordered[attribute])
+        if step == 0:
+            parts = natural_parts(attribute, groups, ground, room)
+        elif at_threshold and ground.ordered[attribute]:
+            of_middle = np.searchsorted(upto[: groups + 1], (total + 1) // 2) - 1
+            cut_after(min(of_middle, groups - 2), groups, room)
+        elif at_threshold:
+            cut_after(nearest_to_median(upto, groups, np.ones(groups - 1, np.bool_)), groups, room)
+        else:
+            middle = total // 2
+            group = np.searchsorted(upto[: groups + 1], middle) - 1
+            cut_after(group, groups, room)
+            share = middle - upto[group]
+            if upto[group + 1] > middle:
+                room.first[1] = code[group]  # both sides have this value
+            ends[0] = middle
+        holds = parts > 0 and parts_hold(units, parts, ground, room, secrets)
+        if secrets is not None and at_threshold and not holds:
+            group = nearest_to_median(upto, groups, allowed_thresholds(units, groups, ground, room, secrets))
+            holds = group != NONE
             if holds:
-                return attribute, parts, share
+                cut_after(group, groups, room)
+        if holds:
+            return parts, share
+    return 0, 0
 
 
 @kernel

@@ -35,11 +35,11 @@ def split_by_selection(units, begin, end, low, high, ground, room, secrets, sele
             continue
         groups = frequency_set(units, attribute, begin, end, low[attribute], high[attribute], room, secrets)
         parts = natural_parts(attribute, groups, ground, room)
-        branches = parts > 0 and parts_hold(units, parts, ground.least, room, secrets)
+        branches = parts > 0 and parts_hold(units, parts, ground, room, secrets)
         add_reductions(units, attribute, begin, end, groups, branches, met, selected, room, counters)
         at = np.int64(BRANCHES)
         if not branches:
-            at = best_threshold(units, groups, best_gain, ground.least, room, secrets, counters.gain)
+            at = best_threshold(units, groups, best_gain, ground, room, secrets, counters.gain)
         gain = counters.gain[max(at, 0)]
         if at != NONE and gain > best_gain:
             best, best_at, best_gain = np.int64(attribute), at, gain

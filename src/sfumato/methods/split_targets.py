@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels import kernel
-from sfumato.methods.dividing import NONE, allowed_thresholds, frequency_set, natural_parts, parts_hold
+from sfumato.methods.dividing import NONE, allowed_thresholds, frequency_set, least_of, natural_parts, parts_hold
 from sfumato.methods.split_information_gain import purity_of_classes
 from sfumato.methods.split_median import cut_after
 from sfumato.methods.split_regression import purity_of_numbers
@@ -40,22 +40,36 @@ def split_by_targets(units, begin, end, low, high, ground, room, secrets, tasks,
     for attribute in range(len(low)):
         if low[attribute] == high[attribute] or settled:
             continue
-        groups = frequency_set(units, attribute, begin, end, low[attribute], high[attribute], room, secrets)
-        parts = natural_parts(attribute, groups, ground, room)
-        branches = parts > 0 and parts_hold(units, parts, ground.least, room, secrets)
-        settled = add_gains(
-            units, attribute, begin, end, low[attribute], high[attribute], groups, branches, tasks, room, counters
-        )
-        least_gain = max(max(tasks.least, NOTHING) * room.upto[groups], best_gain)
-        at = np.int64(BRANCHES)
-        if not branches:
-            at = best_threshold(units, groups, least_gain, ground.least, room, secrets, counters.gain)
-        gain = counters.gain[max(at, 0)]
-        if at != NONE and gain >= least_gain and gain > best_gain:
+        at, gain, settled = gain_of(
+            units, attribute, begin, end, low[attribute], high[attribute], best_gain, ground, room, secrets, tasks,
+            counters,
+        )  # fmt: skip
+        if at != NONE:
             best, best_at, best_gain = np.int64(attribute), at, gain
     if best == NONE:
         return NONE, SETTLED if settled else 0
     return best, take_split(units, best, best_at, begin, end, low[best], high[best], ground, room, secrets)
+
+
+@kernel
+def gain_of(units, attribute, begin, end, low, high, best_gain, ground, room, secrets, tasks, counters):  # type: ignore[no-untyped-def]
+    """The split of a region on one attribute, whose codes are low..high, that gains most.
+
+    BRANCHES or the last group below a threshold, NONE where no split gains enough and more than ``best_gain``; what it
+    gains; and whether there is nothing to gain in the region at all.
+    """
+    groups = frequency_set(units, attribute, begin, end, low, high, room, secrets)
+    parts = natural_parts(attribute, groups, ground, room)
+    branches = parts > 0 and parts_hold(units, parts, ground, room, secrets)
+    settled = add_gains(units, attribute, begin, end, low, high, groups, branches, tasks, room, counters)
+    least_gain = max(max(tasks.least, NOTHING) * room.upto[groups], best_gain)
+    at = np.int64(BRANCHES)
+    if not branches:
+        at = best_threshold(units, groups, least_gain, ground, room, secrets, counters.gain)
+    gain = counters.gain[max(at, 0)]
+    if at != NONE and gain >= least_gain and gain > best_gain:
+        return at, gain, settled
+    return np.int64(NONE), 0.0, settled
 
 
 @kernel
@@ -69,19 +83,19 @@ def take_split(units, attribute, at, begin, end, low, high, ground, room, secret
 
 
 @kernel
-def best_threshold(units, groups, least_gain, least, room, secrets, gain):  # type: ignore[no-untyped-def]
+def best_threshold(units, groups, least_gain, ground, room, secrets, gain):  # type: ignore[no-untyped-def]
     """The last group below the allowable threshold that gains most, and ``least_gain`` at least; NONE without one.
 
     gain: float64, by group.
     """
-    upto, total = room.upto, room.upto[groups]
+    upto, total, least = room.upto, room.upto[groups], least_of(2, ground)
     best, best_gain = NONE, 0.0
     for group in range(groups - 1):
         if gain[group] > best_gain and min(upto[group + 1], total - upto[group + 1]) >= least:
             best, best_gain = group, gain[group]
     if secrets is None or best_gain < least_gain:
         return best if best_gain >= least_gain else NONE
-    allowed = allowed_thresholds(units, groups, least, room, secrets)
+    allowed = allowed_thresholds(units, groups, ground, room, secrets)
     best, best_gain = NONE, 0.0
     for group in range(groups - 1):
         if allowed[group] and gain[group] > best_gain:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels import kernel
 from sfumato.methods.dividing import CODES_A_UNIT, FEW_CODES, NONE, VALUES, WEIGHT
-from sfumato.methods.workload import ClassTarget, NumberTarget, Workload
+from sfumato.methods.workload import ClassTarget, NumberTarget, Scales, Workload
 from sfumato.tables.sorting import sort_numbers
 
 MISSING = (1 << 32) - 1  # a number that is not there
@@ -77,82 +77,119 @@ class Counters(NamedTuple):
 
 def tasks_of(workload: Workload, rows: NDArray[np.uint32], placed: int) -> tuple[Tasks, list[NDArray[np.uint32]]]:
     """The tasks, and the columns that they are about, by row of the table; ``placed`` columns stand before them."""
-    count = max(len(rows), 2)
-    shift = min(FINEST, (LARGEST_BITS - count.bit_length()) // 2)
+    scales = workload.scales or _scales_of(workload, rows)
+    count = max(scales.count, 2)
+    shift = _shift_for(count)
     scale = float(1 << min(40, EXACT_BITS - int(count * np.log2(count)).bit_length()))
-    columns: list[NDArray[np.uint32]] = []
-    cells = np.zeros(len(rows), np.int64)
-    if workload.cells is not None:
-        columns.append(workload.cells)
-        cells = workload.cells[rows].astype(np.int64)
-    classes, missing, impurity, steps = [], [], [], []
-    for target in workload.targets:
+    columns = [] if workload.cells is None else [workload.cells]
+    classes, missing = [], []
+    for target, (low, high) in zip(workload.targets, scales.ranges.tolist(), strict=True):
         if isinstance(target, ClassTarget):
             columns.append(target.codes)
             classes.append(max(target.distinct, 1))
             missing.append(target.distinct)
-            impurity.append(_entropy(target, rows, cells))
-            steps.append(0.0)
         else:
-            coded, step = _coded(target, rows, shift)
-            columns.append(coded)
+            columns.append(_coded(target, low, high, shift))
             classes.append(0)
             missing.append(MISSING)
-            impurity.append(_variance(coded[rows], cells, 1 << shift))
-            steps.append(step)
+    steps = (scales.ranges[:, 1] - scales.ranges[:, 0]) / (1 << shift)
     features = int(workload.cells is not None)
     known = np.arange(min(count, LOGARITHMS) + 1)
     tasks = Tasks(
         targets=np.array([np.arange(len(classes)) + VALUES + placed + features, classes, missing], np.int64),
-        factor=_factors(workload, np.array(impurity), np.array(steps), scale),
+        factor=_factors(workload, scales.impurity, steps, scale),
         logarithms=np.rint(known * np.log2(np.maximum(known, 1)) * scale).astype(np.int64),
         scale=scale,
         least=workload.least_gain,
         cell=VALUES + placed if features else NONE,
-        cells=int(cells.max(initial=0)) + 1,
+        cells=scales.cells,
         middle=1 << shift,
     )
     return tasks, columns
 
 
-def _coded(target: NumberTarget, rows: NDArray[np.uint32], shift: int) -> tuple[NDArray[np.uint32], float]:
-    """The numbers in whole steps from the middle of their range, which is at 2 ** shift, and how long a step is."""
-    here = target.values[rows]
-    halves = here[~np.isnan(here)] / 2  # the distance of two large numbers may be more than any number
-    low, high = (halves.min(), halves.max()) if len(halves) else (0.0, 0.0)
+def _shift_for(count: int) -> int:
+    """The bits of a number on either side of the middle of its range."""
+    return min(FINEST, (LARGEST_BITS - count.bit_length()) // 2)
+
+
+def _scales_of(workload: Workload, rows: NDArray[np.uint32]) -> Scales:
+    """Those of the records that are these rows."""
+    halves = []
+    for target in workload.targets:
+        known = target.values[rows] if isinstance(target, NumberTarget) else np.empty(0)
+        known = known[~np.isnan(known)] / 2  # the distance of two large numbers may be more than any number
+        halves.append((known.min(), known.max()) if len(known) else (0.0, 0.0))
+    cells = 1 if workload.cells is None else int(workload.cells[rows].max(initial=0)) + 1
+    weighing = Weighing(workload, len(rows), cells, np.array(halves).reshape(-1, 2))
+    weighing.add(workload, rows)
+    return weighing.scales()
+
+
+class Weighing:
+    """Counts what there is to tell of all records, some at a time. ``workload``: of any records, for what it names."""
+
+    def __init__(self, workload: Workload, count: int, cells: int, ranges: NDArray[np.float64]) -> None:
+        self._count, self._cells, self._ranges = count, cells, ranges
+        # Where classes alone are told nothing depends on it.
+        self._needed = bool(workload.regression)
+        self._classes = [np.zeros((cells, one.distinct), np.int64) for one in workload.classification if self._needed]
+        self._sums = [np.zeros((2, cells), np.int64) for _ in workload.regression]  # records, and their numbers
+        self._squares = [0] * len(workload.regression)
+
+    def add(self, workload: Workload, rows: NDArray[np.uint32]) -> None:
+        """Some rows of a workload."""
+        if not self._needed:
+            return
+        cells = np.zeros(len(rows), np.int64) if workload.cells is None else workload.cells[rows].astype(np.int64)
+        for counts, target in zip(self._classes, workload.classification, strict=True):
+            codes = target.codes[rows]
+            known = codes < target.distinct
+            np.add.at(counts, (cells[known], codes[known]), 1)
+        shift = _shift_for(max(self._count, 2))
+        for place, number in enumerate(workload.regression):
+            low, high = self._ranges[len(workload.classification) + place].tolist()
+            coded = _coded(number, low, high, shift)[rows]
+            known = coded != MISSING
+            steps = coded[known].astype(np.int64) - (1 << shift)
+            np.add.at(self._sums[place][0], cells[known], 1)
+            np.add.at(self._sums[place][1], cells[known], steps)
+            self._squares[place] += int(np.square(steps).sum())
+
+    def scales(self) -> Scales:
+        impurity = [_entropy(counts) for counts in self._classes]
+        sums = zip(self._sums, self._squares, strict=True)
+        impurity += [_variance(one[0], one[1], squares) for one, squares in sums]
+        return Scales(self._count, self._cells, self._ranges, np.array(impurity))
+
+
+def _coded(target: NumberTarget, low: float, high: float, shift: int) -> NDArray[np.uint32]:
+    """The numbers in whole steps from the middle of their range, which is at 2 ** shift. low, high: halves of it."""
     coded = np.full(len(target.values), MISSING, np.uint32)
-    there = rows[~np.isnan(here)]
+    there = ~np.isnan(target.values)
     if high > low:
         share = (target.values[there] / 2 - low) / (high - low)
-        coded[there] = np.rint(share * (2 << shift)).astype(np.uint32)
+        coded[there] = np.rint(np.clip(share, 0, 1) * (2 << shift)).astype(np.uint32)
     else:
         coded[there] = 1 << shift
-    return coded, (high - low) / (1 << shift)
+    return coded
 
 
-def _entropy(target: ClassTarget, rows: NDArray[np.uint32], cells: NDArray[np.int64]) -> float:
-    """Of the classes of a record whose features are known, in bits."""
-    codes = target.codes[rows]
-    known = codes < target.distinct
-    owner, codes = cells[known], codes[known].astype(np.int64)
-    if not len(owner):
-        return 0.0
-    both = np.bincount(np.unique(owner * target.distinct + codes, return_inverse=True)[1])
-    of_cell = np.bincount(owner)
+def _entropy(counts: NDArray[np.int64]) -> float:
+    """Of the classes of a record whose features are known, in bits. counts: int64[cells, classes]."""
+    both, of_cell = counts[counts > 0], counts.sum(axis=1)
     of_cell = of_cell[of_cell > 0]
-    return float((of_cell @ np.log2(of_cell) - both @ np.log2(both)) / len(owner))
-
-
-def _variance(coded: NDArray[np.uint32], cells: NDArray[np.int64], middle: int) -> float:
-    """Of the number of a record whose features are known, in squares of steps."""
-    known = coded != MISSING
-    owner, steps = cells[known], coded[known].astype(np.int64) - middle
-    if not len(owner):
+    if not len(of_cell):
         return 0.0
-    sums, sizes = np.zeros(int(owner.max()) + 1, np.int64), np.bincount(owner)
-    np.add.at(sums, owner, steps)
+    return float((of_cell @ np.log2(of_cell) - both @ np.log2(both)) / int(of_cell.sum()))
+
+
+def _variance(sizes: NDArray[np.int64], sums: NDArray[np.int64], squares: int) -> float:
+    """Of the number of a record whose features are known, in squares of steps. sizes, sums: int64[cells]."""
+    if not sizes.any():
+        return 0.0
     between = sum(int(total) ** 2 / int(size) for total, size in zip(sums, sizes, strict=True) if size)
-    return float(max(int(np.square(steps).sum()) - between, 0.0)) / len(owner)
+    return float(max(squares - between, 0.0)) / int(sizes.sum())
 
 
 def _factors(

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sfumato.kernels import in_threads, kernel
 from sfumato.methods.dividing import BEYOND, NONE, Ground, Units, divide, room_for, secrets_for
 from sfumato.methods.dividing import WEIGHT as UNIT_WEIGHT
+from sfumato.methods.sampled import SampledTests
 from sfumato.methods.split_median import RELAXED_MEDIAN, STRICT_MEDIAN, split_by_median
 from sfumato.methods.split_selection import split_by_selection
 from sfumato.methods.split_targets import SETTLED, split_by_targets
@@ -86,7 +87,7 @@ def grow_tree(
     rule: int,
     units: Units,
     ground: Ground,
-    tests: Conjunction,
+    tests: Conjunction | SampledTests,
     sizes: Sequence[int],
     progress: Progress,
     tasks: Tasks | None = None,
@@ -104,7 +105,7 @@ def grow_tree(
         here, count = slice(region.begin, region.end), region.end - region.begin
         few = count <= BLOCK
         # A node that is divided has two children with records at least, and one more without than with at most.
-        most = 5 * min(count, region.weight // ground.least) if few else 2 * min(count, max(sizes)) + 2
+        most = 5 * min(count, region.weight // int(ground.least.min())) if few else 2 * min(count, max(sizes)) + 2
         nodes, boxes = np.empty((most + 1, FIELDS), np.int64), np.zeros((most + 1, 4, len(sizes)), dtype)
         boxes[0, LOW], boxes[0, HIGH] = region.low, region.high
         made = grow(
@@ -203,7 +204,7 @@ def grow(rule, units, spare, weight, ground, room, secrets, tasks, selected, cou
         smallest_box(units.codes, begin, end, box_low, box_high)
         for q in range(d):
             boxes[node, BOX_LOW, q], boxes[node, BOX_HIGH, q] = box_low[q], box_high[q]
-        if nodes[node, WEIGHT] < 2 * ground.least:
+        if nodes[node, WEIGHT] < ground.divisible:
             continue
         rule, attribute, parts, share = nodes[node, RULE], NONE, 0, BEYOND
         if selected is not None and rule == BY_SELECTION:

@@ -46,11 +46,26 @@ class NumberTarget:
 
 
 @dataclass(frozen=True)
+class Scales:
+    """What of all records decides how finely targets are counted, and what they weigh.
+
+    count: the records. cells: how many combinations of features there are. ranges: float64[t, 2], half the smallest and
+    half the largest number of each target, 0 for classes. impurity: float64[t], what there is to tell of a record.
+    """
+
+    count: int
+    cells: int
+    ranges: NDArray[np.float64]
+    impurity: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Workload:
     """All by row, also of rows that are not among the records.
 
     cells: uint32[n], the combination of features other than quasi-identifiers that each row has. selections: boxes of
-    codes. least_gain: where a split gains less, regions are divided at the median.
+    codes. least_gain: where a split gains less, regions are divided at the median. scales: those of the whole table,
+    where the records are a part of it.
     """
 
     classification: tuple[ClassTarget, ...] = ()
@@ -58,6 +73,7 @@ class Workload:
     cells: NDArray[np.uint32] | None = None
     selections: Boxes | None = None
     least_gain: float = 0.01
+    scales: Scales | None = None
 
     @property
     def targets(self) -> tuple[ClassTarget | NumberTarget, ...]:
@@ -106,14 +122,21 @@ def cells_of(features: Sequence[tuple[NDArray[np.uint32], NDArray[np.float64]]])
     """
     found: NDArray[np.int64] | None = None
     for codes, numbers in features:
-        here = codes.astype(np.int64)
-        if len(numbers) > PARTS_OF_A_FEATURE and kind_of(len(numbers), numbers) == "regression":
-            known = np.sort(numbers[codes[codes < len(numbers)]])
-            bounds = known[[len(known) * part // PARTS_OF_A_FEATURE for part in range(1, PARTS_OF_A_FEATURE)]]
-            here = np.append(np.searchsorted(bounds, numbers, side="right"), PARTS_OF_A_FEATURE)[codes]
+        here = parts_of_feature(numbers, np.bincount(codes, minlength=len(numbers) + 1))[codes]
         found = here if found is None else found * (int(here.max(initial=0)) + 1) + here
         found = np.unique(found, return_inverse=True)[1]
     return None if found is None else found.astype(np.uint32)
+
+
+def parts_of_feature(numbers: NDArray[np.float64], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Which part of a feature each of its values is in. counts: int[values + 1], how often each occurs, null last."""
+    if len(numbers) <= PARTS_OF_A_FEATURE or kind_of(len(numbers), numbers) != "regression":
+        return np.arange(len(counts))
+    line = np.argsort(numbers, kind="stable")
+    upto = np.cumsum(counts[:-1][line])
+    first = [upto[-1] * part // PARTS_OF_A_FEATURE for part in range(1, PARTS_OF_A_FEATURE)]
+    bounds = numbers[line][np.searchsorted(upto, first, side="right")]
+    return np.append(np.searchsorted(bounds, numbers, side="right"), PARTS_OF_A_FEATURE)
 
 
 def not_numbers(name: str) -> UsageError:

@@ -320,6 +320,8 @@ class Engine(Part):
     name: Literal["auto", "memory", "disk", "spark"] = "auto"
     memory: Annotated[int, BeforeValidator(byte_size)] | None = None
     """How much memory a run may take, in bytes; what is written as 2GB is read as such."""
+    sampled: StrictBool = False
+    """On disk, does mondrian find its first splits on a sample? It reads less, and its classes are others."""
 
 
 class Release(Part):

@@ -200,6 +200,13 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
 @kernel
 def recursive_holds(rank, bound, count, known):  # type: ignore[no-untyped-def]
     """Whether the largest count is below ``bound`` times what is left without the rank - 1 largest ones."""
+    largest, rest = largest_and_rest(rank, count, known)
+    return len(count) > 0 and largest < bound * rest * BELOW
+
+
+@kernel
+def largest_and_rest(rank, count, known):  # type: ignore[no-untyped-def]
+    """The largest count, and the sum of all without the rank - 1 largest. known: the sum of all."""
     rest, largest, above, taken = known, 0, LARGEST_SIZE, 0
     while taken < rank - 1:  # the largest are found one by one, from above
         highest, times = 0, 0
@@ -213,4 +220,4 @@ def recursive_holds(rank, bound, count, known):  # type: ignore[no-untyped-def]
         times = min(times, rank - 1 - taken)
         rest -= times * highest
         taken, above = taken + times, highest
-    return len(count) > 0 and largest < bound * rest * BELOW
+    return largest, rest

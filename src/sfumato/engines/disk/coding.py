@@ -19,6 +19,7 @@ from sfumato.engines.disk.carrying import Carried, CarriedProfiler
 from sfumato.kernels import in_threads
 from sfumato.losses.costs import Costs, exact_costs
 from sfumato.methods.method import Effort, Records, SensitiveValues
+from sfumato.methods.workload import Workload
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.requirements import ClassCounts, Histogram, Requirements
@@ -120,10 +121,6 @@ class CodedTable:
         """Some packed records as methods take them; they are numbered by their place among these."""
         distinct, line = collapse(self.codes_of(rows), [domain.size for domain in self.domains])
         sensitive = {name: counted.of(rows) for name, counted in self.sensitive.items()}
-        policy, workload = self.policy, None
-        if policy.workload:
-            targets = self._targets
-            workload = coded_workload(policy, self.domains, lambda name: targets[name].of(rows))
         return Records(
             distinct,
             line.starts,
@@ -131,13 +128,21 @@ class CodedTable:
             self.domains,
             self.costs,
             sensitive,
-            seed=policy.release.seed,
+            seed=self.policy.release.seed,
             effort=self.effort,
-            workload=workload,
+            workload=self.workload(rows),
         )
 
+    def workload(self, rows: Rows) -> Workload | None:
+        """What some packed records are for, scaled by these records alone."""
+        if not self.policy.workload:
+            return None
+        targets = self.targets
+        return coded_workload(self.policy, self.domains, lambda name: targets[name].of(rows))
+
     @cached_property
-    def _targets(self) -> dict[str, Counted]:
+    def targets(self) -> dict[str, Counted]:
+        """The columns that the workload is about, by name."""
         names = {*self.policy.workload.predicted, *self.policy.workload.features}
         return {
             column.name: Counted(column, coded_target(distinct_column(column), self.policy))

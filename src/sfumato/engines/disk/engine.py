@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,11 +14,15 @@ from sfumato.engines.disk.classed import ClassedFile
 from sfumato.engines.disk.coding import CodedTable
 from sfumato.engines.disk.cutting import cut_line
 from sfumato.engines.disk.parting import part_line
+from sfumato.engines.disk.rothko_s import rothko_s
+from sfumato.engines.disk.rothko_t import rothko_t
 from sfumato.engines.disk.searching import search_ranges
 from sfumato.engines.disk.showing import ShownFile, show
+from sfumato.engines.disk.traffic import Traffic
 from sfumato.errors import UsageError
 from sfumato.methods.auto import CURVES, Auto
 from sfumato.methods.method import Method
+from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.optimal_1d import OptimalOneDimensional
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
@@ -45,11 +50,23 @@ class DiskEngine:
 
     def assign(self, table: CodedTable, method: Method, requirements: Requirements) -> ClassedFile:
         """Which records share a class."""
-        assert isinstance(method, OptimalOneDimensional)
         where = (self.budget, self.scratch, self._progress)
+        if isinstance(method, Mondrian):
+            return self._divided(table, method, requirements)
+        assert isinstance(method, OptimalOneDimensional)
         if requirements.attributes:
             return part_line(table, method, requirements, *where)
         return cut_line(table, method, requirements.least_class, *where)
+
+    def _divided(self, table: CodedTable, method: Mondrian, requirements: Requirements) -> ClassedFile:
+        """By counts, with the classes of memory; on samples where that is asked for or counts do not decide."""
+        traffic, counts = Traffic(), method.rule != "selection" and requirements.tested
+        divide = rothko_t if counts and not table.policy.engine.sampled else rothko_s
+        with self._progress.phase("partition", table.count):
+            classed = divide(table, method, requirements, self.budget, self.scratch, self._progress, traffic=traffic)
+        way = "counts" if divide is rothko_t else "samples"
+        self._progress.told["divided"] = {"by": way, **asdict(traffic)}
+        return classed
 
     def search(self, table: CodedTable, classed: ClassedFile, requirements: Requirements) -> ClassedFile:
         """The classes with less loss, as far as the effort allows."""
@@ -96,7 +113,9 @@ def check_on_disk(method: Method) -> None:
     """Refuse a method that works in memory alone."""
     if isinstance(method, Auto) or _is_streamed(method):
         return
-    able = ", ".join(["auto", *(one.name for one in CURVES)])
+    if isinstance(method, Mondrian) and method.splits == "strict":
+        return
+    able = ", ".join(["auto", *(one.name for one in CURVES), Mondrian().name])
     raise UsageError(
         f"{method.name} works in memory alone. On disk there are {able} and others of their kind; choose one of "
         "them, or --engine memory."

@@ -79,5 +79,5 @@ def _sufficient(table: CodedTable, ranges: Iterator[Rows], requirements: Require
         elif len(together) > most:
             raise InfeasibleError(
                 f"{len(together):,} records that lie side by side, or those after them, do not meet the requirements "
-                "together, and no more fit into this memory. Give more memory, choose mondrian, or ask for less."
+                "together, and no more fit into this memory. Give more memory, take --method mondrian, or ask for less."
             )

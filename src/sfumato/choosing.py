@@ -9,7 +9,11 @@ from typing import Any
 
 from sfumato.drafting import draft_release
 from sfumato.drafting_on_disk import draft_on_disk, refuse_off_disk
+from sfumato.engines.disk.budget import Budget
+from sfumato.engines.disk.traffic import Expected, expected_sample_io, expected_tree_io
 from sfumato.errors import UsageError
+from sfumato.methods import AUTO
+from sfumato.methods.mondrian import Mondrian
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.release import Draft
@@ -19,7 +23,9 @@ from sfumato.tables.source import InputOptions, Source, is_text_file, kind_of_fi
 BASE = 300 * 10**6  # what a run takes before it reads a record
 RECORD, COLUMN = 40, 10  # bytes that a record takes in memory, by itself and for every column; measured
 PACKED = 2  # bytes that a column takes in a file on the way, about
-SCRATCH_READS, SCRATCH_WRITES = 8, 5  # how often the disk engine reads and writes the packed records
+LINE_READS, LINE_WRITES = 8, 5  # how often packed records are read and written along a line
+RELEASE_READS, RELEASE_WRITES = 6, 4  # the same but for the forming of classes
+FREQUENCY_GROUPS = 1 << 10  # that are counted at once, about
 SHARE = 0.7  # of the memory that is free
 LINE = 1 << 18  # bytes of text from which the length of a line is estimated
 COMPRESSED = 6  # times as much text as the file has bytes, about
@@ -36,37 +42,65 @@ class Choice:
     needed: int | None
     read: int | None
     columns: int
+    k: int
+    way: str = "line"  # or counts, samples: how regions are divided
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON and the summary of a run have it."""
-        passes = {
-            "memory": [
-                "read the input once",
-                "hold it in memory",
-                "write the release once",
-                "read it once to audit it",
-            ],
-            "disk": [
-                "read the input twice: its values, then its records in codes",
-                "read the codes twice to check them",
-                "spread the codes over ranges of keys, write each range in order",
-                "read the classes twice: what they show, then every record with it",
-                "spread the released rows over ranges, write the release in order",
-                "read the release once to audit it",
-            ],
-        }[self.engine]
-        packed = None if self.records is None else self.records * self.columns * PACKED
+        packed = None if self.records is None else self.records * self.width
+        reads, writes = self._scratch
         return {
             "engine": self.engine,
             "reason": self.reason,
             "memory": self.memory,
             "memory_needed": self.needed,
             "records": self.records,
-            "passes": passes,
+            "passes": self._passes,
             "input_bytes": self.read,
-            "scratch_bytes_read": _times(packed, 0 if self.engine == "memory" else SCRATCH_READS),
-            "scratch_bytes_written": _times(packed, 0 if self.engine == "memory" else SCRATCH_WRITES),
+            "scratch_bytes_read": _times(packed, reads),
+            "scratch_bytes_written": _times(packed, writes),
         }
+
+    @property
+    def width(self) -> int:
+        """Bytes of a packed record, about."""
+        return self.columns * PACKED
+
+    @property
+    def _divided(self) -> Expected | None:
+        """What the analysis of Rothko expects, where regions are divided on disk."""
+        if self.engine != "disk" or self.way == "line" or self.records is None:
+            return None
+        fits = Budget.of(self.memory).rows(self.width)
+        if self.way == "samples":
+            return expected_sample_io(self.records, fits, self.k)
+        return expected_tree_io(self.records, fits, FREQUENCY_GROUPS)
+
+    @property
+    def _scratch(self) -> tuple[int, int]:
+        """How often packed records are read and written."""
+        if self.engine == "memory":
+            return 0, 0
+        if self._divided is None:
+            return LINE_READS, LINE_WRITES
+        return RELEASE_READS + self._divided.reads, RELEASE_WRITES + self._divided.writes
+
+    @property
+    def _passes(self) -> list[str]:
+        if self.engine == "memory":
+            return ["read the input once", "hold it in memory", "write the release once", "read it once to audit it"]
+        formed = "spread the codes over ranges of keys, write each range in order"
+        if self._divided is not None:
+            reads, writes = self._divided.reads, self._divided.writes
+            formed = f"read the codes about {reads:,} times to divide them, and write them into parts {writes:,} times"
+        return [
+            "read the input twice: its values, then its records in codes",
+            "read the codes twice to check them",
+            formed,
+            "read the classes twice: what they show, then every record with it",
+            "spread the released rows over ranges, write the release in order",
+            "read the release once to audit it",
+        ]
 
 
 def _times(size: int | None, times: int) -> int | None:
@@ -88,7 +122,7 @@ def choose(data: object, policy: Policy) -> Choice:
     memory = given or int(SHARE * free_memory())
 
     def chosen(engine: str, reason: str) -> Choice:
-        return Choice(engine, reason, memory, records, needed, size, columns)
+        return Choice(engine, reason, memory, records, needed, size, columns, policy.k, _way(policy))
 
     if asked != "auto":
         return chosen(asked, "asked for")
@@ -101,6 +135,12 @@ def choose(data: object, policy: Policy) -> Choice:
     except UsageError as error:
         return chosen("memory", f"the table may not fit into memory, but {error}")
     return chosen("disk", "the table does not fit into memory")
+
+
+def _way(policy: Policy) -> str:
+    if not policy.method.name.startswith(Mondrian().name) and not (policy.workload and policy.method.name == AUTO):
+        return "line"
+    return "samples" if policy.engine.sampled or policy.workload.selection else "counts"
 
 
 def draft(data: object, policy: Policy, progress: Progress) -> Draft:

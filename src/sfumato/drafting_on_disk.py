@@ -96,7 +96,8 @@ def _method(asked: Method, table: CodedTable, requirements: Requirements, progre
     if not isinstance(asked, Auto):
         return asked
     with progress.phase("partition"):
-        chosen, progress.told["choice"] = best_curve(table.records(table.sample), requirements, progress)
+        chosen, told = best_curve(table.records(table.sample), requirements, progress)
+    progress.told["choice"] = told | {"exact": told["tried_on"] == table.count}
     return chosen
 
 

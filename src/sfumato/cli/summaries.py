@@ -200,7 +200,13 @@ def show_choice(console: People, choice: Mapping[str, Any]) -> None:
 
 def show_counters(console: People, summary: Mapping[str, Any]) -> None:
     """What a run read and wrote on the way."""
-    counted = summary.get("scratch", {"bytes_read": 0, "bytes_written": 0})
+    counted, divided = summary.get("scratch", {"bytes_read": 0, "bytes_written": 0}), summary.get("divided")
+    if divided is not None:
+        console.print(
+            f"divided by {divided['by']}: codes read {divided['scans']:,} times in whole or part "
+            f"({_size(divided['read'])}), written into parts {divided['repartitions']:,} times "
+            f"({_size(divided['written'])}); {divided['finished']:,} parts finished in memory"
+        )
     console.print(f"temporary files: {_size(counted['bytes_written'])} written, {_size(counted['bytes_read'])} read")
 
 

@@ -39,7 +39,7 @@ demo: $(VENV)/installed
 	$(BIN)/sfumato demo --directory demo
 
 # Programs that tests need and pip does not bring, each with the package of Debian that does.
-PROGRAMS := chromium:chromium pg_lsclusters:postgresql
+PROGRAMS := chromium:chromium pg_lsclusters:postgresql java:openjdk-17-jre-headless
 
 system-packages:
 	@scripts/system-packages $(PROGRAMS)

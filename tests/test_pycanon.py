@@ -263,9 +263,9 @@ def test_pycanon_has_no_closeness_for_a_single_number_and_for_dates(distance: st
 
 
 def test_pycanon_leaves_out_records_with_a_null_quasi_identifier() -> None:
-    frame = frame_of(["n", "n", None], list("xyx"))
-    assert (anonymity.k_anonymity(frame, QUASI), audit(frame).smallest_class) == (2, 1)
-    assert (anonymity.l_diversity(frame, QUASI, SENSITIVE), reached(frame, "distinct(s, l=2)")) == (2, 1)
+    frame, region = frame_of(["n", "n", None], list("xyx")), ["region"]  # with several, pandas before 3 counts them
+    assert (anonymity.k_anonymity(frame, region), audit(frame).smallest_class) == (2, 1)
+    assert (anonymity.l_diversity(frame, region, SENSITIVE), reached(frame, "distinct(s, l=2)")) == (2, 1)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -15,6 +15,7 @@ from sfumato.choosing import draft
 from sfumato.comparing import compare_points
 from sfumato.drafting import fit_recoding, load_taxonomies
 from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
 from sfumato.evaluating import Evaluating
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
@@ -83,7 +84,7 @@ def anonymize(
 ) -> Release:
     """Anonymize a frame or a file and audit the result.
 
-    ``data`` is a pandas, Polars, PyArrow or DuckDB object or the path of a file. What is asked for comes from
+    ``data`` is a pandas, Polars, PyArrow, DuckDB or Spark object or the path of a file. What is asked for comes from
     ``policy``, from keyword arguments, or from both; arguments override the policy. Further arguments are those of
     ``merge_flags``: require, person, joint, null_sensitive, max_suppressed, engine, seed, keep_order, form,
     accept_linkable, input, round, weight, type. With ``bound`` the summary also says how much every release of the
@@ -101,18 +102,48 @@ def anonymize(
         method=method,
         **settings,
     )
-    release = Release.of(_drafted(data, asked, Progress(), bound=bound))
+    if wants_spark(data, asked):
+        from sfumato.sparking import anonymize_with_spark
+
+        release: Release = anonymize_with_spark(data, asked, Progress())
+    else:
+        release = Release.of(_drafted(data, asked, Progress(), bound=bound))
     for text in release.warnings:
         python_warnings.warn(text, SfumatoWarning, stacklevel=2)
     return release
 
 
 def anonymize_to_file(
-    data: object, policy: Policy, target: str | Path, progress: Progress, *, bound: bool = False
+    data: object,
+    policy: Policy,
+    target: str | Path,
+    progress: Progress,
+    *,
+    bound: bool = False,
+    spark_master: str | None = None,
 ) -> Release:
-    """Anonymize and write in one go; the finished file is what is audited and measured."""
+    """Anonymize and write in one go; the finished file is what is audited and measured.
+
+    ``spark_master`` is for the Spark engine, where no session is there.
+    """
+    if wants_spark(data, policy):
+        from sfumato.sparking import SparkOptions, anonymize_to_directory
+
+        return anonymize_to_directory(data, policy, target, progress, SparkOptions(master=spark_master))
     check_output(data, policy, target)
     return publish(_drafted(data, policy, progress, bound=bound), target)
+
+
+def wants_spark(data: object, policy: Policy) -> bool:
+    """Whether a run is for the Spark engine: it was asked for, or the table is Spark's."""
+    if not is_spark_frame(data):
+        return policy.engine.name == "spark"
+    if policy.engine.name not in ("auto", "spark"):
+        raise UsageError(
+            f"a DataFrame of Spark cannot be read by the engine {policy.engine.name!r}. Leave the engine out, or turn "
+            "the frame into another kind, such as with toArrow()."
+        )
+    return True
 
 
 def _drafted(data: object, policy: Policy, progress: Progress, *, bound: bool) -> Draft:

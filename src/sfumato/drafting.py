@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -70,7 +70,7 @@ def open_table(data: object, policy: Policy, taxonomies: Mapping[str, Taxonomy] 
     taxonomies = load_taxonomies(policy) if taxonomies is None else taxonomies
     policy.check_columns(source.names)
     kept = kept_columns(policy, source.names)
-    _check_bound_names(policy, kept)
+    check_bound_names(policy, kept)
     if method_named(policy.method.name).separates:
         _check_separable(policy, kept)
     return Opened(source, options, taxonomies, kept, requirements)
@@ -277,7 +277,8 @@ def load_taxonomies(policy: Policy) -> dict[str, Taxonomy]:
     }
 
 
-def _check_bound_names(policy: Policy, names: Sequence[str]) -> None:
+def check_bound_names(policy: Policy, names: Sequence[str]) -> None:
+    """Refuse columns that a release with bounds would add a second time."""
     if not policy.release.bounds:
         return
     added = ("min", "max", "mean") if policy.release.form == "statistics" else ("min", "max")
@@ -379,9 +380,21 @@ def fingerprints_of(
 
     batches, used: the codes of the table, and how often each occurs.
     """
+    return known_by(lambda: fingerprints(batches, used, domains), policy, warnings, progress, rules=rules)
+
+
+def known_by(
+    take: Callable[[], dict[str, str]],
+    policy: Policy,
+    warnings: list[str],
+    progress: Progress,
+    *,
+    rules: str | None = None,
+) -> dict[str, str]:
+    """The same, however fingerprints are taken."""
     with progress.phase("check"):
         try:
-            prints = fingerprints(batches, used, domains)
+            prints = take()
             drawn = policy.release.seed is None and method_named(policy.method.name).separates
             earlier = earlier_releases(prints, policy, drawn=drawn, rules=rules)
         except OSError:

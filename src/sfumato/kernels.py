@@ -191,7 +191,10 @@ def on_compilation(started: Callable[[], None]) -> Iterator[None]:
 
 
 def thread_count() -> int:
-    """The cores this process may use."""
+    """The cores this process may use; ``SFUMATO_THREADS`` says so where others share them, as tasks of Spark do."""
+    told = os.environ.get("SFUMATO_THREADS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
 from sfumato.evaluation.audit import class_key
 from sfumato.evaluation.exposure import LARGEST_SET
@@ -42,6 +43,8 @@ def risk(
     drawn_from = Population(size=size, fraction=sampling_fraction)
     if not isinstance(largest_set, int) or largest_set < 1:
         raise UsageError(f"the largest set must have at least 1 column, not {largest_set!r}.")
+    if is_spark_frame(data):
+        return _spark_risk(data, merge_flags(policy, **flags), population, drawn_from, largest_set)
     certified = read_certificate(data) if isinstance(data, str | os.PathLike) else None
     if policy is None and certified is not None:
         policy = Policy.from_dict(certified["policy"], place_of(data).home)  # type: ignore[arg-type]
@@ -69,6 +72,24 @@ def risk(
         largest_set=largest_set,
     )
     return _with_remarks(found, asked, source.names)
+
+
+def _spark_risk(
+    frame: Any, policy: Policy, population: object | None, drawn_from: Population, largest_set: int
+) -> Risk:
+    """The same of a table of Spark, counted by its jobs."""
+    from sfumato.evaluation.spark_risk import risk_by_spark
+
+    names = tuple(frame.columns)
+    if not policy.quasi_identifiers:
+        raise UsageError("nothing says which columns are quasi-identifiers. Name them, or give a policy.")
+    if policy.privacy.person in names:
+        raise UsageError("persons are not counted in a table of Spark. Leave the person key out, or collect the table.")
+    if population is not None and drawn_from.size is None:
+        raise UsageError("a table of Spark is compared with no population table. Give the size of the population.")
+    key = class_key(policy, names)
+    found = risk_by_spark(frame, key, drawn_from, columns=policy.quasi_identifiers, largest_set=largest_set)
+    return _with_remarks(found, policy, names)
 
 
 def _with_remarks(found: Risk, policy: Policy, names: tuple[str, ...]) -> Risk:

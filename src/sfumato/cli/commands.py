@@ -118,6 +118,14 @@ def anonymize(
         bool, typer.Option("--bound", help="Also prove how far from the least possible loss the release is at most.")
     ] = False,
     temporary: Temporary = None,
+    spark_master: Annotated[
+        str | None,
+        typer.Option(
+            "--spark-master",
+            metavar="URL",
+            help="Of the Spark engine, such as local[4]; as Spark is configured when absent.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show how the table is understood and what would be done; write nothing.")
     ] = False,
@@ -138,6 +146,11 @@ def anonymize(
         from sfumato.policy import merge_flags
 
         asked = merge_flags(_loaded(policy), **flags)
+        if asked.engine.name == "spark":
+            _check_with_spark(
+                {"--dry-run": dry_run, "--explain": explain, "--bound": bound, "--report": report is not None},
+                report_private,
+            )
         if temporary is not None:
             tempfile.tempdir = str(temporary)
         if explain:
@@ -148,7 +161,7 @@ def anonymize(
         if report is not None or report_private is not None:
             check_pages(asked, table, output, pages)
         if not dry_run and output is not None:
-            release = anonymize_to_file(table, asked, output, progress, bound=bound)
+            release = anonymize_to_file(table, asked, output, progress, bound=bound, spark_master=spark_master)
             written = write_pages(release, pages)
             summary = release.summary() | {key: str(file) for key, file in written.items()}
         else:
@@ -165,14 +178,21 @@ def anonymize(
         from sfumato.methods import method_named
 
         place = place_of(output)
-        files: list[str | Path] = [
-            *release_files(place, separated=method_named(asked.method.name).separates),
-            *written.values(),
-        ]
+        files: list[str | Path] = [output] if asked.engine.name == "spark" else []
+        if not files:
+            files += release_files(place, separated=method_named(asked.method.name).separates)
+        files += written.values()
         show_release(People(), summary, files, f"sfumato audit {shlex.quote(place.shown)}")
         if explain:
             show_counters(People(), summary)
         show_private(People(), report_private, output)
+
+
+def _check_with_spark(given: Mapping[str, bool], report_private: Path | None) -> None:
+    """Refuse what the Spark engine does not do."""
+    for flag, wanted in {**given, "--report-private": report_private is not None}.items():
+        if wanted:
+            raise UsageError(f"{flag} does not go with --engine spark. Leave it out; sfumato report reads the release.")
 
 
 @app.command()

@@ -230,7 +230,7 @@ Engine = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        metavar="auto|memory|disk",
+        metavar="auto|memory|disk|spark",
         rich_help_panel=RELEASE,
         help="What the run works in: auto takes the disk for tables that do not fit into memory.",
     ),

@@ -104,8 +104,13 @@ def exposures(
         chosen = [name for name in columns if name in ranked[:known]]
         found += _of_sets(classes, list(combinations(chosen, size)), person)
         room -= comb(known, size)
+    return Exposures(most_dangerous_first(found, columns), tuple(left_out))
+
+
+def most_dangerous_first(found: Iterable[Exposure], columns: Sequence[str]) -> tuple[Exposure, ...]:
+    """Sets of some columns in their order."""
     place = {name: at for at, name in enumerate(columns)}
-    return Exposures(tuple(sorted(found, key=partial(_order, place))), tuple(left_out))
+    return tuple(sorted(found, key=partial(_order, place)))
 
 
 def first_of_each_size(sets: Iterable[Exposure], most: int) -> list[Exposure]:

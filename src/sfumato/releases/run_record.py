@@ -56,6 +56,21 @@ def fingerprints(
     return {name: digest.hexdigest() for name, digest in zip(names, digests, strict=True)}
 
 
+def fingerprints_of_contents(contents: Mapping[str, bytes]) -> dict[str, str]:
+    """The same of a table without an order of rows, whose columns are known by what they hold and how often."""
+    secret = _secret()
+    os.close(_open_record())
+    return {
+        hmac.digest(secret, name.encode(), "sha256").hex(): hmac.digest(secret, content, "sha256").hex()
+        for name, content in contents.items()
+    }
+
+
+def secret_number() -> int:
+    """A number of 63 bits that only this user's runs know, the same in all of them. Raises OSError as above."""
+    return int.from_bytes(hmac.digest(_secret(), b"the order of equal records", "sha256")[:8], "big") >> 1
+
+
 def earlier_releases(
     columns: Mapping[str, str], policy: Policy, *, drawn: bool = False, rules: str | None = None
 ) -> int:

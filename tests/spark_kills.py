@@ -1,0 +1,113 @@
+"""A release on separate worker processes, some of which are killed on the way: a program of its own.
+
+A process has one Spark, and that of the other tests has no executors to kill. Prints in which phases one was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from spark import SETTINGS
+
+from sfumato.policy import merge_flags
+from sfumato.progress import Progress
+from sfumato.sparking import SparkOptions, anonymize_to_directory
+
+EXECUTOR = "CoarseGrainedExecutorBackend"
+POLICY = merge_flags(None, quasi_identifiers=["age", "city"], sensitive="ill", k=5, l=2, method="hilbert")
+OPTIONS = SparkOptions(bucket_records=700)
+PHASES = ("read", "profile", "encode", "partition", "arrange", "audit")
+
+
+def people(count: int = 3000) -> pa.Table:
+    draw = np.random.default_rng(1)
+    cities, illnesses = ["Roma", "Pisa", "Lucca"], ["flu", "cold", "none"]
+    return pa.table(
+        {
+            "age": draw.integers(0, 60, count),
+            "city": draw.choice(cities, count),
+            "ill": draw.choice(illnesses, count),
+        }
+    )
+
+
+def executors() -> list[int]:
+    """The executors of this program: those below it, wherever Spark put them in between."""
+    parents, found = {}, []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError, IndexError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if EXECUTOR.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+
+    def ours(process: int) -> bool:
+        while process > 1:
+            if process == os.getpid():
+                return True
+            process = parents.get(process, 0)
+        return False
+
+    return sorted(process for process in found if ours(process))
+
+
+class Killing(Progress):
+    """Kills an executor in every phase, as soon as one of its tasks runs."""
+
+    def __init__(self, context: Any) -> None:
+        super().__init__()
+        self._tracker = context.statusTracker()
+        self._waiting: set[str] = set()
+        self.killed: list[str] = []
+
+    def began(self, name: str, total: int | None) -> None:
+        if name in PHASES and name not in self.killed and name not in self._waiting:
+            self._waiting.add(name)
+            threading.Thread(target=self._kill, args=(name,), daemon=True).start()
+
+    def ended(self, name: str) -> None:
+        self._waiting.discard(name)
+
+    def _kill(self, phase: str) -> None:
+        while phase in self._waiting:
+            stages = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
+            there = executors()
+            if there and any(stage is not None and stage.numActiveTasks > 0 for stage in stages):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(there[len(self.killed) % len(there)], signal.SIGKILL)
+                    self.killed.append(phase)
+                return
+            time.sleep(0.005)
+
+
+def main(target: Path) -> None:
+    from pyspark.sql import SparkSession
+
+    warnings.simplefilter("ignore")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local-cluster[2,1,2048]").appName("sfumato kills")
+    further = {"spark.deploy.maxExecutorRetries": "-1", "spark.task.maxFailures": "20", "spark.executor.memory": "1g"}
+    for key, value in {**SETTINGS, **further}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    killing = Killing(session.sparkContext)
+    release = anonymize_to_directory(session.createDataFrame(people()).repartition(3), POLICY, target, killing, OPTIONS)
+    print(json.dumps({"phases": killing.killed, "buckets": release.summary()["buckets"]}))
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

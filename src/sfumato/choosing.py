@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.drafting import draft_release
+from sfumato.drafting import check_asked, draft_release
 from sfumato.drafting_on_disk import draft_on_disk, refuse_off_disk
 from sfumato.engines.disk.budget import Budget
 from sfumato.engines.disk.traffic import Expected, expected_sample_io, expected_tree_io
@@ -110,6 +110,7 @@ def _times(size: int | None, times: int) -> int | None:
 def choose(data: object, policy: Policy) -> Choice:
     """The engine that the policy names, or the one that fits the table."""
     asked, given = policy.engine.name, policy.engine.memory
+    check_asked(policy)
     if asked == "spark":
         raise UsageError("the Spark engine takes Spark's own tables. Use --engine auto, memory or disk for this one.")
     if asked == "disk":

@@ -78,11 +78,16 @@ def open_table(data: object, policy: Policy, taxonomies: Mapping[str, Taxonomy] 
 
 def prepare(data: object, policy: Policy, progress: Progress) -> Prepared:
     """Everything that can be wrong with flags, policy, files, schema, data and feasibility, in that order."""
+    check_asked(policy)
+    return prepared_for(read_table(data, policy, progress), policy, progress)
+
+
+def check_asked(policy: Policy) -> None:
+    """Refuse what can be seen to be wrong before the table is looked at."""
     method = method_named(policy.method.name)
     if policy.release.boxes == "regions":
         method = regional(method)
     _check_method(method, policy, Kinds.of(policy.workload))
-    return prepared_for(read_table(data, policy, progress), policy, progress)
 
 
 def read_table(

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
 STREAMED = ("hilbert", "hilbert-fast", "snake", "snake-hilbert", "mondrian")
 TINY = Budget(1)  # sixteen records at a time
-anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+anywhere = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)

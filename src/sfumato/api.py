@@ -11,9 +11,9 @@ from typing import Any
 from sfumato.applying import draft_applied
 from sfumato.bounding import bounds_of, check_bounded, with_bound
 from sfumato.bounds.bound import Bound, MeasuredRelease, effort_named
-from sfumato.choosing import draft
+from sfumato.choosing import draft, fit_recoding
 from sfumato.comparing import compare_points
-from sfumato.drafting import fit_recoding, load_taxonomies
+from sfumato.drafting import load_taxonomies
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
@@ -157,7 +157,8 @@ def fit(data: object, policy: Policy | None = None, **flags: Any) -> Recoding:
     """Learn a recoding of the quasi-identifiers that applies to further records.
 
     Arguments and checks are those of ``anonymize``; the method has to be one with regions, such as mondrian, which is
-    also what ``auto`` means here. Every region that has records of ``data`` meets the policy on them.
+    also what ``auto`` means here. Every region that has records of ``data`` meets the policy on them. With
+    ``engine="disk"``, or for a file that does not fit into ``memory``, mondrian learns the same regions on disk.
     """
     return fit_recoding(data, merge_flags(policy, **flags), Progress())
 

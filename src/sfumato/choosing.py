@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sfumato.drafting import check_asked, draft_release
-from sfumato.drafting_on_disk import draft_on_disk, refuse_off_disk
+from sfumato.drafting import fit_recoding as fit_in_memory
+from sfumato.drafting_on_disk import draft_on_disk, fit_on_disk, refuse_off_disk, refuse_to_fit_on_disk
 from sfumato.engines.disk.budget import Budget
 from sfumato.engines.disk.traffic import Expected, expected_sample_io, expected_tree_io
 from sfumato.errors import UsageError
-from sfumato.methods import AUTO
+from sfumato.methods import AUTO, method_named
 from sfumato.methods.mondrian import Mondrian
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.release import Draft
+from sfumato.releases.growing import regional
 from sfumato.releases.recode import kept_columns
+from sfumato.releases.recoding import Recoding
 from sfumato.tables.source import InputOptions, Source, is_text_file, kind_of_file, open_source
 
 BASE = 300 * 10**6  # what a run takes before it reads a record
@@ -107,14 +111,14 @@ def _times(size: int | None, times: int) -> int | None:
     return None if size is None else size * times
 
 
-def choose(data: object, policy: Policy) -> Choice:
-    """The engine that the policy names, or the one that fits the table."""
+def choose(data: object, policy: Policy, refuse: Callable[[Policy], None] = refuse_off_disk) -> Choice:
+    """The engine that the policy names, or the one that fits the table. refuse: what cannot be done on disk."""
     asked, given = policy.engine.name, policy.engine.memory
     check_asked(policy)
     if asked == "spark":
         raise UsageError("the Spark engine takes Spark's own tables. Use --engine auto, memory or disk for this one.")
     if asked == "disk":
-        refuse_off_disk(policy)
+        refuse(policy)
     source = open_source(data, InputOptions(**policy.input.model_dump()))
     policy.check_columns(source.names)
     columns = len(kept_columns(policy, source.names))
@@ -132,7 +136,7 @@ def choose(data: object, policy: Policy) -> Choice:
     if needed is None or needed <= memory:
         return chosen("memory", "the table fits into memory")
     try:
-        refuse_off_disk(policy)
+        refuse(policy)
     except UsageError as error:
         return chosen("memory", f"the table may not fit into memory, but {error}")
     return chosen("disk", "the table does not fit into memory")
@@ -157,6 +161,16 @@ def draft(data: object, policy: Policy, progress: Progress) -> Draft:
             f"{choice.memory / 1e9:.1f} GB that are free or allowed; --engine disk keeps to a limit"
         )
     return made
+
+
+def fit_recoding(data: object, policy: Policy, progress: Progress) -> Recoding:
+    """The recoding that a table teaches, learnt by the engine that fits."""
+    regional(method_named(policy.method.name))  # or it is refused before the table is opened
+    choice = choose(data, policy, refuse_to_fit_on_disk)
+    progress.told["engine"] = {"engine": choice.engine, "reason": choice.reason}
+    if choice.engine == "disk":
+        return fit_on_disk(data, policy, choice.memory, progress)
+    return fit_in_memory(data, policy, progress)
 
 
 def free_memory() -> int:

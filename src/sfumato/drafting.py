@@ -20,7 +20,7 @@ from sfumato.kernels import on_compilation
 from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.methods.method import Records
-from sfumato.policy import Policy, merge_flags
+from sfumato.policy import Engine, Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.release import Draft, most_suppressed
 from sfumato.releases.growing import grown_recoding, regional
@@ -150,9 +150,14 @@ def recoding_of(prepared: Prepared, policy: Policy, progress: Progress) -> Recod
         )
 
 
+def learning_policy(policy: Policy) -> Policy:
+    """What a recoding is learnt under: it shows regions, and is the same whatever engine finds them."""
+    return merge_flags(policy, boxes="regions").model_copy(update={"engine": Engine()})
+
+
 def fit_recoding(data: object, policy: Policy, progress: Progress) -> Recoding:
     """The recoding that a table teaches, after every check that a release of it would go through."""
-    policy = merge_flags(policy, boxes="regions")
+    policy = learning_policy(policy)
     with on_compilation(progress.compiling):
         return recoding_of(prepare(data, policy, progress), policy, progress)
 

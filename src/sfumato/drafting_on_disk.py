@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from sfumato.drafting import fingerprints_of, open_table, policy_warnings, refuse_linkable
+from sfumato.drafting import Opened, fingerprints_of, learning_policy, open_table, policy_warnings, refuse_linkable
 from sfumato.engines.disk.coding import CodedTable, code_table
 from sfumato.engines.disk.engine import DiskEngine, check_on_disk
 from sfumato.errors import UsageError
 from sfumato.evaluation.audit import requirements_of
 from sfumato.evaluation.linkage_on_disk import linkable_on_disk
 from sfumato.kernels import on_compilation
-from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
+from sfumato.methods import AUTO, Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.auto import Auto, best_curve
+from sfumato.methods.mondrian import Mondrian
+from sfumato.methods.tree import Tiling
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.release import Draft
+from sfumato.releases.growing import regional, sound_recoding
+from sfumato.releases.recoding import Recoding
 from sfumato.requirements import Requirements
 from sfumato.tables.domains import Codes
 
@@ -32,26 +37,40 @@ def draft_on_disk(data: object, policy: Policy, memory: int, progress: Progress)
         raise
 
 
+def fit_on_disk(data: object, policy: Policy, memory: int, progress: Progress) -> Recoding:
+    """The recoding that a table teaches, the same as in memory, learnt within so many bytes of it."""
+    refuse_to_fit_on_disk(policy)
+    policy = learning_policy(policy)
+    engine = DiskEngine(memory, progress)
+    try:
+        with on_compilation(progress.compiling):
+            opened = open_table(data, policy)
+            return _recoding(opened, _coded(opened, policy, engine, progress), engine, progress)
+    finally:
+        engine.close()
+
+
+def _recoding(opened: Opened, table: CodedTable, engine: DiskEngine, progress: Progress) -> Recoding:
+    policy, requirements = table.policy, opened.requirements
+    method = regional(method_named(chosen_name(policy.method.name, table.workload(table.sample[:1]))))
+    assert isinstance(method, Mondrian)
+
+    def recoding_by(tree: Tiling) -> Recoding:
+        return Recoding.of(
+            tree, table.domains, policy=policy, method=method.name, taxonomies=opened.taxonomies, names=opened.kept
+        )
+
+    with progress.phase("partition", table.count):
+        tree = engine.regions(table, method, requirements)
+        return sound_recoding(tree, recoding_by, partial(engine.failing, table, requirements))
+
+
 def _draft(data: object, policy: Policy, engine: DiskEngine, progress: Progress) -> Draft:
     opened = open_table(data, policy)
     warnings = policy_warnings(policy)
     if policy.release.max_suppressed_fraction:
         warnings.append("on disk no record is left out: records that cost more than they tell are looked for in memory")
-    requirements = opened.requirements
-    table = code_table(
-        opened.source,
-        opened.kept,
-        policy,
-        requirements,
-        opened.options,
-        opened.taxonomies,
-        engine.scratch,
-        progress,
-    )
-    with progress.phase("check"):
-        accepted = {*policy.accept_linkable, *policy.sensitive}
-        refuse_linkable(linkable_on_disk(table, accepted, engine.budget, engine.scratch))
-        requirements.check_feasible(table.whole.as_one_class(table))
+    requirements, table = opened.requirements, _coded(opened, policy, engine, progress)
     prints = fingerprints_of(_codes(table, engine), table.used, table.domains, policy, warnings, progress)
     asked = method_named(chosen_name(policy.method.name, table.workload(table.sample)))
     classed = engine.assign(table, _method(asked, table, requirements, progress), requirements)
@@ -75,18 +94,59 @@ def _draft(data: object, policy: Policy, engine: DiskEngine, progress: Progress)
     )
 
 
+def _coded(opened: Opened, policy: Policy, engine: DiskEngine, progress: Progress) -> CodedTable:
+    """The table in codes, once it is seen that it can be released and that what is asked for can be met."""
+    requirements = opened.requirements
+    table = code_table(
+        opened.source,
+        opened.kept,
+        policy,
+        requirements,
+        opened.options,
+        opened.taxonomies,
+        engine.scratch,
+        progress,
+    )
+    with progress.phase("check"):
+        accepted = {*policy.accept_linkable, *policy.sensitive}
+        refuse_linkable(linkable_on_disk(table, accepted, engine.budget, engine.scratch))
+        requirements.check_feasible(table.whole.as_one_class(table))
+    return table
+
+
 def refuse_off_disk(policy: Policy) -> None:
     """Refuse what the disk engine has no way to do, before any work is done."""
     requirements = requirements_of(policy)
     method = method_named(chosen_name(policy.method.name, None))
     check_method(method, requirements, Kinds.of(policy.workload))
     check_on_disk(method)
-    for asked, what in (
+    _refuse(
         (requirements.person is not None, "persons are counted"),
         (bool(requirements.joint), "requirements hold jointly"),
         (policy.release.form == "statistics", "means are released"),
         (policy.release.boxes == "regions", "regions are released"),
-    ):
+    )
+
+
+def refuse_to_fit_on_disk(policy: Policy) -> None:
+    """The same for learning a recoding."""
+    requirements = requirements_of(policy)
+    method = regional(method_named(policy.method.name))
+    check_method(method, requirements, Kinds.of(policy.workload))
+    if policy.engine.sampled:
+        raise UsageError("rules are learnt from counts of the whole table, never on samples. Remove --sampled.")
+    by_selection = policy.method.name == AUTO and bool(policy.workload.selection)
+    _refuse(
+        (not isinstance(method, Mondrian), f"{method.name} learns regions"),
+        (by_selection or (isinstance(method, Mondrian) and method.rule == "selection"), "selections divide regions"),
+        (requirements.person is not None, "persons are counted"),
+        (bool(requirements.joint), "requirements hold jointly"),
+        (not requirements.tested, "requirements of other packages are tested"),
+    )
+
+
+def _refuse(*reasons: tuple[bool, str]) -> None:
+    for asked, what in reasons:
         if asked:
             raise UsageError(f"{what} in memory alone. Choose --engine memory, or ask for something else.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from sfumato._version import __version__
 from sfumato.cli.drawing import progress_for_people
-from sfumato.cli.flags import EVERY_FLAG, OUTPUT_HELP, READ_WITH, InputTable, Json, PolicyFile, with_flags
+from sfumato.cli.flags import EVERY_FLAG, OUTPUT_HELP, READ_WITH, InputTable, Json, PolicyFile, Temporary, with_flags
 from sfumato.cli.output import People, print_json
 from sfumato.cli.summaries import show_files, show_release
 from sfumato.errors import UsageError
@@ -41,22 +42,26 @@ def fit(
     policy: PolicyFile = None,
     *,
     flags: Mapping[str, Any],
+    temporary: Temporary = None,
     json: Json = False,
 ) -> None:
     """Learn regions of the quasi-identifiers on one table, to recode further records by: `sfumato apply`.
 
-    Writes no release of INPUT. The method has to be one with regions; the default is mondrian.
+    Writes no release of INPUT. The method has to be one with regions; the default is mondrian, which also learns on
+    tables larger than memory, with the same rules.
 
     Example: sfumato fit patients.csv -o rules.json --quasi-identifiers age,zip --sensitive diagnosis -k 25
     """
     with progress_for_people() as progress:
-        from sfumato.drafting import fit_recoding
+        from sfumato.choosing import fit_recoding
         from sfumato.policy import Policy, merge_flags
         from sfumato.releases.rules import check_rules_target, write_query
         from sfumato.releases.rules_sql import check_dialect
 
         asked = merge_flags(None if policy is None else Policy.load(policy), **flags)
         asked.check_complete()
+        if temporary is not None:
+            tempfile.tempdir = str(temporary)
         check_dialect(dialect)
         targets = [output, *([] if sql is None else [sql])]
         if len({target.absolute() for target in targets}) < len(targets):
@@ -70,7 +75,9 @@ def fit(
                 write_query(recoding.to_sql(dialect, sql_table), sql)
     seconds = {name: round(value, 4) for name, value in progress.seconds.items()}
     if json:
-        print_json({**_summary(recoding), "files": list(map(str, targets)), "version": __version__, "seconds": seconds})
+        engine = progress.told["engine"]["engine"]
+        ran = {"engine": engine, "files": list(map(str, targets)), "version": __version__, "seconds": seconds}
+        print_json({**_summary(recoding), **ran})
         return
     console = People()
     names = ", ".join(domain.name for domain in recoding.domains)

@@ -32,11 +32,12 @@ FrequencySets = Callable[[int], Units]
 class Split:
     """Where a region is divided.
 
-    last: int64[parts], the last code of each part, which may reach beyond the region. low, high: int64[parts], the
+    first, last: int64[parts], the codes of each part, which may reach beyond the region. low, high: int64[parts], the
     codes between which its records are. sizes: int64[parts], how many they are. rule: what the parts are divided by.
     """
 
     attribute: int
+    first: NDArray[np.int64]
     last: NDArray[np.int64]
     low: NDArray[np.int64]
     high: NDArray[np.int64]
@@ -117,6 +118,7 @@ class _Chooser:
         places = np.searchsorted(codes, last, side="right")
         return Split(
             attribute,
+            room.first[:parts].copy(),
             last,
             codes[np.append(0, places[:-1])],
             codes[places - 1],

@@ -213,10 +213,12 @@ class Start:
     tasks: Tasks | None
     selected: Selected | None
 
-    def grown(self, progress: Progress) -> RegionTree:
-        """The tree; the units are put in the order of its leaves."""
+    def grown(
+        self, progress: Progress, within: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
+    ) -> RegionTree:
+        """The tree; the units are put in the order of its leaves. within: see ``grow_tree``."""
         return grow_tree(
-            self.rule, self.units, self.ground, self.tests, self.sizes, progress, self.tasks, self.selected
+            self.rule, self.units, self.ground, self.tests, self.sizes, progress, self.tasks, self.selected, within
         )
 
 

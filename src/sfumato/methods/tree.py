@@ -14,7 +14,8 @@ division, so that a thread reads and writes memory in one piece and the leaves c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +41,11 @@ LOW, HIGH, BOX_LOW, BOX_HIGH = range(4)  # of its boxes
 
 
 @dataclass(frozen=True)
-class RegionTree:
+class Tiling:
     """Nodes after their parents, the children of a node beside each other, ascending; node 0 is the whole domain.
 
     parent, first_child: int64[nodes], -1 for none. attribute: int64[nodes], what a node is divided on, -1 for a leaf.
-    low, high: uint[nodes, d], the region. box_low, box_high: uint[nodes, d], the smallest box around its records, 0 for
-    a region without any. begin, end: int64[nodes], its records are those from begin to end of the line that the leaves
-    make, depth first.
+    low, high: uint[nodes, d], the region.
     """
 
     parent: NDArray[np.int64]
@@ -54,6 +53,27 @@ class RegionTree:
     first_child: NDArray[np.int64]
     low: Codes
     high: Codes
+
+    def leaves_of(self, codes: Codes) -> NDArray[np.int64]:
+        """The leaf whose region each record is in; the first of them where regions share a value."""
+        found: NDArray[np.int64] = descend(codes, self.attribute, self.first_child, self.high)
+        return found
+
+    def undivided(self, nodes: NDArray[np.int64]) -> Self:
+        """The same with some nodes as leaves; what is under them stays where it was, and nothing leads to it."""
+        attribute = self.attribute.copy()
+        attribute[nodes] = NONE
+        return replace(self, attribute=attribute)
+
+
+@dataclass(frozen=True)
+class RegionTree(Tiling):
+    """Regions with their records. Those that some records alone have divided may begin with a part of the domain.
+
+    box_low, box_high: uint[nodes, d], the smallest box around the records of a region, 0 for one without any. begin,
+    end: int64[nodes], its records are those from begin to end of the line that the leaves make, depth first.
+    """
+
     box_low: Codes
     box_high: Codes
     begin: NDArray[np.int64]
@@ -63,11 +83,6 @@ class RegionTree:
         """The leaves that have records, in the order of the line."""
         found = np.flatnonzero((self.attribute < 0) & (self.begin < self.end))
         return found[np.argsort(self.begin[found])]
-
-    def leaves_of(self, codes: Codes) -> NDArray[np.int64]:
-        """The leaf whose region each record is in; the first of them where regions share a value."""
-        found: NDArray[np.int64] = descend(codes, self.attribute, self.first_child, self.high)
-        return found
 
 
 @dataclass(frozen=True)
@@ -92,9 +107,11 @@ def grow_tree(
     progress: Progress,
     tasks: Tasks | None = None,
     selected: Selected | None = None,
+    within: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
 ) -> RegionTree:
     """The tree over domains of the given ``sizes``, grown until no region has a split that the ``tests`` allow.
 
+    ``within``: the first and the last codes of the region that node 0 is, by default the whole domain.
     ``tasks`` and ``selected`` are for the rules that need them; a rule that is given none has nothing to do.
     The units are put in the order of the leaves; ``begin`` and ``end`` of the tree count the rows they stand for.
     """
@@ -127,14 +144,15 @@ def grow_tree(
             progress.advance(region.weight)
         return nodes[:made].copy(), boxes[:made].copy()
 
+    low, high = within or (np.zeros(len(sizes), np.int64), np.array(sizes) - 1)
     whole = _Region(
         0,
         0,
         len(units.codes),
         int(units.data[:, UNIT_WEIGHT].sum(dtype=np.int64)),
         rule,
-        np.zeros(len(sizes), dtype),
-        (np.array(sizes) - 1).astype(dtype),
+        low.astype(dtype),
+        high.astype(dtype),
     )
     all_nodes, all_boxes = [np.full((1, FIELDS), NONE, np.int64)], [np.zeros((1, 4, len(sizes)), dtype)]
     roots: list[tuple[int, NDArray[np.int64], Codes]] = []

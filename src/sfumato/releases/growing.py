@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
 from sfumato.methods import AUTO, Method, method_named, methods
 from sfumato.methods.counting import Counting
 from sfumato.methods.method import Records, Regional
+from sfumato.methods.tree import Tiling
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.recode import shown_classes
@@ -56,23 +57,39 @@ def grown_recoding(
     Where a region does not, by itself or with those that show the same, the division that made it is undone: some
     requirements the method does not know, and some do not survive that classes become one.
     """
-    tree, _ = method.tree(records, requirements, progress)
     counting, bounds = Counting(records, requirements), policy.release.bounds
-    while True:
-        recoding = Recoding.of(
-            tree, records.domains, policy=policy, method=method.name, taxonomies=taxonomies, names=names
-        )
+
+    def failing(recoding: Recoding, tree: Tiling) -> NDArray[np.int64]:
         found = recoding.regions.classes(recoding.regions.regions_of(records.codes, records.domains))
         shown = shown_classes(recoding.domains, found.low, found.high, bounds=bounds)
         class_of_record = np.empty(len(records.codes), np.int64)
         class_of_record[found.rows] = np.repeat(shown, np.diff(found.starts))
         by_row = np.repeat(class_of_record, np.diff(records.starts))
         holds = requirements.holds(counting.classes(records.rows, by_row, int(shown.max()) + 1))
-        if holds.all():
+        return tree.leaves_of(records.codes[~holds[class_of_record]])
+
+    tree, _ = method.tree(records, requirements, progress)
+
+    def recoding_by(tree: Tiling) -> Recoding:
+        return Recoding.of(tree, records.domains, policy=policy, method=method.name, taxonomies=taxonomies, names=names)
+
+    return sound_recoding(tree, recoding_by, failing)
+
+
+def sound_recoding(
+    tree: Tiling,
+    recoding_by: Callable[[Tiling], Recoding],
+    failing: Callable[[Recoding, Tiling], NDArray[np.int64]],
+) -> Recoding:
+    """The recoding by a tree without the divisions that lead to a leaf which is ``failing``, as long as there are any.
+
+    failing: the leaves whose records are in a class that does not meet the requirements.
+    """
+    while True:
+        recoding = recoding_by(tree)
+        undone = tree.parent[failing(recoding, tree)]
+        if not len(undone):
             return recoding
-        undone = tree.parent[tree.leaves_of(records.codes[~holds[class_of_record]])]
         if (undone < 0).any():
             raise AssertionError("the whole table does not meet the requirements, although it was seen to")
-        attribute = tree.attribute.copy()
-        attribute[undone] = -1
-        tree = replace(tree, attribute=attribute)
+        tree = tree.undivided(undone)

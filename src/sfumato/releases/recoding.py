@@ -154,14 +154,15 @@ class Recoding:
         columns = [pair for pairs in in_threads(column, kept) for pair in pairs]
         return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns]), regions
 
-    def shown(self) -> list[ReleasedValues]:
-        """What the regions show, one quasi-identifier after the other."""
-        low, high = self.regions.region_low, self.regions.region_high
+    def shown(self, regions: NDArray[np.int64] | None = None) -> list[ReleasedValues]:
+        """What the regions, or some of them, show, one quasi-identifier after the other."""
+        nodes = self.regions.leaves if regions is None else self.regions.leaves[regions]
+        low, high = self.regions.low[nodes], self.regions.high[nodes]
         return [domain.release(low[:, q], high[:, q]) for q, domain in enumerate(self.domains)]
 
-    def labels(self) -> list[list[str | None]]:
-        """What each region shows for each quasi-identifier."""
-        columns = [shown.labels.take(from_numpy(shown.index)).to_pylist() for shown in self.shown()]
+    def labels(self, regions: NDArray[np.int64] | None = None) -> list[list[str | None]]:
+        """What each region, or each of some, shows for each quasi-identifier."""
+        columns = [shown.labels.take(from_numpy(shown.index)).to_pylist() for shown in self.shown(regions)]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def open_column(self, name: str) -> Column:

@@ -197,35 +197,53 @@ def _in_kind(domain: NumericDomain, own: NumericDomain) -> tuple[NDArray[Any], N
 
 def _reached(tree: Divided) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The nodes under the root, level by level; their first children anew; the leaves, depth first."""
-    nodes, first_child, place = [0], [OUTSIDE], 0
-    while place < len(nodes):
-        node = nodes[place]
-        q = int(tree.attribute[node])
-        if q >= 0:
-            first_child[place] = len(nodes)
-            child = int(tree.first_child[node])
-            while True:
-                nodes.append(child)
-                first_child.append(OUTSIDE)
-                if tree.high[child, q] >= tree.high[node, q]:
-                    break
-                child += 1
-        place += 1
-    return np.array(nodes), np.array(first_child), leaves_under(np.array(first_child))
+    levels, first_children, count = [np.zeros(1, np.int64)], [], 1
+    while len(levels[-1]):
+        nodes = levels[-1]
+        children = _child_counts(tree, nodes)
+        ends = np.cumsum(children)
+        first_children.append(np.where(children > 0, count + ends - children, OUTSIDE))
+        place = np.arange(ends[-1]) - np.repeat(ends - children, children)
+        levels.append(np.repeat(tree.first_child[nodes], children) + place)
+        count += int(ends[-1])
+    first_child = np.concatenate(first_children)
+    return np.concatenate(levels), first_child, leaves_under(first_child)
+
+
+def _child_counts(tree: Divided, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many parts each node has: its children end where it ends."""
+    children = np.zeros(len(nodes), np.int64)
+    more = np.flatnonzero(tree.attribute[nodes] >= 0)
+    while len(more):
+        node = nodes[more]
+        q = tree.attribute[node]
+        last = tree.first_child[node] + children[more]
+        children[more] += 1
+        more = more[tree.high[last, q] < tree.high[node, q]]
+    return children
 
 
 def leaves_under(first_child: NDArray[np.int64]) -> NDArray[np.int64]:
     """The leaves, depth first, of a tree whose nodes come as their parents do, the children of one after the other."""
     divided = np.flatnonzero(first_child >= 0)
-    children = np.diff(np.append(first_child[divided], len(first_child)))
-    count = np.zeros(len(first_child), np.int64)
-    count[divided] = children
-    leaves, waiting = [], [0]
-    while waiting:
-        node = waiting.pop()
-        first = int(first_child[node])
-        if first < 0:
-            leaves.append(node)
-        else:
-            waiting += range(first + int(count[node]) - 1, first - 1, -1)
-    return np.array(leaves)
+    firsts = first_child[divided]
+    children = np.diff(np.append(firsts, len(first_child)))
+    under = (first_child < 0).astype(np.int64)  # leaves under each node
+    before = np.zeros(len(first_child), np.int64)  # leaves that come before those
+    levels, begin, end = [], 0, 1
+    while begin < end:
+        at = slice(*np.searchsorted(divided, [begin, end]))
+        levels.append(at)
+        begin, end = end, end + int(children[at].sum())
+    for at in reversed(levels):
+        if at.start < at.stop:
+            last = firsts[at.stop - 1] + children[at.stop - 1]
+            under[divided[at]] = np.add.reduceat(under[: int(last)], firsts[at])
+    for at in levels:
+        if at.start < at.stop:
+            begin, end = int(firsts[at.start]), int(firsts[at.stop - 1] + children[at.stop - 1])
+            upto = np.cumsum(under[begin:end]) - under[begin:end]  # among all of this level
+            of_first = np.repeat(upto[firsts[at] - begin], children[at])
+            before[begin:end] = np.repeat(before[divided[at]], children[at]) + upto - of_first
+    leaves = np.flatnonzero(first_child < 0)
+    return leaves[np.argsort(before[leaves])]

@@ -8,7 +8,7 @@ names of all categories. So the file is its owner's alone (0600) until the owner
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,16 @@ from sfumato.taxonomies.tree import Taxonomy
 
 FORMAT = 1
 WHAT = "recoding rules of Sfumato"
+BATCH = 1 << 14  # regions whose labels are text at once
 
 
 def rules_text(recoding: Recoding) -> str:
     """The rules as JSON, one node a line."""
+    return "".join(rules_lines(recoding))
+
+
+def rules_lines(recoding: Recoding) -> Iterator[str]:
+    """The same, line by line: the text of many rules is larger than the rules."""
     content = {
         "what": WHAT,
         "format": FORMAT,
@@ -43,20 +49,27 @@ def rules_text(recoding: Recoding) -> str:
         "taxonomies": {name: _taxonomy_rules(tree) for name, tree in recoding.taxonomies.items()},
     }
     head = json.dumps(content, indent=2, ensure_ascii=False)
-    nodes = ",\n".join(f"    {json.dumps(node, ensure_ascii=False)}" for node in _nodes(recoding))
-    return f'{head[:-2]},\n  "nodes": [\n{nodes}\n  ]\n}}\n'
+    yield f'{head[:-2]},\n  "nodes": ['
+    for place, node in enumerate(_nodes(recoding)):
+        yield f"{',' if place else ''}\n    {json.dumps(node, ensure_ascii=False)}"
+    yield "\n  ]\n}\n"
 
 
 def write_rules(recoding: Recoding, path: Path) -> None:
     """Write the rules, whole or not at all; the file is its owner's alone."""
-    write_query(rules_text(recoding), path)
+    _write(rules_lines(recoding), path)
 
 
 def write_query(text: str, path: Path) -> None:
     """The same for rules in another language."""
+    _write([text], path)
+
+
+def _write(lines: Iterable[str], path: Path) -> None:
     with Stage() as stage:
         try:
-            stage.path(path, private=True).write_text(text, "utf-8")
+            with stage.path(path, private=True).open("w", encoding="utf-8") as file:
+                file.writelines(lines)
         except OSError as error:
             raise cannot_write(path, error) from None
         stage.publish()
@@ -101,7 +114,7 @@ def read_rules(text: str, where: str = "the text") -> Recoding:
             f"the rules in {where} are damaged: they do not describe regions that tile a domain. Restore the file, or "
             "learn them anew with sfumato fit."
         ) from None
-    if shown != _in_node_order(recoding):
+    if shown != list(_in_node_order(recoding)):
         raise InputError(
             f"the rules in {where} were changed: what a region shows is not what its bounds are. Restore the file, or "
             "learn them anew with sfumato fit."
@@ -140,23 +153,24 @@ def value_of(domain: Domain, code: int) -> Any:
     return domain.values[code].item() if domain.kind == "numeric" else domain.texts(domain.values[[code]])[0].as_py()
 
 
-def _nodes(recoding: Recoding) -> list[dict[str, Any]]:
-    regions, labels = recoding.regions, recoding.labels()
-    region = {int(node): number for number, node in enumerate(regions.leaves)}
-    nodes: list[dict[str, Any]] = []
-    for node in range(len(regions.attribute)):
-        if node in region:
-            nodes.append({"region": region[node], "shows": labels[region[node]]})
+def _nodes(recoding: Recoding) -> Iterator[dict[str, Any]]:
+    regions, labels = recoding.regions, _in_node_order(recoding)
+    region = np.full(len(regions.attribute), -1, np.int64)
+    region[regions.leaves] = np.arange(len(regions))
+    for node, number in enumerate(region):
+        if number >= 0:
+            yield {"region": int(number), "shows": next(labels)}
             continue
         domain, parts = regions.domains[regions.attribute[node]], regions.children(node)
         ends = [value_of(domain, int(regions.high[part, regions.attribute[node]])) for part in parts]
-        nodes.append({"split": domain.name, "to": ends, "parts": list(parts)})
-    return nodes
+        yield {"split": domain.name, "to": ends, "parts": list(parts)}
 
 
-def _in_node_order(recoding: Recoding) -> list[list[str | None]]:
-    labels = recoding.labels()
-    return [labels[region] for region in np.argsort(recoding.regions.leaves)]
+def _in_node_order(recoding: Recoding) -> Iterator[list[str | None]]:
+    """What the regions show, as their nodes come."""
+    order = np.argsort(recoding.regions.leaves)
+    for first in range(0, len(order), BATCH):
+        yield from recoding.labels(order[first : first + BATCH])
 
 
 # ---- from JSON ----

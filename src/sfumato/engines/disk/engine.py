@@ -7,12 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato.engines.disk.budget import Budget
 from sfumato.engines.disk.classed import ClassedFile
 from sfumato.engines.disk.coding import CodedTable
 from sfumato.engines.disk.cutting import cut_line
+from sfumato.engines.disk.grafting import regions_by_counts
+from sfumato.engines.disk.holding import failing_leaves
 from sfumato.engines.disk.parting import part_line
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
@@ -24,7 +28,9 @@ from sfumato.methods.auto import CURVES, Auto
 from sfumato.methods.method import Method
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.optimal_1d import OptimalOneDimensional
+from sfumato.methods.tree import Tiling
 from sfumato.progress import Progress
+from sfumato.releases.recoding import Recoding
 from sfumato.requirements import Requirements
 from sfumato.tables.grouping import ReleasedClasses, find_classes
 from sfumato.tables.scratch import Scratch
@@ -67,6 +73,20 @@ class DiskEngine:
         way = "counts" if divide is rothko_t else "samples"
         self._progress.told["divided"] = {"by": way, **asdict(traffic)}
         return classed
+
+    def regions(self, table: CodedTable, method: Mondrian, requirements: Requirements) -> Tiling:
+        """The regions that the classes of a method are in, as a tree: those of the method in memory."""
+        traffic = Traffic()
+        where = (self.budget, self.scratch, self._progress)
+        tree = regions_by_counts(table, method, requirements, *where, traffic=traffic)
+        self._progress.told["divided"] = {"by": "counts", **asdict(traffic)}
+        return tree
+
+    def failing(
+        self, table: CodedTable, requirements: Requirements, recoding: Recoding, tree: Tiling
+    ) -> NDArray[np.int64]:
+        """The leaves of the tree of a recoding whose records are in a class that does not meet the requirements."""
+        return failing_leaves(table, requirements, recoding, tree, self.budget)
 
     def search(self, table: CodedTable, classed: ClassedFile, requirements: Requirements) -> ClassedFile:
         """The classes with less loss, as far as the effort allows."""

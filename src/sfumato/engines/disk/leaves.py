@@ -6,6 +6,7 @@ larger than memory, divide it into the leaves of the tree, and finish the leaves
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from sfumato.engines.disk.traffic import Traffic
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import UsageError
 from sfumato.kernels import in_threads, kernel, slices
+from sfumato.methods.choosing import Split
 from sfumato.methods.mondrian import Mondrian, Start
 from sfumato.methods.tree import descend
 from sfumato.progress import Progress
@@ -34,16 +36,27 @@ CHUNK = 1 << 15  # of them, those that one thread looks at
 
 
 @dataclass(frozen=True)
+class Region:
+    """A node of a tree that is being made: its number, and its first and last codes, int64[d]."""
+
+    number: int
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Part:
     """Records in one or several files. Those of the table itself are kept, all others are removed once they are read.
 
-    rule: what the part is divided by next. settled: it has no allowable split.
+    rule: what the part is divided by next. settled: it has no allowable split. region: the one that its records are
+    in, where regions are kept.
     """
 
     files: Sequence[PackedFile]
     rule: int
     owned: bool = True
     settled: bool = False
+    region: Region | None = None
 
     @property
     def count(self) -> int:
@@ -77,8 +90,8 @@ class Regions:
 
 
 @dataclass
-class Parting:
-    """The work on a table: what is known of all of it, what has been counted, and the classes so far."""
+class Parting(ABC):
+    """The work on a table: what is known of all of it, and what has been counted. What comes of it, others say."""
 
     table: CodedTable
     method: Mondrian
@@ -87,7 +100,6 @@ class Parting:
     scratch: Scratch
     progress: Progress
     traffic: Traffic
-    classed: ClassedFile
     whole: Whole = field(init=False)
     start: Start = field(init=False)
     """What a tree of any records of the table starts from; its units are those of a few records alone."""
@@ -131,20 +143,20 @@ class Parting:
         rows = batches[0] if len(batches) == 1 else np.concatenate(batches)
         part.remove()
         self.traffic.finished += 1
-        bounds = self.table.policy.release.bounds
-        engine = MemoryEngine(Progress())
-        for batch in engine.assign(self.whole.records(rows), self.method, self.requirements, bounds=bounds):
-            self.classed.add(np.take(rows, batch.rows), np.diff(batch.starts))
+        self.add(part, rows)
         self.progress.advance(len(rows))
 
+    @abstractmethod
+    def add(self, part: Part, rows: Rows) -> None:
+        """Take up what the method makes of a part whose records are in memory."""
+
+    @abstractmethod
     def keep(self, part: Part) -> None:
-        """A part that is larger than memory as one class."""
-        self.traffic.whole += 1
-        for rows in self.scan(part, self.fits):
-            self.classed.rows.append(rows)
-            self.progress.advance(len(rows))
-        self.classed.sizes.append(np.array([part.count]))
-        part.remove()
+        """Take up a part that is larger than memory as one class."""
+
+    def branch(self, region: Region | None, split: Split) -> Sequence[Region | None]:
+        """Take up that a region is divided: the regions of its parts."""
+        return [None] * len(split.sizes)
 
     def divide(
         self,
@@ -172,6 +184,27 @@ class Parting:
             self.traffic.written += len(rows) * self.width
         part.remove()
         return files
+
+
+@dataclass
+class Classing(Parting):
+    """What comes of it is classes, and they are written."""
+
+    classed: ClassedFile
+
+    def add(self, part: Part, rows: Rows) -> None:
+        bounds = self.table.policy.release.bounds
+        engine = MemoryEngine(Progress())
+        for batch in engine.assign(self.whole.records(rows), self.method, self.requirements, bounds=bounds):
+            self.classed.add(np.take(rows, batch.rows), np.diff(batch.starts))
+
+    def keep(self, part: Part) -> None:
+        self.traffic.whole += 1
+        for rows in self.scan(part, self.fits):
+            self.classed.rows.append(rows)
+            self.progress.advance(len(rows))
+        self.classed.sizes.append(np.array([part.count]))
+        part.remove()
 
 
 def refuse(method: Mondrian, requirements: Requirements) -> None:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sfumato.engines.disk.budget import Budget
 from sfumato.engines.disk.classed import ClassedFile
 from sfumato.engines.disk.coding import CodedTable
-from sfumato.engines.disk.leaves import Part, Parting, Regions
+from sfumato.engines.disk.leaves import Classing, Part, Parting, Regions
 from sfumato.engines.disk.rothko_t import can_count, divide_by_counts
 from sfumato.engines.disk.traffic import Traffic
 from sfumato.methods.counting import Counting
@@ -67,7 +67,7 @@ def rothko_s(
     """
     classed = ClassedFile.empty(scratch, table.file.kind)
     counted = Traffic() if traffic is None else traffic
-    parting = Parting(table, method, requirements, budget, scratch, progress, counted, classed)
+    parting = Classing(table, method, requirements, budget, scratch, progress, counted, classed)
     sampling = _Sampling(parting, sample, ALPHA_LEVEL if tests else None, enough, height, exact and can_count(parting))
     waiting = [parting.all()]
     while waiting:

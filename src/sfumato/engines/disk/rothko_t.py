@@ -15,7 +15,7 @@ smaller with it, and so many regions are counted at once as fit; F_CACHE, the nu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -25,7 +25,7 @@ from sfumato.engines.disk.budget import Budget
 from sfumato.engines.disk.classed import ClassedFile
 from sfumato.engines.disk.coding import CodedTable
 from sfumato.engines.disk.frequencies import NOBODY, Columns, Counts
-from sfumato.engines.disk.leaves import Part, Parting, Regions
+from sfumato.engines.disk.leaves import Classing, Part, Parting, Region, Regions
 from sfumato.engines.disk.traffic import Traffic
 from sfumato.errors import UsageError
 from sfumato.methods.choosing import Split, choose_split
@@ -53,7 +53,7 @@ def rothko_t(
     """
     classed = ClassedFile.empty(scratch, table.file.kind)
     counted = Traffic() if traffic is None else traffic
-    parting = Parting(table, method, requirements, budget, scratch, progress, counted, classed)
+    parting = Classing(table, method, requirements, budget, scratch, progress, counted, classed)
     divide_by_counts(parting, parting.all(), cache)
     return classed
 
@@ -103,13 +103,14 @@ def _columns(parting: Parting, whole: Part) -> Columns:
 @dataclass(eq=False)
 class _Node:
     """A region. low, high: the codes between which its records are, or a wider box. last: its last code on the
-    attribute of its parent. first_child, parts: its children are nodes beside each other.
+    attribute of its parent. first_child, parts: its children are nodes beside each other. region: where it is kept.
     """
 
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     count: int
     rule: int
+    region: Region | None
     last: int = 0
     attribute: int = NONE
     first_child: int = NONE
@@ -130,7 +131,8 @@ class _Tree:
     def grow(self) -> None:
         """Divide regions until those that are larger than memory have no frequency sets that fit, or no split."""
         sizes = self.parting.start.sizes
-        root = _Node(np.zeros(len(sizes), np.int64), np.array(sizes) - 1, self.part.count, self.part.rule)
+        low, high = np.zeros(len(sizes), np.int64), np.array(sizes) - 1
+        root = _Node(low, high, self.part.count, self.part.rule, self.part.region)
         self.nodes = [root]
         level = [root]
         while level and (level[0] is root or self._fit(level)):
@@ -169,8 +171,10 @@ class _Tree:
     def _add_children(self, node: _Node, split: Split) -> list[_Node]:
         node.attribute, node.first_child, node.parts = split.attribute, len(self.nodes), len(split.sizes)
         made = []
-        for last, low, high, size in zip(split.last, split.low, split.high, split.sizes, strict=True):
-            child = _Node(node.low.copy(), node.high.copy(), int(size), split.rule, last=int(last))
+        regions = self.parting.branch(node.region, split)
+        of_parts = zip(split.last, split.low, split.high, split.sizes, regions, strict=True)
+        for last, low, high, size, region in of_parts:
+            child = _Node(node.low.copy(), node.high.copy(), int(size), split.rule, region, last=int(last))
             child.low[split.attribute], child.high[split.attribute] = low, high
             made.append(child)
         self.nodes += made
@@ -188,10 +192,10 @@ class _Tree:
         """The part divided into its regions, each with its own file."""
         root = self.nodes[0]
         if not root.parts:
-            return [Part(self.part.files, root.rule, self.part.owned, settled=True)]
+            return [replace(self.part, settled=True)]
         leaves = [number for number, node in enumerate(self.nodes) if not node.parts]
         files = self.parting.divide(self.part, self._regions(), np.array(leaves))
         return [
-            Part([file], self.nodes[leaf].rule, settled=self.nodes[leaf].settled)
+            Part([file], self.nodes[leaf].rule, settled=self.nodes[leaf].settled, region=self.nodes[leaf].region)
             for file, leaf in zip(files, leaves, strict=True)
         ]

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,21 @@ from strategies import Case, Diverse, cases, diverse_cases, released_rows
 import sfumato
 from sfumato import choosing, drafting_on_disk
 from sfumato.choosing import choose
+from sfumato.drafting import open_table
 from sfumato.engines.disk import parting, showing
 from sfumato.engines.disk.budget import Budget
+from sfumato.engines.disk.coding import code_table
+from sfumato.engines.disk.cutting import cut_line
 from sfumato.engines.disk.ranges import in_ranges
 from sfumato.errors import OutputError, PolicyError, UsageError
+from sfumato.methods import method_named
+from sfumato.methods.optimal_1d import (
+    OptimalOneDimensional,
+    box_costs_of,
+    extent_costs_of,
+    extent_positions,
+    optimal_cuts,
+)
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.packed import PackedFile
@@ -423,7 +435,10 @@ SCRIPT = """
 import sys, tempfile
 from pathlib import Path
 from sfumato import drafting_on_disk, release
+from sfumato.drafting import open_table
 from sfumato.engines.disk.budget import Budget
+from sfumato.engines.disk.coding import code_table
+from sfumato.engines.disk.cutting import cut_line
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 
@@ -437,6 +452,54 @@ while True:
     draft.engine.close()
     del draft
 """
+
+
+@pytest.mark.parametrize("method", ["hilbert", "hilbert-fast"])
+def test_classes_do_not_cross_splits(method: str, people: Path) -> None:
+    k, splits = 5, [16, 21, 700, 2_500]
+    policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=k, method=method)
+    opened = open_table(people, policy)
+    with Scratch() as scratch:
+        asked = (opened.requirements, opened.options, opened.taxonomies, scratch, Progress())
+        table = code_table(opened.source, opened.kept, policy, *asked)
+        one = method_named(method)
+        assert isinstance(one, OptimalOneDimensional)
+        classed = cut_line(table, one, k, TINY, scratch, Progress(), splits=splits)
+        codes, cuts = table.codes_of(classed.rows.read()), np.append(0, np.cumsum(classed.sizes.read())).tolist()
+    keys = one.ordering.fitted(codes[:0], np.empty(0, np.int64), table.domains, 0)(codes)
+    position = extent_positions(keys, len(codes))
+    for begin, end in pairwise([0, *splits, len(codes)]):
+        costs = extent_costs_of(position[begin:end])
+        if method == "hilbert":
+            costs = box_costs_of(codes[begin:end], np.arange(end - begin, dtype=np.uint32), table.costs)
+        expected = begin + optimal_cuts(end - begin, k, costs, Progress())
+        assert [cut for cut in cuts if begin <= cut <= end] == expected.tolist()
+
+
+def test_an_interrupted_command_leaves_nothing_behind(people: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "anonymize",
+        str(people),
+        "-o",
+        str(tmp_path / "out.parquet"),
+        "-k",
+        "5",
+    ]
+    command += ["--quasi-identifiers", "age,zip", "--engine", "disk", "--temporary", str(tmp_path / "temporary")]
+    finished = {"out.parquet", "out.parquet.sfumato.json"}
+    for wait in (0.5, 1.5, 2.5):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        left = {path.name for path in tmp_path.iterdir()} - {"people.parquet", "temporary"}
+        assert left in (set(), finished)  # it may have been faster
+        for name in left:
+            (tmp_path / name).unlink()
+        assert not list((tmp_path / "temporary").glob(f"{MARK}*"))
 
 
 def test_a_killed_run_leaves_no_half_release_and_the_next_run_cleans_up(people: Path, tmp_path: Path) -> None:

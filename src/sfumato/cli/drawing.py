@@ -6,12 +6,14 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from threading import Lock, Timer, current_thread, main_thread
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
+from rich.text import Text
 
 from sfumato.progress import Progress
 
@@ -80,6 +82,25 @@ class StoppableProgress(Progress):
         self.stopped = True
 
 
+class PaceColumn(ProgressColumn):
+    """How many records a second the present phase does, and how long it will go on so."""
+
+    def render(self, task: Task) -> Text:
+        if task.finished or not task.speed or task.time_remaining is None:
+            return Text("")
+        return Text(
+            f"{_many(task.speed)}/s, {timedelta(seconds=int(task.time_remaining))} left", style="progress.remaining"
+        )
+
+
+def _many(number: float) -> str:
+    """A number as people read it at a glance."""
+    for name, size in (("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.1f}{name}"
+    return f"{number:.0f}"
+
+
 class DrawnProgress(StoppableProgress):
     """Draws the phases of a run, those that are over and the present one. Names no column and no value."""
 
@@ -90,6 +111,7 @@ class DrawnProgress(StoppableProgress):
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             TimeElapsedColumn(),
+            PaceColumn(),
             console=console,
             transient=True,
             redirect_stdout=False,

@@ -8,7 +8,8 @@ its end once all are there. The cuts are those of the memory engine, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,22 +40,38 @@ from sfumato.tables.sorting import Field, bits_for
 
 
 def cut_line(
-    table: CodedTable, method: OptimalOneDimensional, k: int, budget: Budget, scratch: Scratch, progress: Progress
+    table: CodedTable,
+    method: OptimalOneDimensional,
+    k: int,
+    budget: Budget,
+    scratch: Scratch,
+    progress: Progress,
+    *,
+    splits: Sequence[int] = (),
 ) -> ClassedFile:
-    """The classes of at least k records along the ordering of the method. The table has at least k."""
+    """The classes of at least k records along the ordering of the method. The table has at least k.
+
+    splits: places on the line, ascending, that no class crosses; at least k records lie between two of them.
+    """
     most = budget.rows(table.file.kind.itemsize)
     placed = packed_file(scratch, "line", table.file.kind)
     choices = packed_file(scratch, "choices", choice_type(k))
+    whole = table.count < 2 * k and not splits
     recurrence = _Recurrence(table, method, k)
     with progress.phase("partition", table.count):
         for rows, line in ahead(lined(table, method, most, scratch)):
-            if table.count >= 2 * k:
-                choices.append(recurrence.extend(table.codes_of(rows), line, progress))
+            if not whole:
+                seen = recurrence.seen(table.codes_of(rows), line)
+                within = [place - placed.count for place in splits if 0 <= place - placed.count < len(rows)]
+                for begin, end in pairwise([0, *within, len(rows)]):
+                    if begin in within:
+                        recurrence.restart()
+                    choices.append(recurrence.extend(seen[begin:end], progress))
             else:
                 progress.advance(len(rows))
             placed.append(rows)
         sizes = packed_file(scratch, "sizes", SIZE)
-        if table.count < 2 * k:
+        if whole:
             sizes.append(np.array([table.count]))
         else:
             _follow_back(choices, k, budget, sizes, scratch)
@@ -86,21 +103,27 @@ class _Recurrence:
 
     def __init__(self, table: CodedTable, method: OptimalOneDimensional, k: int) -> None:
         self._table, self._method, self._k = table, method, k
-        self._recent = {k: no_prefixes(k)}
-        self._last: NDArray[Any] | None = None  # codes or positions of the last 2k - 2 records
+        self.restart()
 
-    def extend(self, codes: Codes, line: Line, progress: Progress) -> NDArray[np.unsignedinteger]:
-        """The choices at the places of one more range."""
-        seen: NDArray[Any] = codes
-        costs_of: Callable[[NDArray[Any]], BlockCosts] = self._boxes
-        if self._method.cost == "extent":
-            seen = extent_positions(line.keys, self._table.count)[line.at]
-            costs_of = extent_costs_of
+    def restart(self) -> None:
+        """As if no record came before."""
+        self._recent = {self._k: no_prefixes(self._k)}
+        self._last: NDArray[Any] | None = None  # what is seen of the last 2k - 2 records
+
+    def seen(self, codes: Codes, line: Line) -> NDArray[Any]:
+        """What costs are made of, for every place: the codes, or the position on the line."""
+        if self._method.cost == "box":
+            return codes
+        return extent_positions(line.keys, self._table.count)[line.at]
+
+    def extend(self, seen: NDArray[Any], progress: Progress) -> NDArray[np.unsignedinteger]:
+        """The choices at some more places."""
         before = 0
         if self._last is not None:
             before = len(self._last)
             seen = np.concatenate([self._last, seen])
         choices = np.zeros(len(seen), choice_type(self._k))
+        costs_of = self._boxes if self._method.cost == "box" else extent_costs_of
         extend_cuts(costs_of(seen), before, len(seen), self._recent, {self._k: choices}, progress)
         self._last = seen[max(len(seen) - (2 * self._k - 2), 0) :].copy()
         return choices[before:]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.orderings.hilbert import Hilbert, curve_positions
+from sfumato.orderings.hilbert import LANES, Hilbert, curve_positions
 from sfumato.orderings.ordering import Keys
 from sfumato.tables.domains import NumericDomain
 
@@ -24,7 +24,8 @@ def positions(cells: Any, bits: int) -> list[int]:
     starts = np.arange(dimensions, dtype=np.int64) << bits
     length = dimensions * bits
     words = np.zeros((count, -(-length // 64)), np.uint64)
-    curve_positions(codes, grid, starts, bits, words)
+    room, values = np.empty((dimensions + 1, LANES), np.int32), np.empty(LANES, np.uint64)
+    curve_positions(codes, grid, starts, bits, room, values, words)
     return as_integers(Keys(words, length))
 
 

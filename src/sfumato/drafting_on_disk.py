@@ -8,7 +8,7 @@ from functools import partial
 from sfumato.drafting import Opened, fingerprints_of, learning_policy, open_table, policy_warnings, refuse_linkable
 from sfumato.engines.disk.coding import CodedTable, code_table
 from sfumato.engines.disk.engine import DiskEngine, check_on_disk
-from sfumato.errors import UsageError
+from sfumato.errors import InputError, UsageError
 from sfumato.evaluation.audit import requirements_of
 from sfumato.evaluation.linkage_on_disk import linkable_on_disk
 from sfumato.kernels import on_compilation
@@ -23,6 +23,9 @@ from sfumato.releases.growing import regional, sound_recoding
 from sfumato.releases.recoding import Recoding
 from sfumato.requirements import Requirements
 from sfumato.tables.domains import Codes
+
+VALUE = 48  # bytes that a value of a domain takes, with its cost, its place on a curve and its count
+VALUES_SHARE = 0.4  # of the memory that different values may take
 
 
 def draft_on_disk(data: object, policy: Policy, memory: int, progress: Progress) -> Draft:
@@ -107,6 +110,7 @@ def _coded(opened: Opened, policy: Policy, engine: DiskEngine, progress: Progres
         engine.scratch,
         progress,
     )
+    _refuse_many_values(table, engine.limit[0])
     with progress.phase("check"):
         accepted = {*policy.accept_linkable, *policy.sensitive}
         refuse_linkable(linkable_on_disk(table, accepted, engine.budget, engine.scratch))
@@ -164,3 +168,17 @@ def _method(asked: Method, table: CodedTable, requirements: Requirements, progre
 def _codes(table: CodedTable, engine: DiskEngine) -> Iterator[Codes]:
     for rows in table.file.batches(engine.budget.rows(table.file.kind.itemsize)):
         yield table.codes_of(rows)
+
+
+def _refuse_many_values(table: CodedTable, memory: int) -> None:
+    """Refuse columns whose different values alone would break the promise: they are in memory whatever the engine."""
+    sizes = {domain.name: domain.size * VALUE for domain in table.domains}
+    sizes |= {column.name: 2 * column.dictionary.nbytes for column in table.carried if column.dictionary is not None}
+    largest = max(sizes, key=lambda name: sizes[name])
+    taken, room = sum(sizes.values()), memory * VALUES_SHARE
+    if taken > room:
+        raise InputError(
+            f"the different values of the columns take about {taken / 1e6:,.0f} MB, most of them those of {largest!r}, "
+            f"and the memory limit leaves {room / 1e6:,.0f} MB for them. Give more memory, or round, group or drop "
+            "such columns before."
+        )

@@ -33,6 +33,7 @@ from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
 from sfumato.requirements import Requirements
 from sfumato.tables.grouping import ReleasedClasses, find_classes
+from sfumato.tables.parquet import ParquetSource
 from sfumato.tables.scratch import Scratch
 from sfumato.tables.source import Source
 from sfumato.tables.targets import Target
@@ -112,7 +113,9 @@ class DiskEngine:
         return path
 
     def table(self, released: ShownFile) -> pa.Table:
-        return pa.concat_tables(released.batches(self.budget, self.scratch))
+        """The file that was audited, and no second making of it."""
+        source = ParquetSource(self.readable(released))
+        return pa.Table.from_batches(source.batches(source.names))
 
     def sensitive_table(self, released: ShownFile) -> None:
         return None

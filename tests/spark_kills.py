@@ -1,6 +1,6 @@
-"""A release on separate worker processes, some of which are killed on the way: a program of its own.
+"""A release on separate worker processes, one of which is killed in every stage: a program of its own.
 
-A process has one Spark, and that of the other tests has no executors to kill. Prints in which phases one was killed.
+A process has one Spark, and that of the other tests has no executors to kill. Prints the phase of every kill.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from sfumato.sparking import SparkOptions, anonymize_to_directory
 EXECUTOR = "CoarseGrainedExecutorBackend"
 POLICY = merge_flags(None, quasi_identifiers=["age", "city"], sensitive="ill", k=5, l=2, method="hilbert")
 OPTIONS = SparkOptions(bucket_records=700)
-PHASES = ("read", "profile", "encode", "partition", "arrange", "audit")
+PHASES = ("read", "profile", "check", "encode", "partition", "arrange", "audit")
 
 
 def people(count: int = 3000) -> pa.Table:
@@ -64,32 +63,37 @@ def executors() -> list[int]:
 
 
 class Killing(Progress):
-    """Kills an executor in every phase, as soon as one of its tasks runs."""
+    """Kills an executor in every stage, as soon as one of its tasks runs."""
 
     def __init__(self, context: Any) -> None:
         super().__init__()
         self._tracker = context.statusTracker()
-        self._waiting: set[str] = set()
-        self.killed: list[str] = []
+        self._phase = ""
+        self._stages: set[int] = set()
+        self._over = threading.Event()
+        self.killed: list[str] = []  # the phase of each
+        self._watching = threading.Thread(target=self._watch, daemon=True)
+        self._watching.start()
 
     def began(self, name: str, total: int | None) -> None:
-        if name in PHASES and name not in self.killed and name not in self._waiting:
-            self._waiting.add(name)
-            threading.Thread(target=self._kill, args=(name,), daemon=True).start()
+        self._phase = name
 
-    def ended(self, name: str) -> None:
-        self._waiting.discard(name)
+    def end(self) -> None:
+        self._over.set()
+        self._watching.join()
 
-    def _kill(self, phase: str) -> None:
-        while phase in self._waiting:
-            stages = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
-            there = executors()
-            if there and any(stage is not None and stage.numActiveTasks > 0 for stage in stages):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(there[len(self.killed) % len(there)], signal.SIGKILL)
-                    self.killed.append(phase)
-                return
-            time.sleep(0.005)
+    def _watch(self) -> None:
+        while not self._over.wait(0.002):
+            for stage in self._tracker.getActiveStageIds():
+                told = self._tracker.getStageInfo(stage)
+                if stage in self._stages or told is None or not told.numActiveTasks:
+                    continue
+                there = executors()
+                if there:
+                    self._stages.add(stage)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(there[len(self.killed) % len(there)], signal.SIGKILL)
+                        self.killed.append(self._phase)
 
 
 def main(target: Path) -> None:
@@ -105,6 +109,7 @@ def main(target: Path) -> None:
     session.sparkContext.setLogLevel("OFF")
     killing = Killing(session.sparkContext)
     release = anonymize_to_directory(session.createDataFrame(people()).repartition(3), POLICY, target, killing, OPTIONS)
+    killing.end()
     print(json.dumps({"phases": killing.killed, "buckets": release.summary()["buckets"]}))
     session.stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from spark import require_spark, session
 
 import sfumato
 from sfumato import sparking
+from sfumato.engines.disk import engine
 from sfumato.engines.spark import division, profiling
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
@@ -55,8 +57,8 @@ QUASI = ["age", "weight", "born", "city"]
 ASKS: dict[str, Any] = {"quasi_identifiers": QUASI, "sensitive": "ill", "other": "keep", "accept_linkable": ["row"]}
 
 
-def release_of(data: Any, bucket_records: int = 1 << 18, **asked: Any) -> Any:
-    options = SparkOptions(bucket_records=bucket_records)
+def release_of(data: Any, bucket_records: int = 1 << 18, file_records: int = 1 << 20, **asked: Any) -> Any:
+    options = SparkOptions(bucket_records=bucket_records, file_records=file_records)
     return anonymize_with_spark(data, merge_flags(None, **{**ASKS, **asked}), Progress(), options)
 
 
@@ -105,15 +107,18 @@ def table_in_buckets(spark: Any) -> tuple[pa.Table, Any, list[Any]]:
     """A release whose classes were formed in several buckets, and the splitters between them."""
     table = mixed_table(700, 3)
     used: list[Any] = []
-    kept = sparking.write_classes
 
-    def seen(*arguments: Any) -> Any:
-        used.append(arguments)
-        return kept(*arguments)
+    def seen(does: Any) -> Any:
+        def do(*arguments: Any) -> Any:
+            used.append(arguments)
+            return does(*arguments)
+
+        return do
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparking, "write_classes", seen)
-        release = release_of(spark.createDataFrame(table).repartition(3), 150, k=5, method="snake-hilbert")
+        patch.setattr(sparking, "write_coded", seen(sparking.write_coded))
+        patch.setattr(sparking, "write_classes", seen(sparking.write_classes))
+        release = release_of(spark.createDataFrame(table).repartition(3), 150, 200, k=5, method="snake-hilbert")
     return table, release, used
 
 
@@ -124,11 +129,12 @@ def test_a_release_in_several_buckets_holds_by_the_oracle(table_in_buckets: Any)
 
 
 def test_classes_are_those_of_the_memory_engine_on_every_bucket(table_in_buckets: Any) -> None:
-    table, release, ((_, _, work, assign, buckets, _),) = table_in_buckets
+    table, release, ((*_, assign, _), (_, _, work, joined, _)) = table_in_buckets
     encoded = sfumato.drafting.prepare(table, merge_flags(None, k=5, **ASKS), Progress()).encoded
     places = work.placing.places(np.ascontiguousarray(encoded.codes.astype(work.placing.dtype)))
     nothing = np.full(len(places), np.iinfo(np.int64).max)
-    bucket = assign(places, nothing, nothing)
+    bucket = joined[assign(places, nothing, nothing)]
+    buckets = release.summary()["buckets"]
     assert len(np.unique(bucket)) == buckets
     shown = {row["row"]: tuple(row[name] for name in QUASI) for row in rows_in_order(release)}
     whole = {name: table[name].to_pylist() for name in QUASI}
@@ -148,10 +154,34 @@ def test_classes_are_those_of_the_memory_engine_on_every_bucket(table_in_buckets
                 assert oracle.NumberColumn(whole[name]).is_tight(label, values) or None in values
 
 
+@pytest.mark.parametrize("method", ["hilbert", "hilbert-fast", "snake-hilbert"])
+def test_with_the_same_splitters_the_classes_are_those_of_the_disk_engine(
+    spark: Any, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No other columns: which of the records with equal codes is on which side of a splitter, a secret decides.
+    table = mixed_table(900, 17).select(QUASI)
+    asked: dict[str, Any] = {"quasi_identifiers": QUASI, "k": 4, "method": method}
+    seen: list[Any] = []
+
+    def joined(holds: Any, sizes: Any, join: Any = sparking.joined) -> Any:
+        seen.append(np.bincount(join(holds, sizes), weights=sizes))
+        return join(holds, sizes)
+
+    monkeypatch.setattr(sparking, "joined", joined)
+    policy, options = merge_flags(None, **asked), SparkOptions(bucket_records=200)
+    release = anonymize_with_spark(spark.createDataFrame(table), policy, Progress(), options)
+    splits = np.cumsum(seen[0]).astype(np.int64)[:-1].tolist()
+    assert len(splits) > 1
+    assert rows_in_order(release) != sfumato.anonymize(table, engine="disk", **asked).data.to_pylist()
+    monkeypatch.setattr(engine, "cut_line", partial(engine.cut_line, splits=splits))
+    assert rows_in_order(release) == sfumato.anonymize(table, engine="disk", **asked).data.to_pylist()
+
+
 def test_partitions_of_the_input_leave_no_trace(spark: Any, table_in_buckets: Any) -> None:
     table, release, _ = table_in_buckets
     shuffled = table.take(np.random.default_rng(5).permutation(table.num_rows))
-    again = release_of(spark.createDataFrame(shuffled).coalesce(1), 150, k=5, method="snake-hilbert")
+    again = release_of(spark.createDataFrame(shuffled).coalesce(1), 150, 200, k=5, method="snake-hilbert")
+    assert len(files_of(again._path)) == len(files_of(release._path)) > 2
     assert rows_in_order(again) == rows_in_order(release)
 
 
@@ -199,15 +229,10 @@ def test_equal_rows_by_the_thousand_are_split_inside_equal_keys(spark: Any) -> N
     assert set(shown) <= {("7", "Pisa"), ("8", "Pisa"), ("*", "Pisa")}
 
 
-def test_bounds_have_types_and_rows_are_in_canonical_order_in_several_files(
-    spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sfumato.engines.spark import arranging
-
-    monkeypatch.setattr(arranging, "FILE_RECORDS", 100)
+def test_bounds_have_types_and_rows_are_in_canonical_order_in_several_files(spark: Any) -> None:
     table = mixed_table(400, 11)
     expected = sfumato.anonymize(table, k=4, method="hilbert", form="bounds", **ASKS).data
-    release = release_of(spark.createDataFrame(table), k=4, method="hilbert", form="bounds")
+    release = release_of(spark.createDataFrame(table), file_records=100, k=4, method="hilbert", form="bounds")
     assert len(files_of(release._path)) > 2
     assert rows_in_order(release) == expected.to_pylist()
 

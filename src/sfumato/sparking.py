@@ -9,27 +9,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from sfumato.drafting import check_bound_names, known_by, load_taxonomies, policy_warnings, refuse_linkable
 from sfumato.engines.spark.arranging import write_arranged
-from sfumato.engines.spark.classing import Work, write_classes
+from sfumato.engines.spark.classing import FILE_RECORDS, Work, shown_fields, write_classes
 from sfumato.engines.spark.division import (
     BUCKET_RECORDS,
-    LEAST_SAMPLE,
     NONE,
-    SAMPLE_A_BUCKET,
     Splitters,
+    divided_anew,
     joined,
     refined,
+    sampled_bits,
     splitters_of,
 )
-from sfumato.engines.spark.encoding import Kept, SampledRecords, numbered, sample_records, write_coded
+from sfumato.engines.spark.encoding import Kept, SampledRecords, sample_of, with_ties, write_coded
+from sfumato.engines.spark.intake import Intake, take_in
 from sfumato.engines.spark.meeting import BucketCounts, counted_buckets, whole_table
 from sfumato.engines.spark.places import Placing
 from sfumato.engines.spark.profiling import (
     CountedColumn,
-    Counts,
     content_of,
     counts_of,
     encoder_of,
@@ -37,9 +35,9 @@ from sfumato.engines.spark.profiling import (
     target_of,
 )
 from sfumato.engines.spark.publishing import check_directory, digests, tidied
-from sfumato.engines.spark.reading import columns, open_table, written
+from sfumato.engines.spark.reading import open_table
 from sfumato.engines.spark.regions import Regions, grown_regions
-from sfumato.engines.spark.session import Frame, Session, in_our_words, session_of
+from sfumato.engines.spark.session import Frame, Session, session_of
 from sfumato.engines.spark.storage import Workspace, location, temporary_for
 from sfumato.errors import AuditError, UsageError
 from sfumato.evaluation.audit import require_pass, requirements_of
@@ -73,28 +71,31 @@ class SparkOptions:
     """What a run may be told beside the policy.
 
     master: of a session that has to be made. bucket_records: how many records a bucket should have; it decides where
-    classes may end, so other numbers give other classes.
+    classes may end, so other numbers give other classes. file_records: how many a file of the release should have.
     """
 
     master: str | None = None
     bucket_records: int = BUCKET_RECORDS
+    file_records: int = FILE_RECORDS
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table that was read and understood. frame: numbered, each column under its place."""
+    """A table that was read and understood."""
 
     session: Session
     policy: Policy
     requirements: Requirements
     taxonomies: Mapping[str, Taxonomy]
-    frame: Frame
+    intake: Intake
     kept: Kept
     names: list[str]  # of the released columns, in the order of the table
     encoders: list[Encoder]
     sensitive: Mapping[str, CountedColumn]
     targets: Mapping[str, CountedColumn]
+    sample: SampledRecords
     told: Told
+    options: SparkOptions
 
     @property
     def domains(self) -> list[Domain]:
@@ -117,6 +118,7 @@ class Prepared:
             self.sensitive,
             self.targets,
             search,
+            self.options.file_records,
         )
 
 
@@ -166,10 +168,10 @@ def _release(
     """The finished files, audited, in the workspace ``stage``."""
     staged = stage.path("release")
     with Workspace(session, temporary_for(session, target)) as scratch:
-        prepared = _prepared(session, data, policy, progress, scratch)
-        recoded = _recoded(prepared, options, scratch, progress)
+        prepared = _prepared(session, data, policy, progress, options, scratch)
+        classes, work = _classes(prepared, scratch, progress)
         with progress.phase("arrange"):
-            _arrange(prepared, recoded, staged)
+            _arrange(prepared, classes, work, staged)
             tidied(session, staged)
     with progress.phase("audit"):
         examined = examined_by_spark(
@@ -219,7 +221,9 @@ def _is_known(method: Method) -> bool:
     return isinstance(method, Auto | Mondrian | GainTree)
 
 
-def _prepared(session: Session, data: object, policy: Policy, progress: Progress, scratch: Workspace) -> Prepared:
+def _prepared(
+    session: Session, data: object, policy: Policy, progress: Progress, options: SparkOptions, scratch: Workspace
+) -> Prepared:
     """Everything that can be wrong with policy, files, schema, data and feasibility, in that order."""
     requirements = requirements_of(policy)
     input_options = InputOptions(**policy.input.model_dump())
@@ -231,33 +235,55 @@ def _prepared(session: Session, data: object, policy: Policy, progress: Progress
     table.check(names)
     quasi = list(policy.quasi_identifiers)
     kept = Kept(quasi, [name for name in names if name not in quasi])
-    frame = table.selected(kept.names)
-    if not table.steady:
-        # A frame may give other rows, or in another order, whenever it is computed, so it is computed once.
-        with progress.phase("read"), in_our_words("read the input"):
-            frame = written(session, frame, scratch.path("input"))
     warnings = policy_warnings(policy)
+    places = {name: place for place, name in enumerate(kept.names)}
+    accepted = {*policy.accept_linkable, *policy.sensitive}
+    others = {name: places[name] for name in kept.carried if name not in accepted}
+    served = {*policy.workload.predicted, *policy.workload.features}
+    counted = {name: places[name] for name in kept.names if name in {*quasi, *requirements.columns, *served}}
+    with progress.phase("read"):
+        alone = sorted({*counted.values(), *others.values()})
+        pairs = [(places[name], other) for other in others.values() for name in quasi]
+        frame = with_ties(table.selected(kept.names), _secret())
+        intake = take_in(session, frame, alone, pairs, scratch.path("input"))
     with progress.phase("profile"):
-        served = {*policy.workload.predicted, *policy.workload.features}
-        counted = {*quasi, *requirements.columns, *served}
-        found = counts_of(frame, {name: place for place, name in enumerate(kept.names) if name in counted}, table)
-        records = found[quasi[0]].records
+        records = intake.records
         if not records:
             raise NoRecordsError("the Spark table has no records. Give a table with at least one.")
+        tally = intake.tally(session, scratch.path("tally"))
+        found = counts_of(tally, counted, table)
         encoders = [encoder_of(table, name, found[name], policy, input_options, taxonomies.get(name)) for name in quasi]
     with progress.phase("check"):
-        _check_linkable(frame, kept, policy, found, records)
+        most = {name: int(found[name].counts.max()) for name in quasi}
+        refuse_linkable(linkable_by_spark(tally, others, {name: places[name] for name in quasi}, most, records))
         sensitive = {
             name: sensitive_of(name, found[name], policy, taxonomies.get(name)) for name in requirements.columns
         }
         targets = {name: target_of(name, found[name], policy) for name in kept.carried if name in served}
         requirements.check_feasible(whole_table(records, sensitive))
+        coming = {name: f"c{places[name]}" for name in {**sensitive, **targets}}
+        bits = sampled_bits(records, options.bucket_records)
+        sample = sample_of(intake, encoders, bits, coming)
+        scratch.remove("tally")
     prints = known_by(
         lambda: fingerprints_of_contents({name: content_of(found[name]) for name in quasi}), policy, warnings, progress
     )
     told = Told(records, warnings, fingerprints=prints)
-    frame = numbered(frame, _secret())
-    return Prepared(session, policy, requirements, taxonomies, frame, kept, names, encoders, sensitive, targets, told)
+    return Prepared(
+        session=session,
+        policy=policy,
+        requirements=requirements,
+        taxonomies=taxonomies,
+        intake=intake,
+        kept=kept,
+        names=names,
+        encoders=encoders,
+        sensitive=sensitive,
+        targets=targets,
+        sample=sample,
+        told=told,
+        options=options,
+    )
 
 
 def _secret() -> int:
@@ -267,51 +293,53 @@ def _secret() -> int:
         return secrets.randbits(63)  # that no record can be kept was warned of
 
 
-def _check_linkable(frame: Frame, kept: Kept, policy: Policy, found: Mapping[str, Counts], records: int) -> None:
-    accepted = {*policy.accept_linkable, *policy.sensitive}
-    places = dict(zip(kept.names, columns(len(kept.names)), strict=True))
-    others = {name: places[name] for name in kept.carried if name not in accepted}
-    quasi = {name: places[name] for name in kept.quasi}
-    most = {name: int(found[name].counts.max()) for name in kept.quasi}
-    refuse_linkable(linkable_by_spark(frame, others, quasi, most, records))
-
-
-def _recoded(prepared: Prepared, options: SparkOptions, scratch: Workspace, progress: Progress) -> Frame:
-    """Every record with what its class shows."""
-    session, told, target = prepared.session, prepared.told, options.bucket_records
-    buckets = -(-told.records // target)
+def _classes(prepared: Prepared, scratch: Workspace, progress: Progress) -> tuple[Frame, Work]:
+    """The classes of every bucket and their records."""
+    session, told, target = prepared.session, prepared.told, prepared.options.bucket_records
     with progress.phase("encode"):
-        sample = None
-        if buckets > 1 or prepared.policy.method.name == AUTO:
-            wanted = max(buckets * SAMPLE_A_BUCKET, LEAST_SAMPLE)
-            counted = {name: prepared.carried[name] for name in {**prepared.sensitive, **prepared.targets}}
-            sample = sample_records(prepared.frame, prepared.kept, prepared.encoders, told.records, wanted, counted)
-        method = _method(prepared, sample)
+        method = _method(prepared)
         search = prepared.policy.method.name == AUTO and prepared.policy.method.effort != "fast"
         work = prepared.work(method, search=search)
+        parts = _parts(prepared, method, work, -(-told.records // target))
         coded = write_coded(
-            session, prepared.frame, prepared.kept, prepared.encoders, work.placing, scratch.path("coded")
+            session, prepared.intake, prepared.kept, prepared.encoders, work.placing, parts.of, scratch.path("coded")
         )
         scratch.remove("input")
     with progress.phase("partition"):
-        parts: Splitters | Regions = NONE
-        if sample is not None and buckets > 1:
-            if isinstance(method, OptimalOneDimensional):
-                parts = _splitters(prepared, coded, splitters_of(sample.placed(work.placing), buckets), target)
-            else:
-                parts = _regions(prepared, coded, method, work, sample, target)
-        told.buckets = parts.buckets
-        recoded = write_classes(session, coded, work, parts.of, parts.buckets, scratch.path("classes"))
+        found = _counted(prepared, coded, parts)
+        if isinstance(parts, Splitters):
+            finer = refined(coded, parts, found.sizes, target)
+            if finer is not parts:
+                coded = divided_anew(session, coded, parts, finer, scratch.path("divided"))
+                scratch.remove("coded")
+                found = _counted(prepared, coded, finer)
+            number = joined(found.holds, found.sizes)
+        else:
+            number = parts.joined(found)
+        told.buckets = int(number.max()) + 1
+        classes = write_classes(session, coded, work, number, scratch.path("classes"))
         scratch.remove("coded")
-    return recoded
+        scratch.remove("divided")
+    return classes, work
 
 
-def _method(prepared: Prepared, sample: SampledRecords | None) -> Method:
+def _parts(prepared: Prepared, method: Method, work: Work, buckets: int) -> Splitters | Regions:
+    """What divides the table into buckets, by the sample: splitters of a line, or the regions of a tree."""
+    if buckets < 2:
+        return NONE
+    if isinstance(method, OptimalOneDimensional):
+        return splitters_of(prepared.sample.placed(work.placing), buckets)
+    codes, counted = prepared.sample.few(TREE_SAMPLE)
+    dividing = Mondrian(rule=method.rule) if isinstance(method, Mondrian) else Mondrian()
+    records, target = work.records(codes, counted), prepared.options.bucket_records
+    return grown_regions(records, prepared.requirements, dividing, prepared.told.records, target, work.placing)
+
+
+def _method(prepared: Prepared) -> Method:
     """The method that was asked for. ``auto`` is what the workload asks for, or the better of two lines on a sample."""
     told, method = prepared.told, method_named(prepared.policy.method.name)
     if isinstance(method, Auto):
-        assert sample is not None
-        codes, counted = sample.few(TRIED)
+        codes, counted = prepared.sample.few(TRIED)
         records = prepared.work(CURVES[0]).records(codes, counted)
         if records.workload is not None:
             method = method_named(chosen_name(AUTO, records.workload))
@@ -323,35 +351,17 @@ def _method(prepared: Prepared, sample: SampledRecords | None) -> Method:
     return method
 
 
-def _regions(
-    prepared: Prepared, coded: Frame, method: Method, work: Work, sample: SampledRecords, target: int
-) -> Regions:
-    """Those that a tree on the sample divides the table into, and that meet the requirements on all records."""
-    codes, counted = sample.few(TREE_SAMPLE)
-    dividing = Mondrian(rule=method.rule) if isinstance(method, Mondrian) else Mondrian()
-    records = work.records(codes, counted)
-    grown = grown_regions(records, prepared.requirements, dividing, prepared.told.records, target, work.placing)
-    return grown.merged(_counted(prepared, coded, grown))
-
-
 def _counted(prepared: Prepared, coded: Frame, parts: Splitters | Regions) -> BucketCounts:
     sensitive = {name: (prepared.carried[name], column) for name, column in prepared.sensitive.items()}
-    return counted_buckets(prepared.session, coded, parts.of, parts.buckets, sensitive, prepared.requirements)
+    return counted_buckets(prepared.session, coded, parts.buckets, sensitive, prepared.requirements)
 
 
-def _splitters(prepared: Prepared, coded: Frame, splitters: Splitters, target: int) -> Splitters:
-    """Those between buckets that are not too large and can meet the requirements, each by itself."""
-    found = _counted(prepared, coded, splitters)
-    finer = refined(prepared.session, coded, splitters, found.sizes, target)
-    if finer is not splitters:
-        splitters, found = finer, _counted(prepared, coded, finer)
-    number = joined(found.holds, found.sizes)
-    return splitters.only(np.diff(number) > 0)
-
-
-def _arrange(prepared: Prepared, recoded: Frame, staged: str) -> None:
+def _arrange(prepared: Prepared, classes: Frame, work: Work, staged: str) -> None:
     """The released columns in the order of the table, the rows in canonical order."""
+    kinds = {field.name: field for field in prepared.intake.kinds}
+    fields = [*shown_fields(work), *(kinds[column] for column in prepared.kept.carried_columns)]
     places = {name: f"q{q}" for q, name in enumerate(prepared.kept.quasi)}
+    there = [field.name for field in fields]
     names = {}
     for name in prepared.names:
         if name not in places:
@@ -359,7 +369,7 @@ def _arrange(prepared: Prepared, recoded: Frame, staged: str) -> None:
             continue
         names[places[name]] = name
         for bound in ("min", "max"):
-            if f"{places[name]}_{bound}" in recoded.columns:
+            if f"{places[name]}_{bound}" in there:
                 names[f"{places[name]}_{bound}"] = f"{name}_{bound}"
-    labels = [name for name in recoded.columns if name[0] == "q" and not name.endswith("_max")]
-    write_arranged(prepared.session, recoded, labels, names, prepared.told.records, staged)
+    files = -(-prepared.told.records // prepared.options.file_records)
+    write_arranged(prepared.session, classes, fields, names, files, staged)

@@ -1,119 +1,145 @@
 """The released rows in canonical order, in files that follow each other.
 
 The order is by the released quasi-identifiers, then by the columns that ride along, null last: a function of the rows
-alone. So are the files: where one ends and the next begins is decided by a sample that is taken by the hash of the
-released rows.
+alone. So are the files: where one ends and the next begins is decided by what every so-many-th record of a bucket
+shows. Classes come in that order from every bucket, so a chunk is cut where files end and never sorted.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.engines.spark.chunks import CHUNK, packed, unpacked
+from sfumato.engines.spark.classing import SAMPLE, SHOWN, SIZE
 from sfumato.engines.spark.division import slots
+from sfumato.engines.spark.reading import one_array
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.tables.arrays import from_numpy, to_numpy
+from sfumato.tables.columns import CarriedColumn
+from sfumato.tables.dictionaries import sorted_codes
+from sfumato.tables.sorting import Field, bits_for, sort_rows
 
-FILE_RECORDS = 1 << 20
-SAMPLE_A_FILE = 200
+BATCH = 1 << 16
 SHELF = "shelf"
-
-
-def write_arranged(
-    session: Session, recoded: Frame, labels: Sequence[str], names: dict[str, str], records: int, path: str
-) -> None:
-    """Sort the rows and write them.
-
-    labels: the columns with what quasi-identifiers show, labels and lower bounds. names: every column that is released,
-    in their order, with the name that it gets.
-    """
-    from pyspark.sql import functions as sql
-
-    shelves = -(-records // FILE_RECORDS)
-    splitters = _splitters(recoded, labels, records, shelves)
-    shelves = len(splitters) + 1
-    placed = _shelved(session, recoded, labels, splitters, slots(shelves))
-    order = [part for name in recoded.columns for part in _ascending(recoded, name)]
-    with in_our_words("write the release"):
-        arranged = placed.repartition(shelves, SHELF).sortWithinPartitions(*order)
-        released = arranged.select(*(sql.col(name).alias(shown) for name, shown in names.items()))
-        released.write.option("compression", "zstd").parquet(path)
-
-
-def _ascending(frame: Frame, name: str) -> list[Any]:
-    from pyspark.sql import functions as sql
-    from pyspark.sql.types import DoubleType, FloatType
-
-    column = sql.col(name)
-    if isinstance(frame.schema[name].dataType, DoubleType | FloatType):
-        # To Spark -0.0 and 0.0 are equal; the angle tells them apart.
-        return [column.asc_nulls_last(), sql.atan2(column, sql.lit(-1.0)).asc_nulls_last()]
-    return [column.asc_nulls_last()]
-
-
 Key = tuple[tuple[bool, str], ...]
 
 
-def _splitters(recoded: Frame, labels: Sequence[str], records: int, shelves: int) -> list[Key]:
-    from pyspark.sql import functions as sql
+def write_arranged(
+    session: Session, classes: Frame, fields: Sequence[Any], names: Mapping[str, str], files: int, path: str
+) -> None:
+    """Sort the rows and write them to about so many files.
 
+    fields: of the released columns, those that show quasi-identifiers first. names: every column that is released, in
+    their order, with the name that it gets.
+    """
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import StructType
+
+    splitters = _splitters(classes, files)
+    shelves = len(splitters) + 1
+    placed = _shelved(session, classes, splitters, slots(shelves))
+    shown = [field.name for field in fields if field.name.startswith("q")]
+
+    def arrange(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        held = [batch for batch in batches if batch.num_rows]
+        if held:
+            chunks = pa.Table.from_batches(held)
+            yield from _arranged(unpacked(chunks.column(SHOWN)), unpacked(chunks.column(CHUNK)), shown)
+
+    with in_our_words("write the release"):
+        arranged = placed.repartition(shelves, SHELF).mapInArrow(arrange, StructType(list(fields)))
+        released = arranged.select(*(sql.col(name).alias(given) for name, given in names.items()))
+        released.write.option("compression", "zstd").parquet(path)
+
+
+def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of some classes in canonical order."""
+    columns = [CarriedColumn.of(name, carried.column(name)) for name in carried.column_names]
+    line = sort_rows([field for name in shown for field in _fields(classes.column(name))], classes.num_rows)
+    rank = np.empty(classes.num_rows, np.uint32)
+    distinct = len(line.starts) - 1
+    rank[line.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(line.starts))
+    sizes = to_numpy(one_array(classes.column(SIZE)))
+    others = [field for column in columns for field in column.fields()]
+    fields = [Field(np.repeat(rank, sizes), bits_for(distinct)), *others]
+    rows = sort_rows(fields, len(fields[0].values)).rows
+    owner = np.repeat(np.arange(classes.num_rows), sizes)[rows]
+    told = classes.select(list(shown)).combine_chunks()
+    for first in range(0, len(rows), BATCH):
+        some = told.take(from_numpy(owner[first : first + BATCH]))
+        taken = (column.take(rows[first : first + BATCH]) for column in columns)
+        plain = (one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in taken)
+        names = [*shown, *(column.name for column in columns)]
+        yield pa.RecordBatch.from_arrays([*(one_array(one) for one in some.columns), *plain], names)
+
+
+def _fields(column: pa.ChunkedArray) -> list[Field]:
+    """What a column shows as a part of a sort key. A label tells its bounds, but whether it has any."""
+    if pa.types.is_string(column.type):
+        known, codes = sorted_codes(column)
+        return [Field(codes, bits_for(len(known) + 1))]
+    return [Field(to_numpy(one_array(column).is_null()).view(np.uint8), 1)]
+
+
+def _splitters(classes: Frame, shelves: int) -> list[Key]:
     if shelves < 2:
         return []
-    one_of = max(records // (shelves * SAMPLE_A_FILE), 1)
-    chosen = sql.pmod(sql.xxhash64(*(sql.col(name) for name in recoded.columns)), sql.lit(one_of)) == 0
     with in_our_words("take a sample of the release"):
-        sample = recoded.where(chosen).select(*labels).groupBy(*labels).count().toArrow()
-    keys = sorted(zip(_keys(sample.select(list(labels))), sample.column("count").to_pylist(), strict=True))
-    if not keys:
-        return []
-    upto = np.cumsum([count for _, count in keys])
-    marks = np.searchsorted(upto, np.arange(1, shelves) * (upto[-1] / shelves))
-    return sorted({keys[min(mark, len(keys) - 1)][0] for mark in marks.tolist()})
+        sample = classes.where(f"{SAMPLE} is not null").select(SAMPLE).toArrow()
+    rows = unpacked(sample.column(SAMPLE))
+    keys = sorted(_key(rows, row) for row in range(rows.num_rows))
+    marks = (len(keys) * shelf // shelves for shelf in range(1, shelves))
+    return sorted({keys[mark] for mark in marks if keys})
 
 
-def _keys(table: pa.Table | pa.RecordBatch) -> list[Key]:
-    """What each row shows, as it sorts: null last. A label tells its bounds, but whether it has any."""
-    columns = []
-    for column in table.columns:
-        texts = column.to_pylist() if pa.types.is_string(column.type) else [None] * len(column)
-        nulls = column.is_null().to_pylist()
-        columns.append([(null, text or "") for null, text in zip(nulls, texts, strict=True)])
-    return list(zip(*columns, strict=True))
+def _key(table: pa.Table, row: int) -> Key:
+    """What a row shows, as it sorts: null last."""
+    values = (table.column(name)[row] for name in table.column_names if name != SIZE)
+    return tuple(
+        (not value.is_valid, value.as_py() or "" if pa.types.is_string(value.type) else "") for value in values
+    )
 
 
-def _shelved(
-    session: Session, recoded: Frame, labels: Sequence[str], splitters: list[Key], numbers: list[int]
-) -> Frame:
-    """The rows with the number of their shelf."""
-    from pyspark.sql import functions as sql
-    from pyspark.sql.types import IntegerType, StructField, StructType
+def _shelved(session: Session, classes: Frame, splitters: list[Key], numbers: list[int]) -> Frame:
+    """The chunks, cut at the splitters, with the number of the shelf of each piece."""
+    from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-    if not splitters:
-        return recoded.withColumn(SHELF, sql.lit(numbers[0]))
-    schema = StructType([*recoded.schema.fields, StructField(SHELF, IntegerType(), nullable=False)])
-    known = shared(session, (splitters, np.array(numbers, np.int32)))
-    names = list(recoded.columns)
+    kinds = {SHELF: IntegerType(), SHOWN: BinaryType(), CHUNK: BinaryType()}
+    schema = StructType([StructField(name, kind, nullable=False) for name, kind in kinds.items()])
+    known = shared(session, (splitters, numbers))
 
     def shelved(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
         splitters, numbers = known.value
         for batch in batches:
-            if not batch.num_rows:
-                continue
-            # Rows of a class follow each other and show the same, so few different ones are looked up.
-            codes = [to_numpy(batch.column(name).dictionary_encode("encode").indices) for name in labels]
-            new = np.ones(batch.num_rows, np.bool_)
-            new[1:] = np.any([code[1:] != code[:-1] for code in codes], axis=0)
-            begins = np.flatnonzero(new)
-            firsts = batch.select(list(labels)).take(from_numpy(begins))
-            shelves = np.array([bisect_right(splitters, key) for key in _keys(firsts)], np.int64)
-            shelf = numbers[np.repeat(shelves, np.diff(np.append(begins, batch.num_rows)))]
-            yield pa.RecordBatch.from_arrays(
-                [*(batch.column(name) for name in names), from_numpy(shelf)], [*names, SHELF]
-            )
+            for row in range(batch.num_rows):
+                shown = unpacked(batch.column(SHOWN).slice(row, 1))
+                carried = unpacked(batch.column(CHUNK).slice(row, 1))
+                ends = np.cumsum(to_numpy(one_array(shown.column(SIZE))))
+                begin = first = 0
+                while begin < shown.num_rows:
+                    shelf = bisect_right(splitters, _key(shown, begin))
+                    end = shown.num_rows
+                    if shelf < len(splitters):
+                        behind = range(shown.num_rows)
+                        end = bisect_left(behind, splitters[shelf], begin, key=lambda row, of=shown: _key(of, row))  # type: ignore[misc]
+                    last = int(ends[end - 1])
+                    values = (
+                        numbers[shelf],
+                        packed(shown.slice(begin, end - begin)),
+                        packed(carried.slice(first, last - first)),
+                    )
+                    arrays = [
+                        pa.array([value], kind)
+                        for value, kind in zip(values, (pa.int32(), pa.binary(), pa.binary()), strict=True)
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, schema.names)
+                    begin, first = end, last
 
-    return recoded.mapInArrow(shelved, schema)
+    return classes.select(SHOWN, CHUNK).mapInArrow(shelved, schema)

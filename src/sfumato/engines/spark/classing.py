@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato.engines.counted import coded_workload
-from sfumato.engines.spark.division import BUCKET, Assign, slots, with_bucket
+from sfumato.engines.spark.chunks import CHUNK, CHUNK_ROWS, packed, unpacked, written_chunks
+from sfumato.engines.spark.division import BUCKET, slots
 from sfumato.engines.spark.places import PLACE, ROW, TIE, Placing, from_binary
 from sfumato.engines.spark.profiling import CountedColumn
-from sfumato.engines.spark.reading import one_array, written
+from sfumato.engines.spark.reading import one_array
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.losses.costs import exact_costs
 from sfumato.methods import method_named
@@ -23,12 +25,15 @@ from sfumato.methods.improving import Improvement
 from sfumato.methods.method import ClassBatch, Effort, Records
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.releases.recode import RecodedColumn, Recoder
 from sfumato.requirements import Requirements
-from sfumato.tables.arrays import from_numpy
+from sfumato.tables.arrays import from_numpy, to_numpy
 from sfumato.tables.domains import Codes, Domain
 from sfumato.tables.sorting import collapse
 
-BATCH = 1 << 16
+FILE_RECORDS = 1 << 20  # of a file of the release
+SAMPLE_A_FILE = 200
+SHOWN, SAMPLE, SIZE = "shown", "sample", "size"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,7 @@ class Work:
     sensitive: Mapping[str, CountedColumn] = field(default_factory=dict)
     targets: Mapping[str, CountedColumn] = field(default_factory=dict)
     search: bool = False  # classes are made better afterwards, as far as the effort allows
+    file_records: int = FILE_RECORDS
 
     @property
     def domains(self) -> Sequence[Domain]:
@@ -97,13 +103,15 @@ def classes_of(work: Work, records: Records) -> ClassBatch:
     return batch
 
 
-def write_classes(session: Session, coded: Frame, work: Work, assign: Assign, buckets: int, path: str) -> Frame:
-    """Bring the records of every bucket together, form its classes, and write what they show."""
-    from pyspark.sql.types import StructField, StructType
+def write_classes(session: Session, coded: Frame, work: Work, number: NDArray[np.int64], path: str) -> Frame:
+    """Bring the records of every bucket together, form its classes, and write what they show.
 
-    carried = list(work.carried.values())
-    fields = {one.name: one.dataType for one in coded.schema.fields}
-    schema = StructType([*_shown_fields(work), *(StructField(name, fields[name]) for name in carried)])
+    number: int64[buckets], that of the bucket which each is a part of.
+    """
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    schema = StructType([StructField(name, BinaryType()) for name in (SHOWN, CHUNK, SAMPLE)])
     known = shared(session, work)
 
     def classed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -112,45 +120,64 @@ def write_classes(session: Session, coded: Frame, work: Work, assign: Assign, bu
         held = [batch for batch in batches if batch.num_rows]  # batches are not buckets: the partition is one
         if not held:
             return
-        table = pa.Table.from_batches(held).combine_chunks()
-        if len(table.column(BUCKET).unique()) > 1:
+        chunks = pa.Table.from_batches(held)
+        if len(chunks.column(BUCKET).unique()) > 1:
             raise AssertionError("a partition has more than one bucket")
-        codes = work.placing.codes(from_binary(one_array(table.column(PLACE))))
-        counted = {name: one_array(table.column(work.carried[name])) for name in work.counted}
+        table = unpacked(chunks.column(CHUNK)).combine_chunks()
+        # Methods tell records of equal codes apart by their order, so it must be the same in every run.
+        order = from_numpy(np.lexsort([to_numpy(one_array(table.column(name))) for name in (ROW, TIE)]))
+        codes = work.placing.codes(from_binary(one_array(table.column(PLACE)).take(order)))
+        carried = _taken(table.select(list(work.carried.values())), order)
+        counted = {name: one_array(carried.column(work.carried[name])) for name in work.counted}
         batch = classes_of(work, work.records(codes, counted))
-        yield from _released(work, batch, table)
+        yield from _released(work, batch, carried)
 
-    numbers = slots(buckets)
+    count = int(number.max()) + 1
+    slot = sql.lit(np.array(slots(count))[number].tolist())
     with in_our_words("form the classes"):
-        together = with_bucket(session, coded, assign, [PLACE, TIE, ROW, *carried], numbers)
-        together = together.repartition(buckets, BUCKET).sortWithinPartitions(PLACE, TIE, ROW)
-        return written(session, together.mapInArrow(classed, schema), path)
+        placed = coded.select(sql.element_at(slot, sql.col(BUCKET) + 1).alias(BUCKET), CHUNK)
+        return written_chunks(session, placed.repartition(count, BUCKET).mapInArrow(classed, schema), path)
 
 
-def _released(work: Work, batch: ClassBatch, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The records of the classes: what each shows, and what rides along. Their order is of no account yet."""
-    class_of = np.repeat(np.arange(len(batch.low)), np.diff(batch.starts))
-    shown = [column for q in range(len(work.domains)) for column in _shown(work, batch, q)]
-    names = [one.name for one in _shown_fields(work)] + list(work.carried.values())
-    for first in range(0, len(class_of), BATCH):
-        owner = from_numpy(class_of[first : first + BATCH])
-        rows = from_numpy(batch.rows[first : first + BATCH])
-        carried = [one_array(table.column(name)).take(rows) for name in work.carried.values()]
-        yield pa.RecordBatch.from_arrays([*(column.take(owner) for column in shown), *carried], names)
+def _released(work: Work, batch: ClassBatch, carried: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The classes of a bucket in canonical order, in pieces: what each shows, how many records it has there, and what
+    rides along with these. The first piece has a sample of what records show."""
+    recoder = Recoder(work.domains, len(batch.rows), bounds=work.policy.release.bounds)
+    recoder.add(batch)
+    recoded = recoder.finish()
+    shown = pa.table({name: array for column in recoded.columns for name, array in _shown(work, column)})
+    rows = from_numpy(np.argsort(recoded.class_of_row, kind="stable"))
+    carried = _taken(carried, rows)
+    ends = np.cumsum(recoded.sizes)
+    step = max(work.file_records // SAMPLE_A_FILE, 1)
+    sampled = np.searchsorted(ends, np.arange(step // 2, ends[-1], step), side="right")
+    sample: bytes | None = packed(shown.take(from_numpy(sampled)))
+    for first in range(0, len(rows), CHUNK_ROWS):
+        last = min(first + CHUNK_ROWS, len(rows))
+        begin, end = np.searchsorted(ends, [first, last - 1], side="right").tolist()
+        sizes = np.diff(np.clip(ends[begin : end + 1], first, last), prepend=first)
+        piece = shown.slice(begin, end + 1 - begin).append_column(SIZE, from_numpy(sizes))
+        values = (packed(piece), packed(carried.slice(first, last - first)), sample)
+        yield pa.RecordBatch.from_arrays([pa.array([value], pa.binary()) for value in values], [SHOWN, CHUNK, SAMPLE])
+        sample = None
 
 
-def _shown(work: Work, batch: ClassBatch, q: int) -> list[pa.Array]:
+def _taken(table: pa.Table, rows: pa.Array) -> pa.Table:
+    return table.take(rows) if table.num_columns else table
+
+
+def _shown(work: Work, column: RecodedColumn) -> list[tuple[str, pa.Array]]:
     """What the classes show for one quasi-identifier: the label, and its bounds where they are released."""
-    domain = work.domains[q]
-    shown = domain.release(batch.low[:, q], batch.high[:, q])
-    entry: pa.Array = from_numpy(np.asarray(shown.index, np.int64))
-    columns = [shown.labels.take(entry)]
-    if work.policy.release.bounds and domain.kind != "categorical":
-        columns += [shown.low.take(entry), shown.high.take(entry)]
+    name = f"q{[domain.name for domain in work.domains].index(column.domain.name)}"
+    entry = from_numpy(column.entry)
+    columns = [(name, column.labels.take(entry))]
+    if work.policy.release.bounds and column.domain.kind != "categorical":
+        columns += [(f"{name}_min", column.low.take(entry)), (f"{name}_max", column.high.take(entry))]
     return columns
 
 
-def _shown_fields(work: Work) -> list[Any]:
+def shown_fields(work: Work) -> list[Any]:
+    """The columns that a release shows in place of quasi-identifiers, as Spark has them."""
     from pyspark.sql.types import DateType, DoubleType, LongType, StringType, StructField, TimestampNTZType
 
     fields = []

@@ -8,23 +8,25 @@ cannot meet the requirements by themselves are joined with a neighbour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.engines.spark.chunks import CHUNK, by_number, packed, unpacked, written_chunks
 from sfumato.engines.spark.places import PLACE, ROW, TIE, Bytes, from_binary, ranges
 from sfumato.engines.spark.reading import one_array
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
-from sfumato.tables.arrays import from_numpy, to_numpy
+from sfumato.tables.arrays import to_numpy
 
 BUCKET_RECORDS = 1 << 18
 SAMPLE_A_BUCKET = 256  # sampled records that splitters are chosen from
-LEAST_SAMPLE = 1 << 16  # enough to choose a method on
+LEAST_SAMPLE = 1 << 16  # enough to choose a method on; at least as many, where the table has them
 TOO_LARGE = 2  # times the records that a bucket should have
-BUCKET = "bucket"
+BUCKET, COUNT = "bucket", "records"
 LOWEST = np.iinfo(np.int64).min
 
 
@@ -79,6 +81,12 @@ class Sample:
         return Sample(self.places[kept], self.ties[kept], self.weights[kept])
 
 
+def sampled_bits(records: int, target: int) -> int:
+    """How many bits of a tie are zero in records of the sample; target: the records that a bucket should have."""
+    share = min(records // LEAST_SAMPLE, target // SAMPLE_A_BUCKET)
+    return max(share.bit_length() - 1, 0)
+
+
 def thinned(frame: Frame, records: int, wanted: int) -> tuple[Frame, float]:
     """About so many of so many rows, chosen by their ties, and how many rows each stands for."""
     from pyspark.sql import functions as sql
@@ -101,43 +109,39 @@ def splitters_of(sample: Sample, buckets: int) -> Splitters:
 Assign = Callable[[Bytes, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 
 
-def with_bucket(
-    session: Session, coded: Frame, assign: Assign, names: Sequence[str], numbers: Sequence[int] = ()
-) -> Frame:
-    """Some columns of the coded table and the bucket of each record, or the number that stands for it."""
-    from pyspark.sql.types import IntegerType, StructField, StructType
+def coded_schema() -> Any:
+    """Of the coded table: chunks of records, the bucket and the number of the records in each."""
+    from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-    fields = {field.name: field for field in coded.schema.fields}
-    needed = list(dict.fromkeys([PLACE, TIE, ROW, *names]))
-    schema = StructType([StructField(BUCKET, IntegerType(), nullable=False), *(fields[name] for name in names)])
-    known = shared(session, (assign, np.array(numbers, np.int32)))
-
-    def assigned(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_a_task()
-        assign, numbers = known.value
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            places = from_binary(batch.column(PLACE))
-            found = assign(places, to_numpy(batch.column(TIE)), to_numpy(batch.column(ROW)))
-            stated = (numbers[found] if len(numbers) else found).astype(np.int32)
-            yield pa.RecordBatch.from_arrays(
-                [from_numpy(stated), *(batch.column(name) for name in names)], [BUCKET, *names]
-            )
-
-    return coded.select(*needed).mapInArrow(assigned, schema)
+    kinds = {BUCKET: IntegerType(), COUNT: LongType(), CHUNK: BinaryType()}
+    return StructType([StructField(name, kind, nullable=False) for name, kind in kinds.items()])
 
 
-def bucket_counts(session: Session, coded: Frame, assign: Assign, buckets: int) -> NDArray[np.int64]:
+def in_buckets(records: pa.Table, buckets: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    """Records as rows of the coded table. buckets: int64[records], that of each."""
+    for bucket, some in by_number(records, buckets):
+        yield one_row(bucket, some.num_rows, packed(some))
+
+
+def one_row(bucket: int, count: int, chunk: bytes) -> pa.RecordBatch:
+    kinds = {BUCKET: pa.int32(), COUNT: pa.int64(), CHUNK: pa.binary()}
+    values = (bucket, count, chunk)
+    arrays = [pa.array([value], kind) for value, kind in zip(values, kinds.values(), strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, list(kinds))
+
+
+def bucket_counts(coded: Frame, buckets: int) -> NDArray[np.int64]:
     """How many records each bucket has."""
+    from pyspark.sql import functions as sql
+
     with in_our_words("count the buckets"):
-        found = with_bucket(session, coded, assign, []).groupBy(BUCKET).count().toArrow()
+        found = coded.groupBy(BUCKET).agg(sql.sum(COUNT).alias(COUNT)).toArrow()
     counts = np.zeros(buckets, np.int64)
-    counts[to_numpy(one_array(found.column(BUCKET)))] = to_numpy(one_array(found.column("count")))
+    counts[to_numpy(one_array(found.column(BUCKET)))] = to_numpy(one_array(found.column(COUNT)))
     return counts
 
 
-def refined(session: Session, coded: Frame, splitters: Splitters, counts: NDArray[np.int64], target: int) -> Splitters:
+def refined(coded: Frame, splitters: Splitters, counts: NDArray[np.int64], target: int) -> Splitters:
     """More splitters where buckets are much too large: a sample was too thin there, or equal rows are too many."""
     from pyspark.sql import functions as sql
 
@@ -145,8 +149,7 @@ def refined(session: Session, coded: Frame, splitters: Splitters, counts: NDArra
     if not len(large):
         return splitters
     with in_our_words("look at large buckets"):
-        inside = with_bucket(session, coded, splitters.of, [PLACE, TIE, ROW])
-        inside = inside.where(sql.col(BUCKET).isin(large.tolist()))
+        inside = _opened(coded.where(sql.col(BUCKET).isin(large.tolist())))
         # Rows by the million that are equal in every column are split by their numbers.
         shares = [place / 64 for place in range(1, 64)]
         grouped = inside.groupBy(PLACE, TIE).agg(
@@ -165,6 +168,46 @@ def refined(session: Session, coded: Frame, splitters: Splitters, counts: NDArra
     if heavy.num_rows:
         splitters = _added(splitters, _inside(heavy, target))
     return splitters
+
+
+def _opened(coded: Frame) -> Frame:
+    """Where every record of some chunks stands."""
+    from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+    names = [PLACE, TIE, ROW]
+    kinds = (BinaryType(), LongType(), LongType())
+    schema = StructType([StructField(name, kind, nullable=False) for name, kind in zip(names, kinds, strict=True)])
+
+    def opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                yield from unpacked(batch.column(CHUNK)).select(names).to_batches()
+
+    return coded.select(CHUNK).mapInArrow(opened, schema)
+
+
+def divided_anew(session: Session, coded: Frame, before: Splitters, after: Splitters, path: str) -> Frame:
+    """The coded table by more splitters than it was divided by."""
+    # The buckets that each old one becomes begin behind its own splitter, which is among the new ones.
+    upto = after.of(before.places, before.ties, before.rows)
+    first, last = np.append(0, upto), np.append(upto - 1, after.buckets - 1)
+    known = shared(session, (after, first, last))
+
+    def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        after, first, last = known.value
+        for batch in batches:
+            for row, bucket in enumerate(batch.column(BUCKET).to_pylist()):
+                here = batch.slice(row, 1)
+                if first[bucket] == last[bucket]:
+                    yield one_row(int(first[bucket]), here.column(COUNT)[0].as_py(), here.column(CHUNK)[0].as_py())
+                    continue
+                records = unpacked(here.column(CHUNK))
+                places, ties, rows = (one_array(records.column(name)) for name in (PLACE, TIE, ROW))
+                yield from in_buckets(records, after.of(from_binary(places), to_numpy(ties), to_numpy(rows)))
+
+    with in_our_words("divide large buckets"):
+        return written_chunks(session, coded.mapInArrow(divided, coded.schema), path)
 
 
 def _added(splitters: Splitters, more: Splitters) -> Splitters:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.spark.division import BUCKET, Assign, bucket_counts, with_bucket
+from sfumato.engines.spark.chunks import CHUNK, unpacked
+from sfumato.engines.spark.division import BUCKET, COUNT, bucket_counts
 from sfumato.engines.spark.profiling import CountedColumn
 from sfumato.engines.spark.reading import one_array
-from sfumato.engines.spark.session import Frame, Session, in_our_words
+from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.methods.method import SensitiveValues
 from sfumato.requirements import ClassCounts, Histogram, Requirements
-from sfumato.tables.arrays import to_numpy
+from sfumato.tables.arrays import from_numpy, to_numpy
+
+ATTRIBUTE, CODE = "attribute", "code"
 
 
 @dataclass(frozen=True)
@@ -64,23 +69,43 @@ class BucketCounts:
 def counted_buckets(
     session: Session,
     coded: Frame,
-    assign: Assign,
     buckets: int,
     sensitive: Mapping[str, tuple[str, CountedColumn]],
     requirements: Requirements,
 ) -> BucketCounts:
     """Count the records of every bucket, and their sensitive values. sensitive: column of the coded table, by name."""
-    sizes = bucket_counts(session, coded, assign, buckets)
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+    sizes = bucket_counts(coded, buckets)
+    if not sensitive:
+        return BucketCounts(sizes, {}, requirements)
+    kinds = {BUCKET: IntegerType(), ATTRIBUTE: IntegerType(), CODE: IntegerType(), COUNT: LongType()}
+    schema = StructType([StructField(name, kind, nullable=False) for name, kind in kinds.items()])
+    known = shared(session, list(sensitive.values()))
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        for batch in batches:
+            for row, bucket in enumerate(batch.column(BUCKET).to_pylist()):
+                records = unpacked(batch.column(CHUNK).slice(row, 1))
+                for attribute, (column, counted) in enumerate(known.value):
+                    counts = np.bincount(counted.of(one_array(records.column(column))).codes)
+                    found = np.flatnonzero(counts)
+                    told = [np.full(len(found), number, np.int32) for number in (bucket, attribute)]
+                    columns: list[NDArray[Any]] = [*told, found.astype(np.int32), counts[found].astype(np.int64)]
+                    yield pa.RecordBatch.from_arrays([from_numpy(one) for one in columns], schema.names)
+
+    with in_our_words("count sensitive values in buckets"):
+        counted = coded.select(BUCKET, CHUNK).mapInArrow(count, schema)
+        pairs = counted.groupBy(BUCKET, ATTRIBUTE, CODE).agg(sql.sum(COUNT).alias(COUNT)).toArrow()
+    bucket, attribute, code, number = (
+        to_numpy(one_array(pairs.column(name))).astype(np.int64) for name in (BUCKET, ATTRIBUTE, CODE, COUNT)
+    )
     values = {}
-    for name, (column, counted) in sensitive.items():
-        with in_our_words(f"count the values of {name!r} in buckets"):
-            pairs = with_bucket(session, coded, assign, [column]).groupBy(BUCKET, column).count().toArrow()
-        values[name] = ValueCounts(
-            to_numpy(one_array(pairs.column(BUCKET))).astype(np.int64),
-            counted.of(one_array(pairs.column(column))).codes.astype(np.int64),
-            to_numpy(one_array(pairs.column("count"))).astype(np.int64),
-            counted.values,
-        )
+    for place, (name, (_, column)) in enumerate(sensitive.items()):
+        here = attribute == place
+        values[name] = ValueCounts(bucket[here], code[here], number[here], column.values)
     return BucketCounts(sizes, values, requirements)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.engines.counted import coded_target, coded_values
+from sfumato.engines.spark.intake import ALONE, COLUMN, COUNT, GIVEN
 from sfumato.engines.spark.reading import SparkTable, one_array
 from sfumato.engines.spark.session import Frame, in_our_words
 from sfumato.errors import InputError, SfumatoError
@@ -46,28 +46,23 @@ class Counts:
         return int(self.counts.sum())
 
 
-def counts_of(frame: Frame, places: Mapping[str, int], table: SparkTable) -> dict[str, Counts]:
-    """Count the values of some columns, given with their places, in one job."""
+def counts_of(tally: Frame, places: Mapping[str, int], table: SparkTable) -> dict[str, Counts]:
+    """The values of some columns, given with their places."""
     from pyspark.sql import functions as sql
 
     most = {name: MOST_CATEGORIES if _is_category(table, name) else MOST_NUMBERS for name in places}
-    kinds = {field.name: field.dataType for field in frame.schema.fields}
-    parts = []
-    for name, place in places.items():
-        counted = frame.groupBy(f"c{place}").count().limit(most[name] + 1)
-        others = [
-            sql.col(f"c{other}") if other == place else sql.lit(None).cast(kinds[f"c{other}"]).alias(f"c{other}")
-            for other in places.values()
-        ]
-        parts.append(counted.select(sql.lit(place).alias("place"), "count", *others))
     with in_our_words("count the values of the columns"):
-        found = reduce(lambda one, other: one.unionAll(other), parts).toArrow()
+        alone = tally.where(sql.col(GIVEN) == ALONE).where(sql.col(COLUMN).isin(list(places.values())))
+        rows = alone.groupBy(COLUMN).agg(sql.count("*").alias("distinct")).collect()
+        distinct = {row[COLUMN]: row["distinct"] for row in rows}
+        for name, place in places.items():
+            if distinct.get(place, 0) > most[name]:
+                raise _too_many(name, most[name])
+        found = alone.select(COLUMN, COUNT, *(f"c{place}" for place in places.values())).toArrow()
     result = {}
     for name, place in places.items():
-        here = found.filter(pc.equal(found.column("place"), place))
-        if here.num_rows > most[name]:
-            raise _too_many(name, most[name])
-        counts = to_numpy(one_array(here.column("count"))).astype(np.int64)
+        here = found.filter(pc.equal(found.column(COLUMN), place))
+        counts = to_numpy(one_array(here.column(COUNT))).astype(np.int64)
         result[name] = Counts(one_array(here.column(f"c{place}")), counts)
     return result
 

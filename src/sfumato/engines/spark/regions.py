@@ -10,7 +10,7 @@ Differs from the paper: the data are repartitioned once. A leaf that is still la
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from sfumato.requirements import ClassCounts, Histogram, Requirements
 
 @dataclass(frozen=True)
 class Regions:
-    """A tree whose leaves are in buckets. bucket: int64[nodes], that of each leaf, -1 for other nodes."""
+    """A tree whose leaves are buckets. bucket: int64[nodes], that of each leaf, -1 for other nodes."""
 
     placing: Placing
     tree: RegionTree
@@ -41,8 +41,9 @@ class Regions:
         found: NDArray[np.int64] = self.bucket[self.tree.leaves_of(self.placing.codes(places))]
         return found
 
-    def merged(self, counted: BucketCounts) -> Regions:
-        """Without the splits that leave a part which does not meet the requirements; every leaf is a bucket so far."""
+    def joined(self, counted: BucketCounts) -> NDArray[np.int64]:
+        """The number of the joined bucket of each: splits that leave a part which does not meet the requirements are
+        undone."""
         leaves = np.flatnonzero(self.bucket >= 0)
         sizes = self._by_node(leaves, counted.sizes[self.bucket[leaves]])
         histograms = {}
@@ -59,10 +60,9 @@ class Regions:
             )
         holds = counted.requirements.holds(ClassCounts(sizes, histograms))
         owner = undo_splits(self.tree, holds, sizes)
-        _, number = np.unique(owner[leaves], return_inverse=True)
-        bucket = np.full(len(self.bucket), -1, np.int64)
-        bucket[leaves] = number
-        return replace(self, bucket=bucket)
+        number = np.empty(self.buckets, np.int64)
+        number[self.bucket[leaves]] = np.unique(owner[leaves], return_inverse=True)[1]
+        return number
 
     def _by_node(self, leaves: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
         whole = np.zeros((len(self.bucket), *counts.shape[1:]), np.int64)

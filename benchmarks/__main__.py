@@ -26,6 +26,7 @@ from benchmarks import (
     peers,
     rothko,
     selection,
+    spark,
     targets,
     tradeoff,
     workload,
@@ -46,6 +47,7 @@ SECTIONS: dict[str, Callable[[Setting], Any]] = {
     "selection": selection.run,
     "workload": workload.run,
     "rothko": rothko.run,
+    "spark": spark.run,
     "peers": peers.run,
     "first-use": first_use.run,
 }

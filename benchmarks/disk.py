@@ -8,20 +8,14 @@ the system could drop at any moment are not counted.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from benchmarks.child import ROOT
 from benchmarks.markdown import show
 from benchmarks.setting import GENERATOR, Setting
+from benchmarks.watching import watch
 
 K, MEMORY, SORTED_BY = 10, "2GB", "age"
-EVERY = 0.1  # seconds between two samples
 
 FLOOR = """
 import duckdb, sys
@@ -30,16 +24,6 @@ database = duckdb.connect(config={"memory_limit": memory, "temp_directory": scra
 ordered = f"SELECT * FROM read_parquet('{source}') ORDER BY \\"{column}\\""
 database.execute(f"COPY ({ordered}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 """
-
-
-@dataclass(frozen=True)
-class Watched:
-    """A finished command: seconds by the clock, CPU seconds, and the most memory that its processes held."""
-
-    seconds: float
-    cpu: float
-    peak_bytes: int
-    output: str
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
@@ -88,44 +72,3 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     )
     show("Disk: phases in seconds", [{"records": one["records"], **one["phases"]} for one in results])
     return results
-
-
-def watch(command: list[Any]) -> Watched:
-    """Run a command to its end and look at the memory of all its processes on the way."""
-    started, before = time.perf_counter(), os.times()
-    process = subprocess.Popen(list(map(str, command)), cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    peak = 0
-    while True:
-        peak = max(peak, sum(_held(one) for one in _tree(process.pid)))
-        try:
-            output, _ = process.communicate(timeout=EVERY)
-            break
-        except subprocess.TimeoutExpired:
-            continue
-    after = os.times()
-    if process.returncode != 0:
-        raise SystemExit(f"error: a measured process ended with exit code {process.returncode}")
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Watched(time.perf_counter() - started, cpu, peak, output)
-
-
-def _tree(root: int) -> list[int]:
-    """A process and all that it started."""
-    found = [root]
-    for process in found:
-        for task in Path(f"/proc/{process}/task").glob("*/children"):
-            try:
-                found += map(int, task.read_text().split())
-            except OSError:  # it has ended
-                continue
-    return found
-
-
-def _held(process: int) -> int:
-    """The bytes of memory that a process holds by itself."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    words = [line.split() for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
-    return 1024 * sum(int(word[1]) for word in words)

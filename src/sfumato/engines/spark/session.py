@@ -62,13 +62,20 @@ def as_a_task() -> None:
 @contextmanager
 def in_our_words(what: str) -> Iterator[None]:
     """Errors of Spark hold cells and pages of Java. Say that it could not do ``what``, and why as far as is known."""
-    from py4j.protocol import Py4JError
+    try:
+        yield
+    except _errors_of_spark() as error:
+        raise _translated(error, what) from None
+
+
+def _errors_of_spark() -> tuple[type[Exception], ...]:
     from pyspark.errors import PySparkException
 
     try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise _translated(error, what) from None
+        from py4j.protocol import Py4JError
+    except ImportError:  # a client of Spark Connect alone has no Java beside it
+        return (PySparkException,)
+    return PySparkException, Py4JError
 
 
 def _translated(error: BaseException, what: str) -> SfumatoError:

@@ -13,7 +13,6 @@ large and called from everywhere is therefore compiled once as an ``entrance`` a
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +23,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import caching, codegen, compiler, event, types
+from numba.core import caching, event, types
 from numba.core.ccallback import CFunc
 from platformdirs import user_cache_path
+
+from sfumato.compiling import KernelCompiler, PartCompiler
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -41,13 +42,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Called by another kernel it becomes a part of that one, and is not compiled by itself.
     """
-    compiled: Any = numba.njit(**OPTIONS, pipeline_class=_KernelCompiler)(function)
+    compiled: Any = numba.njit(**OPTIONS, pipeline_class=KernelCompiler)(function)
     without_jit = compiled is function
     if without_jit:
         return function
     if cache_directory() is not None:
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
-    part: Any = numba.njit(**OPTIONS, pipeline_class=_PartCompiler)(function)
+    part: Any = numba.njit(**OPTIONS, pipeline_class=PartCompiler)(function)
     # To numba every constant has a type of its own; it must not lead to a version of its own.
     compiled.get_call_template = lambda given, named: part.get_call_template(
         [types.unliteral(one) for one in given],  # type: ignore[no-untyped-call]
@@ -65,7 +66,7 @@ def entrance(function: Callable[..., Any], signature: Any) -> Any:
     if numba.njit(function) is function:  # without a JIT
         return function
     options = {"nopython": True, **CHECKS}
-    compiled: Any = CFunc(function, signature, locals={}, options=options, pipeline_class=_KernelCompiler)
+    compiled: Any = CFunc(function, signature, locals={}, options=options, pipeline_class=KernelCompiler)
     if cache_directory() is not None:
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
     compiled.compile()
@@ -90,54 +91,6 @@ def _sources_digest() -> str:
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-class _PartLibrary(codegen.JITCodeLibrary):
-    """Code that is only linked into other code: optimised and made into machine code there, and not here as well."""
-
-    def _optimize_final_module(self) -> None:
-        return
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()  # type: ignore[no-untyped-call]
-        return 0
-
-    @property
-    def codegen(self) -> Any:
-        return _NoEnvironment()
-
-
-class _NoEnvironment:
-    """Where a function of Python's is told its environment; what is only linked has none."""
-
-    def set_env(self, name: str, environment: Any) -> None:
-        return
-
-
-class _KernelCompiler(compiler.Compiler):
-    def _compile_core(self) -> Any:
-        # A compiler makes very many small objects, and almost all of them stay until it is done: looking through them
-        # again and again for garbage took a seventh of its time. Only one thread compiles at a time.
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            return super()._compile_core()  # type: ignore[no-untyped-call]
-        finally:
-            if collects:
-                gc.enable()
-
-
-class _PartCompiler(_KernelCompiler):
-    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        super().__init__(typing, target, library or _PartLibrary(target.codegen(), "part"), *rest)  # type: ignore[no-untyped-call]
-
-    def define_pipelines(self) -> Any:
-        # Not an option of the decorator: numba keeps what it compiles of its own for each set of options.
-        self.state.flags.no_cpython_wrapper = True
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
 class _KernelLocator(caching._CacheLocator):

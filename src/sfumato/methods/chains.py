@@ -38,6 +38,7 @@ from sfumato.methods.classing import (
     classes_of,
     cost_with,
     cost_without,
+    count_of,
     holds_with,
     link,
     look_at,
@@ -73,7 +74,7 @@ def chain_search(part, owner, near, asked, tally, passes):  # type: ignore[no-un
 
     owner: int64[n], the class of each row, changed; numbers without gaps. near: int64[n, ...], see near_rows.
     """
-    n, count = len(owner), owner.max() + 1
+    n, count = len(owner), count_of(owner)
     classes = classes_of(part, owner, count, asked)
     chain = Chain(
         np.empty((2, LINKS + 1), np.int64),
@@ -82,7 +83,9 @@ def chain_search(part, owner, near, asked, tally, passes):  # type: ignore[no-un
         np.zeros((count, 2), np.int64),
         np.empty((1, 2, part.codes.shape[1]), np.int64),
     )
-    seen = np.full(n, -1, np.int64)
+    seen = np.empty(n, np.int64)
+    for row in range(n):
+        seen[row] = -1
     total = np.int64(0)
     for done in range(passes):
         gained = np.int64(0)

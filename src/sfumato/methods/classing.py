@@ -53,6 +53,15 @@ class Classes(NamedTuple):
 
 
 @kernel
+def count_of(owner):  # type: ignore[no-untyped-def]
+    """How many classes there are. owner: int64[n], the class of each row, numbers without gaps."""
+    count = np.int64(0)
+    for row in range(len(owner)):
+        count = max(count, owner[row] + 1)
+    return count
+
+
+@kernel
 def classes_of(part, owner, most, asked):  # type: ignore[no-untyped-def]
     """The classes of a part, with room for ``most``. owner: int64[n], the class of each row."""
     n, d = part.codes.shape

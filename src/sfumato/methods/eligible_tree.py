@@ -158,8 +158,10 @@ def eligible_division(order, by_slot, codes, weights, values, counts, limits, ca
     slot, and in a slot.
     """
     n, d = len(order), codes.shape[1]
-    low, high = np.full(d, FAR, np.int64), np.full(d, NONE, np.int64)
-    counts[0] = 0
+    low, high = np.empty(d, np.int64), np.empty(d, np.int64)
+    for q in range(d):
+        low[q], high[q] = FAR, NONE
+    clear(counts, 0)
     for row in order:
         counts[0, values[row]] += 1
         for q in range(d):
@@ -206,12 +208,12 @@ def eligible_slot(slots, n, below, by_slot, values, counts, limits, categorical,
             box[slot, REST_LOW, q] = min(box[slot + 1, REST_LOW, q], box[slot, LOW, q])
             box[slot, REST_HIGH, q] = max(box[slot + 1, REST_HIGH, q], box[slot, HIGH, q])
     best, found, single, before = below, NONE, False, np.int64(0)
-    counts[1] = 0
+    clear(counts, 1)
     for slot in range(slots - 1):
         here = about[slot, COUNT]
         if here == 0:
             continue
-        counts[2] = 0
+        clear(counts, 2)
         for place in range(before, before + here):
             counts[1, values[by_slot[place]]] += 1
             counts[2, values[by_slot[place]]] += 1
@@ -236,6 +238,13 @@ def eligible_slot(slots, n, below, by_slot, values, counts, limits, categorical,
             before_box[LOW, q] = min(before_box[LOW, q], box[slot, LOW, q])
             before_box[HIGH, q] = max(before_box[HIGH, q], box[slot, HIGH, q])
     return best, found, single
+
+
+@kernel
+def clear(counts, line):  # type: ignore[no-untyped-def]
+    """Set a line of counts to 0."""
+    for value in range(counts.shape[1]):
+        counts[line, value] = 0
 
 
 @kernel

@@ -20,6 +20,7 @@ from sfumato.methods.classing import (
     OWNER,
     SIZE,
     classes_of,
+    count_of,
     holds_with,
     link,
     look_at,
@@ -33,7 +34,7 @@ def repair(part, owner, near, asked, tally):  # type: ignore[no-untyped-def]
 
     owner: int64[n], the class of each row, changed; numbers without gaps. near: int64[n, ...], see near_rows.
     """
-    classes = classes_of(part, owner, owner.max() + 1, asked)
+    classes = classes_of(part, owner, count_of(owner), asked)
     tried = np.zeros(len(classes.about), np.int64)
     spent, clock = np.int64(0), 0
     for label in range(len(classes.about)):

@@ -61,9 +61,7 @@ def cut_windows(codes, at, values, tests, least_size, reach, layout, units):  # 
     """The least cost and the cuts of the best partition into runs of at most ``reach`` places."""
     n, d = len(at), codes.shape[1]
     attributes, m = values.shape[0], tests.reference.shape[1]
-    optimum = np.full(n + 1, INFINITE, np.int64)
-    optimum[0] = 0
-    back = np.zeros(n + 1, np.int64)
+    optimum, back = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     low, high = np.zeros(d, np.int64), np.zeros(d, np.int64)
     count = np.zeros((attributes, m + 1), np.int64)
     known, largest, different = (
@@ -72,10 +70,11 @@ def cut_windows(codes, at, values, tests, least_size, reach, layout, units):  # 
         np.zeros(attributes, np.int64),
     )
     for end in range(1, n + 1):
-        known[:] = 0
-        largest[:] = 0
-        different[:] = 0
-        count[:] = 0
+        optimum[end] = INFINITE
+        for a in range(attributes):
+            known[a], largest[a], different[a] = 0, 0, 0
+            for one in range(m + 1):
+                count[a, one] = 0
         for q in range(d):
             low[q] = np.int64(codes[at[end - 1], q])
             high[q] = low[q]

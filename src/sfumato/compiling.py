@@ -14,11 +14,13 @@ from __future__ import annotations
 import gc
 import operator
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from functools import cache
 from types import CodeType
 from typing import Any
 
 from llvmlite import ir as llvm
+from llvmlite.binding import Linkage, create_new_module_pass_manager
 from llvmlite.ir.instructions import InsertValue
 from numba.core import analysis, cgutils, codegen, compiler, errors, ir, lowering, types
 from numba.core.compiler_machinery import register_pass
@@ -91,6 +93,35 @@ class KernelLibrary(codegen.JITCodeLibrary):
         for function in ll_module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
+
+    def _optimize_final_module(self) -> None:
+        self._drop_unused_arguments()
+        super()._optimize_final_module()
+        # Another kernel has a function of the same name that takes other arguments: none may be taken for the other.
+        self._set_linkage(Linkage.linkonce_odr, "internal")
+
+    def _drop_unused_arguments(self) -> None:
+        """An array is a dozen arguments, and most functions use three of them.
+
+        LLVM drops arguments of functions only that nothing outside can call, but then it also takes every function into
+        the one that calls it, which takes longer. So they are not such functions again until that is done.
+        """
+        dropped = self._set_linkage(Linkage.linkonce_odr, "internal")
+        passes = create_new_module_pass_manager()
+        passes.add_dead_arg_elimination_pass()
+        passes.run(self._final_module, self._codegen._pass_builder())
+        self._set_linkage(Linkage.internal, "linkonce_odr", dropped)
+
+    def _set_linkage(self, before: Any, after: str, names: Collection[str] | None = None) -> set[str]:
+        """Change who can call functions, of those with the given names if there are any: their names."""
+        found = {
+            one.name
+            for one in self._final_module.functions
+            if not one.is_declaration and one.linkage == before and (names is None or one.name in names)
+        }
+        for name in found:
+            self._final_module.get_function(name).linkage = after
+        return found
 
 
 class _PartLibrary(KernelLibrary):

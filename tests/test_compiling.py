@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -180,3 +183,30 @@ def test_an_array_that_a_kernel_returns_outlives_what_it_was_given() -> None:
     np.random.default_rng(0).integers(0, 9, 1000)  # something else to be put where it was
     assert first.tolist() == list(range(500))
     assert second.tolist() == list(range(20, 1000))
+
+
+OTHER_VERSION = """
+import numba
+numba.__version__ = "0.1.0"
+import json, sys, warnings
+import sfumato
+from sfumato import kernels
+warnings.simplefilter("ignore")
+assert kernels._compilers().part is None
+people = {"age": [row * row % 83 for row in range(60)], "city": [chr(97 + row % 5) for row in range(60)]}
+import pyarrow as pa
+release = sfumato.anonymize(pa.table(people), quasi_identifiers=["age", "city"], k=4, method=sys.argv[1])
+print(json.dumps(release.data.to_pylist()))
+"""
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("method", ["hilbert", "mondrian"])
+def test_other_versions_of_numba_compile_in_their_own_way(method: str) -> None:
+    program = [sys.executable, "-c", OTHER_VERSION, method]
+    told = json.loads(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
+    ours = OTHER_VERSION.replace('numba.__version__ = "0.1.0"', "").replace("part is None", "part is not None")
+    again = json.loads(
+        subprocess.run([sys.executable, "-c", ours, method], capture_output=True, text=True, check=True).stdout
+    )
+    assert told == again

@@ -20,17 +20,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
-from numba.core import caching, event, types
+from numba.core import caching, compiler, event, types
 from numba.core.ccallback import CFunc
 from platformdirs import user_cache_path
 
-from sfumato.compiling import KernelCompiler, PartCompiler
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# How kernels are compiled goes deep into numba, so it is done in versions alone that all tests were run with. In others
+# numba compiles them in its own way: the same results, after a longer wait on first use.
+TRIED = ("0.68",)
 
 # Checks make code longer. Nothing here relies on an exception for a division by zero.
 CHECKS: dict[str, Any] = {"boundscheck": False, "error_model": "numpy"}
@@ -42,13 +44,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Called by another kernel it becomes a part of that one, and is not compiled by itself.
     """
-    compiled: Any = numba.njit(**OPTIONS, pipeline_class=KernelCompiler)(function)
+    compilers = _compilers()
+    compiled: Any = numba.njit(**OPTIONS, pipeline_class=compilers.whole)(function)
     without_jit = compiled is function
     if without_jit:
         return function
     if cache_directory() is not None:
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
-    part: Any = numba.njit(**OPTIONS, pipeline_class=PartCompiler)(function)
+    if compilers.part is None:
+        return cast(Callable[..., Any], compiled)
+    part: Any = numba.njit(**OPTIONS, pipeline_class=compilers.part)(function)
     # To numba every constant has a type of its own; it must not lead to a version of its own.
     compiled.get_call_template = lambda given, named: part.get_call_template(
         [types.unliteral(one) for one in given],  # type: ignore[no-untyped-call]
@@ -66,11 +71,27 @@ def entrance(function: Callable[..., Any], signature: Any) -> Any:
     if numba.njit(function) is function:  # without a JIT
         return function
     options = {"nopython": True, **CHECKS}
-    compiled: Any = CFunc(function, signature, locals={}, options=options, pipeline_class=KernelCompiler)
+    compiled: Any = CFunc(function, signature, locals={}, options=options, pipeline_class=_compilers().whole)
     if cache_directory() is not None:
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
     compiled.compile()
     return compiled
+
+
+class _Compilers(NamedTuple):
+    """What compiles kernels that Python calls, and those that other kernels call where that is another."""
+
+    whole: Any
+    part: Any
+
+
+@cache
+def _compilers() -> _Compilers:
+    if not numba.__version__.startswith(tuple(f"{version}." for version in TRIED)):
+        return _Compilers(compiler.Compiler, None)
+    from sfumato.compiling import KernelCompiler, PartCompiler
+
+    return _Compilers(KernelCompiler, PartCompiler)
 
 
 @cache

@@ -94,7 +94,9 @@ def take_in(
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
         context = TaskContext.get()
-        first = 0 if context is None else context.partitionId() * TASK_ROWS
+        if context is None:
+            raise AssertionError("rows are numbered by tasks, and this is none")
+        first = context.partitionId() * TASK_ROWS
         for table in gathered(batches):
             encoded = pa.table({name: one_array(table.column(name)).dictionary_encode() for name in names})
             tally: bytes | None = packed(_tallied(encoded, columns, pairs))

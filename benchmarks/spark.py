@@ -58,6 +58,7 @@ def _without_phases(result: dict[str, Any]) -> dict[str, Any]:
 def _beside_disk(setting: Setting, records: int) -> dict[str, Any]:
     target = setting.work / "disk-release.parquet"
     _disk(setting, 10_000, target)  # kernels
+    _spark(setting, 10_000, LOCAL)
     disk = _disk(setting, records, target)
     target.unlink()
     spark, moved, told = _spark(setting, records, LOCAL)

@@ -20,6 +20,7 @@ import sfumato
 from sfumato import sparking
 from sfumato.engines.disk import engine
 from sfumato.engines.spark import division, profiling
+from sfumato.engines.spark.mounted import parts_of
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.sparking import SparkOptions, anonymize_to_directory, anonymize_with_spark
@@ -303,6 +304,37 @@ def test_tables_of_the_catalogue_and_frames_come_by_anonymize(spark: Any) -> Non
     assert rows_in_order(by_name) == rows_in_order(by_frame)
     with pytest.raises(sfumato.UsageError, match="cannot be read by the engine 'memory'"):
         sfumato.anonymize(frame, k=4, engine="memory", **ASKS)
+
+
+def by_python(spark: Any, path: Path) -> bool:
+    """Whether executors read such files without Java."""
+    frame = spark.read.parquet(str(path))
+    return parts_of(spark, frame, {name: name for name in frame.columns}) is not None
+
+
+@pytest.mark.parametrize("kind", ["plain", "dictionary", "narrow", "unsigned", "differing"])
+def test_files_that_python_reads_give_what_java_reads(spark: Any, tmp_path: Path, kind: str) -> None:
+    table, folder = mixed_table(200, 19), tmp_path / "with space & more.parquet"
+    if kind == "dictionary":
+        table = table.set_column(3, "city", table["city"].dictionary_encode())
+    elif kind != "plain":
+        table = table.set_column(0, "age", table["age"].cast(pa.uint8() if kind == "unsigned" else pa.int16()))
+    folder.mkdir()
+    for number in range(2):
+        part = table.slice(100 * number, 100)
+        if kind == "differing" and number:
+            part = part.set_column(0, "age", part["age"].cast(pa.int32()))
+        pq.write_table(part, folder / f"{number}.parquet", row_group_size=30)
+    assert by_python(spark, folder) == (kind not in ("unsigned", "differing"))
+    policy = merge_flags(None, k=4, method="hilbert", **ASKS)
+    read = anonymize_with_spark(folder, policy, Progress(), SparkOptions(bucket_records=90, file_records=70))
+    frame = spark.read.parquet(str(folder))
+    computed = anonymize_with_spark(frame, policy, Progress(), SparkOptions(bucket_records=90, file_records=70))
+    assert rows_in_order(read) == rows_in_order(computed)
+    assert [file.read_bytes() for file in files_of(read._path)] == [
+        file.read_bytes() for file in files_of(computed._path)
+    ]
+    check_by_oracle(table, rows_in_order(read), 4)
 
 
 def test_the_command_line_runs_spark(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

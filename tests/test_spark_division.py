@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sfumato.engines.spark.division import NONE, Sample, Splitters, joined, partition_of, slots, splitters_of
 from sfumato.engines.spark.meeting import BucketCounts, ValueCounts
 from sfumato.engines.spark.places import Placing, from_binary, to_binary
+from sfumato.engines.spark.ties import ties_of
 from sfumato.methods.method import SensitiveValues
 from sfumato.orderings import Hilbert, Snake
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements
@@ -112,3 +113,31 @@ def test_buckets_that_are_not_diverse_are_joined_and_others_stay() -> None:
 def test_every_partition_has_a_number_that_is_put_there(count: int) -> None:
     numbers = slots(count)
     assert partition_of(np.array(numbers, np.uint32), count).tolist() == list(range(count))
+
+
+VALUES = {
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.float64(): st.floats(allow_nan=False),
+    pa.string(): st.text(max_size=4),
+    pa.bool_(): st.booleans(),
+    pa.binary(): st.binary(max_size=3),
+}
+
+
+@pytest.mark.compiled
+@given(data=st.data(), secret=st.integers(0, 2**63 - 1))
+def test_ties_are_equal_for_equal_rows_and_differ_else(data: Any, secret: int) -> None:
+    rows = data.draw(st.lists(st.tuples(*(st.none() | one for one in VALUES.values())), min_size=1, max_size=12))
+    rows += rows[:2]
+    columns = [pa.array(list(values), kind) for kind, values in zip(VALUES, zip(*rows, strict=True), strict=True)]
+    table = pa.table({f"c{place}": column.dictionary_encode() for place, column in enumerate(columns)})
+    ties = ties_of(table, secret).tolist()
+    # As Spark groups: 0.0 is -0.0.
+    plain = [tuple(value + 0.0 if isinstance(value, float) else value for value in row) for row in rows]
+    for one, tie in zip(plain, ties, strict=True):
+        assert [other == one for other in plain] == [number == tie for number in ties]
+    order = data.draw(st.permutations(range(len(rows))))
+    shuffled = [column.take(pa.array(order)).dictionary_encode() for column in columns]
+    again = pa.table(shuffled, table.column_names)
+    assert ties_of(again, secret).tolist() == [ties[row] for row in order]
+    assert ties_of(table, secret ^ 1).tolist() != ties

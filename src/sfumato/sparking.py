@@ -22,8 +22,8 @@ from sfumato.engines.spark.division import (
     sampled_bits,
     splitters_of,
 )
-from sfumato.engines.spark.encoding import Kept, SampledRecords, sample_of, with_ties, write_coded
-from sfumato.engines.spark.intake import Intake, take_in
+from sfumato.engines.spark.encoding import Kept, SampledRecords, sample_of, write_coded
+from sfumato.engines.spark.intake import Intake, rows_of, take_in
 from sfumato.engines.spark.meeting import BucketCounts, counted_buckets, whole_table
 from sfumato.engines.spark.places import Placing
 from sfumato.engines.spark.profiling import (
@@ -244,8 +244,7 @@ def _prepared(
     with progress.phase("read"):
         alone = sorted({*counted.values(), *others.values()})
         pairs = [(places[name], other) for other in others.values() for name in quasi]
-        frame = with_ties(table.selected(kept.names), _secret())
-        intake = take_in(session, frame, alone, pairs, scratch.path("input"))
+        intake = take_in(session, rows_of(session, table, kept.names), _secret(), alone, pairs, scratch.path("input"))
     with progress.phase("profile"):
         records = intake.records
         if not records:

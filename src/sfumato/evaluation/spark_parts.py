@@ -13,6 +13,7 @@ from functools import reduce
 
 import pyarrow as pa
 
+from sfumato.engines.spark.mounted import parts_of
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.errors import AuditError
 from sfumato.evaluation.audit import AuditReport, Findings, class_key, judge
@@ -49,7 +50,7 @@ def examined_by_spark(
     places = {name: f"c{place}" for place, name in enumerate(names)}
     plain = release.toDF(*places.values()).select(*(places[name] for name in (*key, *others)))
     totals = {name: _totals(plain, places[name], policy) for name in requirements.attributes}
-    grouped = plain.groupBy(*plain.columns).count()
+    grouped = _counted(session, release, plain, {name: places[name] for name in (*key, *others)})
     weights = [policy.columns[domain.name].weight for domain in domains]
     told = (policy, requirements, dict(taxonomies), list(domains), totals, weights)
     known = shared(session, told)
@@ -86,6 +87,31 @@ def examined_by_spark(
         raise AuditError("the release has no records; it was withheld. This is a fault in Sfumato: please report it.")
     findings = reduce(lambda one, other: one.joined(other, requirements), (one for one, _ in found))
     return findings.report(policy, names), losses_of(reduce(Measurement.join, (one for _, one in found)), domains)
+
+
+def _counted(session: Session, release: Frame, plain: Frame, names: Mapping[str, str]) -> Frame:
+    """Equal rows once, with how often they occur; those of different files may come once for each.
+
+    plain: the columns that are counted, under their new names.
+    """
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    parts = parts_of(session, release, names)
+    if parts is None:
+        return plain.groupBy(*plain.columns).count()
+    listed, read = parts
+    columns = list(names.values())
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        for table in read(batches):
+            counted = table.group_by(columns, use_threads=False).aggregate([([], "count_all")])
+            for place, kind in enumerate(counted.schema.types):
+                if pa.types.is_dictionary(kind):
+                    counted = counted.set_column(place, columns[place], counted.column(place).cast(kind.value_type))
+            yield from counted.combine_chunks().to_batches()
+
+    return listed.mapInArrow(count, StructType([*plain.schema.fields, StructField("count_all", LongType())]))
 
 
 def _totals(plain: Frame, column: str, policy: Policy) -> Totals:

@@ -7,18 +7,23 @@ shows. Classes come in that order from every bucket, so a chunk is cut where fil
 
 from __future__ import annotations
 
+import os
+import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
 
-from sfumato.engines.spark.chunks import CHUNK, packed, unpacked
+from sfumato.engines.spark.chunks import CHUNK, packed, plain, unpacked
 from sfumato.engines.spark.classing import SAMPLE, SHOWN, SIZE
 from sfumato.engines.spark.division import slots
 from sfumato.engines.spark.reading import one_array
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.storage import files_of, is_remote
 from sfumato.tables.arrays import from_numpy, to_numpy
 from sfumato.tables.columns import CarriedColumn
 from sfumato.tables.dictionaries import sorted_codes
@@ -37,6 +42,7 @@ def write_arranged(
     fields: of the released columns, those that show quasi-identifiers first. names: every column that is released, in
     their order, with the name that it gets.
     """
+    from pyspark import TaskContext
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StructType
 
@@ -52,14 +58,40 @@ def write_arranged(
             chunks = pa.Table.from_batches(held)
             yield from _arranged(unpacked(chunks.column(SHOWN)), unpacked(chunks.column(CHUNK)), shown)
 
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        if context is None:
+            raise AssertionError("files are numbered by tasks, and this is none")
+        named = (batch.select(list(names)).rename_columns(list(names.values())) for batch in arrange(batches))
+        _write_file(named, path, f"part-{context.partitionId():05}.parquet")
+        yield from ()
+
+    def plain_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in arrange(batches):
+            yield from plain(pa.Table.from_batches([batch])).to_batches()
+
+    together = placed.repartition(shelves, SHELF)
     with in_our_words("write the release"):
-        arranged = placed.repartition(shelves, SHELF).mapInArrow(arrange, StructType(list(fields)))
+        if not is_remote(path):  # a directory that every machine has mounted
+            files_of(session, path).make_private(path)
+            together.mapInArrow(write, f"{SHELF} int").collect()
+            return
+        arranged = together.mapInArrow(plain_rows, StructType(list(fields)))
         released = arranged.select(*(sql.col(name).alias(given) for name, given in names.items()))
         released.write.option("compression", "zstd").parquet(path)
 
 
+def _write_file(batches: Iterator[pa.RecordBatch], directory: str, name: str) -> None:
+    """Write rows to a file, if there are any. A task that is run again puts the same file in place of it."""
+    if held := list(batches):
+        staged = f"{directory}/.{name}.{secrets.token_hex(8)}"
+        # What readers are told of columns is their Parquet type alone, as by Spark.
+        parquet.write_table(pa.Table.from_batches(held), staged, compression="zstd", store_schema=False)
+        os.replace(staged, f"{directory}/{name}")
+
+
 def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of some classes in canonical order."""
+    """The rows of some classes in canonical order, text in dictionaries."""
     columns = [CarriedColumn.of(name, carried.column(name)) for name in carried.column_names]
     line = sort_rows([field for name in shown for field in _fields(classes.column(name))], classes.num_rows)
     rank = np.empty(classes.num_rows, np.uint32)
@@ -70,13 +102,21 @@ def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Ite
     fields = [Field(np.repeat(rank, sizes), bits_for(distinct)), *others]
     rows = sort_rows(fields, len(fields[0].values)).rows
     owner = np.repeat(np.arange(classes.num_rows), sizes)[rows]
-    told = classes.select(list(shown)).combine_chunks()
+    told = [one_array(classes.column(name)) for name in shown]
+    told = [one.dictionary_encode() if pa.types.is_string(one.type) else one for one in told]
+    names = [*shown, *(column.name for column in columns)]
     for first in range(0, len(rows), BATCH):
-        some = told.take(from_numpy(owner[first : first + BATCH]))
-        taken = (column.take(rows[first : first + BATCH]) for column in columns)
-        plain = (one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in taken)
-        names = [*shown, *(column.name for column in columns)]
-        yield pa.RecordBatch.from_arrays([*(one_array(one) for one in some.columns), *plain], names)
+        some, of_class = rows[first : first + BATCH], from_numpy(owner[first : first + BATCH])
+        arrays = [*(one.take(of_class) for one in told), *(_taken(column, some) for column in columns)]
+        yield pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _taken(column: CarriedColumn, rows: NDArray[np.uint32]) -> pa.Array:
+    """Some values of a column; text with one dictionary for all of it."""
+    if column.codes is None:
+        return column.take(rows)
+    codes = column.codes[rows].astype(np.int32)
+    return pa.DictionaryArray.from_arrays(from_numpy(codes, codes == len(column.array)), column.array)
 
 
 def _fields(column: pa.ChunkedArray) -> list[Field]:

@@ -38,16 +38,6 @@ class Kept:
         return columns(len(self.names))[len(self.quasi) :]
 
 
-def with_ties(frame: Frame, secret: int) -> Frame:
-    """Every row with its keyed hash."""
-    from pyspark.sql import functions as sql
-
-    names = frame.columns
-    # Null leaves the hash as it is, so it is told apart by a column of its own.
-    missing = [sql.col(name).isNull() for name in names]
-    return frame.withColumn(TIE, sql.xxhash64(sql.lit(secret), *(sql.col(name) for name in names), *missing))
-
-
 @dataclass(frozen=True)
 class SampledRecords:
     """Some records of the table. codes: uint[s, d]; ties: int64[s], ascending.

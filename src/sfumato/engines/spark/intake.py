@@ -6,7 +6,7 @@ Tasks count the values of columns and the pairs of values of two columns in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.spark.chunks import CHUNK, CHUNK_ROWS, gathered, opened, packed, plain, unpacked, written_chunks
+from sfumato.engines.spark.mounted import parts_of
 from sfumato.engines.spark.places import ROW, TIE
-from sfumato.engines.spark.reading import one_array, written
+from sfumato.engines.spark.reading import SparkTable, columns, one_array, written
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words
+from sfumato.engines.spark.ties import ties_of
 from sfumato.tables.arrays import from_numpy, to_numpy
 
 COLUMN, GIVEN, COUNT = "column", "given", "count"  # of what values were counted, and how often they occur
@@ -25,6 +27,25 @@ ALONE = -1  # in place of a second column
 TALLY, RECORDS = "tally", "records"
 DENSE = 1 << 22  # pairs that are counted in a table instead of sorted
 TASK_ROWS = 1 << 33  # more than a task can have
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where rows come from. tables: makes tables of what a task gets of the frame. kinds: the fields of the columns."""
+
+    frame: Frame
+    tables: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Table]]
+    kinds: Sequence[Any]
+
+
+def rows_of(session: Session, table: SparkTable, names: Sequence[str]) -> Rows:
+    """Some columns of a table, each under its place among these."""
+    selected = table.selected(names)
+    kinds = list(selected.schema.fields)
+    parts = None
+    if table.files:
+        parts = parts_of(session, table.frame, dict(zip(names, columns(len(names)), strict=True)))
+    return Rows(selected, gathered, kinds) if parts is None else Rows(*parts, kinds)
 
 
 @dataclass(frozen=True)
@@ -79,17 +100,24 @@ class Intake:
 
 
 def take_in(
-    session: Session, frame: Frame, columns: Sequence[int], pairs: Sequence[tuple[int, int]], path: str
+    session: Session,
+    rows: Rows,
+    secret: int,
+    alone: Sequence[int],
+    pairs: Sequence[tuple[int, int]],
+    path: str,
 ) -> Intake:
-    """Keep the rows of a frame with their ties, and count the values of some columns and pairs, given by place."""
+    """Keep rows with their ties, and count the values of some columns and pairs, given by place.
+
+    secret: the key of ties.
+    """
     from pyspark import TaskContext
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-    kinds = [field for field in frame.schema.fields if field.name != TIE]
     schema = StructType(
         [StructField(RECORDS, LongType()), StructField(CHUNK, BinaryType()), StructField(TALLY, BinaryType())]
     )
-    columns, pairs, names = list(columns), list(pairs), [kind.name for kind in kinds]
+    alone, pairs, tables = list(alone), list(pairs), rows.tables
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
@@ -97,12 +125,13 @@ def take_in(
         if context is None:
             raise AssertionError("rows are numbered by tasks, and this is none")
         first = context.partitionId() * TASK_ROWS
-        for table in gathered(batches):
-            encoded = pa.table({name: one_array(table.column(name)).dictionary_encode() for name in names})
-            tally: bytes | None = packed(_tallied(encoded, columns, pairs))
+        for table in tables(batches):
+            encoded = _in_dictionaries(table)
+            tally: bytes | None = packed(_tallied(encoded, alone, pairs))
             numbers = from_numpy(np.arange(first, first + table.num_rows))
             first += table.num_rows
-            kept = encoded.append_column(TIE, table.column(TIE)).append_column(ROW, numbers)
+            ties = from_numpy(ties_of(encoded, secret))
+            kept = encoded.append_column(TIE, ties).append_column(ROW, numbers)
             for start in range(0, kept.num_rows, CHUNK_ROWS):
                 piece = kept.slice(start, CHUNK_ROWS)
                 values = {RECORDS: piece.num_rows, CHUNK: packed(piece), TALLY: tally}
@@ -110,20 +139,32 @@ def take_in(
                 tally = None
 
     with in_our_words("read the input"):
-        return Intake(written_chunks(session, frame.select(*names, TIE).mapInArrow(keep, schema), path), kinds)
+        return Intake(written_chunks(session, rows.frame.mapInArrow(keep, schema), path), rows.kinds)
 
 
 _ROW = pa.schema([(RECORDS, pa.int64()), (CHUNK, pa.binary()), (TALLY, pa.binary())])
 
 
-def _tallied(table: pa.Table, columns: Sequence[int], pairs: Sequence[tuple[int, int]]) -> pa.Table:
+def _in_dictionaries(table: pa.Table) -> pa.Table:
+    columns = {name: one_array(table.column(name)) for name in table.column_names}
+    return pa.table(
+        {
+            name: column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+            for name, column in columns.items()
+        }
+    )
+
+
+def _tallied(table: pa.Table, alone: Sequence[int], pairs: Sequence[tuple[int, int]]) -> pa.Table:
     """How often values occur in some rows, whose columns are all in dictionaries."""
-    places = {*columns, *(place for pair in pairs for place in pair)}
+    places = {*alone, *(place for pair in pairs for place in pair)}
     codes = {place: _codes(one_array(table.column(place))) for place in places}
     found = []
-    for place in columns:
+    for place in alone:
         code, values = codes[place]
-        found.append(_counted(table, (place, ALONE), np.bincount(code, minlength=len(values)), {place: values}))
+        counts = np.bincount(code, minlength=len(values))
+        occurring = np.flatnonzero(counts)  # a dictionary may have values that no row has
+        found.append(_counted(table, (place, ALONE), counts[occurring], {place: values.take(from_numpy(occurring))}))
     for place, given in pairs:
         (code, values), (other, others) = codes[place], codes[given]
         number = other.astype(np.int64) * len(values) + code

@@ -1,9 +1,8 @@
 """Where a record stands on the line, as bytes that sort like it: the words of its key, then its codes.
 
 Records of equal place are ordered by ``TIE``, a keyed hash of the whole row, and then by ``ROW``, the number that the
-row has in the coded table. What is released is then a function of the rows alone, whatever partitions they came in,
-but for rows that are equal in every column, which nobody can tell apart. The key of the hash stays on the machine: with
-a hash that anybody can compute, the order would tell who of a class had which code.
+row got when it was read. What is released is then a function of the rows alone, whatever partitions they came in, but
+for rows that are equal in every column, which nobody can tell apart.
 """
 
 from __future__ import annotations

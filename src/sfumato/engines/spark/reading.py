@@ -25,12 +25,13 @@ PARQUET = (".parquet", ".pq", "")
 
 @dataclass(frozen=True)
 class SparkTable:
-    """A frame, and what profiles have to know of its columns."""
+    """A frame, and what profiles have to know of its columns. files: it is what some Parquet files hold."""
 
     frame: Frame
     names: tuple[str, ...]
     types: dict[str, pa.DataType]
     text: bool
+    files: bool
     kind = "spark"
 
     def selected(self, names: Sequence[str]) -> Frame:
@@ -71,7 +72,7 @@ def written(session: Session, frame: Frame, path: str) -> Frame:
 def open_table(session: Session, data: object, options: InputOptions) -> SparkTable:
     """The table in a frame, in files, or in the catalogue."""
     if is_spark_frame(data):
-        return _table(data, text=False)
+        return _table(data)
     if not isinstance(data, str | os.PathLike):
         raise UsageError(
             f"an object of type {type(data).__module__}.{type(data).__qualname__} is no table to Spark. Pass a Spark "
@@ -98,7 +99,7 @@ def open_table(session: Session, data: object, options: InputOptions) -> SparkTa
             )
             return _table(frame, text=True)
         if suffix in PARQUET:
-            return _table(session.read.parquet(path), text=False)
+            return _table(session.read.parquet(path), files=True)
     raise InputError(
         f"the name {os.fspath(data)!r} does not tell what kind of table it is. The Spark engine reads Parquet and CSV, "
         "files or directories, tables of its catalogue, and any frame in Python."
@@ -110,7 +111,7 @@ def _of_catalogue(session: Session, name: str) -> SparkTable:
         there = _is_table(session, name)
     if not there:
         raise InputError(f"there is no file, directory or table {name!r}. Check the path.")
-    return _table(session.table(name), text=False)
+    return _table(session.table(name))
 
 
 def _is_table(session: Session, name: str) -> bool:
@@ -122,7 +123,7 @@ def _is_table(session: Session, name: str) -> bool:
         return False
 
 
-def _table(frame: Frame, *, text: bool) -> SparkTable:
+def _table(frame: Frame, *, text: bool = False, files: bool = False) -> SparkTable:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
 
@@ -139,4 +140,4 @@ def _table(frame: Frame, *, text: bool) -> SparkTable:
                 f"column {field.name!r} of {where} has a type that is not supported. Turn it into numbers, dates or "
                 "text, or drop the column."
             ) from None
-    return SparkTable(frame, names, delivered_types(pa.schema(fields)), text)
+    return SparkTable(frame, names, delivered_types(pa.schema(fields)), text, files)

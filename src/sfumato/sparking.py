@@ -246,11 +246,11 @@ def _prepared(
         pairs = [(places[name], other) for other in others.values() for name in quasi]
         intake = take_in(session, rows_of(session, table, kept.names), _secret(), alone, pairs, scratch.path("input"))
     with progress.phase("profile"):
-        records = intake.records
-        if not records:
-            raise NoRecordsError("the Spark table has no records. Give a table with at least one.")
         tally = intake.tally(session, scratch.path("tally"))
         found = counts_of(tally, counted, table)
+        records = found[quasi[0]].records
+        if not records:
+            raise NoRecordsError("the Spark table has no records. Give a table with at least one.")
         encoders = [encoder_of(table, name, found[name], policy, input_options, taxonomies.get(name)) for name in quasi]
     with progress.phase("check"):
         most = {name: int(found[name].counts.max()) for name in quasi}
@@ -307,9 +307,9 @@ def _classes(prepared: Prepared, scratch: Workspace, progress: Progress) -> tupl
     with progress.phase("partition"):
         found = _counted(prepared, coded, parts)
         if isinstance(parts, Splitters):
-            finer = refined(coded, parts, found.sizes, target)
+            finer = refined(session, coded, work.placing, parts, found.sizes, target)
             if finer is not parts:
-                coded = divided_anew(session, coded, parts, finer, scratch.path("divided"))
+                coded = divided_anew(session, coded, work.placing, parts, finer, scratch.path("divided"))
                 scratch.remove("coded")
                 found = _counted(prepared, coded, finer)
             number = joined(found.holds, found.sizes)

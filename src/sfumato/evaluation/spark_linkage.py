@@ -45,19 +45,18 @@ def _counted(tally: Frame, others: list[int]) -> tuple[dict[int, int], dict[int,
     there = sql.lit(False)
     for place in others:
         value = sql.col(f"c{place}")
-        known = value.isNotNull()
+        has = value.isNotNull()
         if isinstance(tally.schema[f"c{place}"].dataType, DoubleType | FloatType):
-            known &= ~sql.isnan(value)
-        there |= (column == place) & known
-    single = tally.where((given == ALONE) & column.isin(others) & there)
-    lone = sql.sum((count == 1).cast("long"))
-    rows = single.groupBy(COLUMN).agg(lone.alias("alone"), sql.sum(count).alias("known")).collect()
-    counted = {row[COLUMN]: (int(row["alone"]), int(row["known"])) for row in rows}
-    paired = tally.where(given.isin(others))
-    most = paired.groupBy(COLUMN, GIVEN, *(f"c{place}" for place in others)).agg(sql.max(count).alias(COUNT))
-    guessed = most.groupBy(COLUMN, GIVEN).agg(sql.sum(count).alias(COUNT)).collect()
+            has &= ~sql.isnan(value)
+        there |= (column == place) & has
+    lone, known = sql.sum((count == 1).cast("long")), sql.sum(count)
+    single = tally.where((given == ALONE) & column.isin(others) & there).groupBy(COLUMN, GIVEN)
+    paired = tally.where(given.isin(others)).groupBy(COLUMN, GIVEN, *(f"c{place}" for place in others))
+    most = paired.agg(sql.max(count).alias(COUNT)).groupBy(COLUMN, GIVEN)
+    both = single.agg(lone.alias("alone"), known.alias("known"))
+    rows = both.unionAll(most.agg(sql.lit(0).cast("long"), sql.sum(count))).collect()
     return (
-        {place: alone for place, (alone, _) in counted.items()},
-        {place: known for place, (_, known) in counted.items()},
-        {(row[GIVEN], row[COLUMN]): int(row[COUNT]) for row in guessed},
+        {row[COLUMN]: int(row["alone"]) for row in rows if row[GIVEN] == ALONE},
+        {row[COLUMN]: int(row["known"]) for row in rows if row[GIVEN] == ALONE},
+        {(row[GIVEN], row[COLUMN]): int(row["known"]) for row in rows if row[GIVEN] != ALONE},
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.engines.counted import coded_workload
 from sfumato.engines.spark.chunks import CHUNK, CHUNK_ROWS, packed, unpacked, written_chunks
 from sfumato.engines.spark.division import BUCKET, slots
-from sfumato.engines.spark.places import PLACE, ROW, TIE, Placing, from_binary
+from sfumato.engines.spark.places import CODES, ROW, TIE, Placing, from_binary
 from sfumato.engines.spark.profiling import CountedColumn
 from sfumato.engines.spark.reading import one_array
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
@@ -125,8 +125,8 @@ def write_classes(session: Session, coded: Frame, work: Work, number: NDArray[np
             raise AssertionError("a partition has more than one bucket")
         table = unpacked(chunks.column(CHUNK)).combine_chunks()
         # Methods tell records of equal codes apart by their order, so it must be the same in every run.
-        order = from_numpy(np.lexsort([to_numpy(one_array(table.column(name))) for name in (ROW, TIE)]))
-        codes = work.placing.codes(from_binary(one_array(table.column(PLACE)).take(order)))
+        order = from_numpy(_ordered(*(to_numpy(one_array(table.column(name))) for name in (TIE, ROW))))
+        codes = work.placing.codes(from_binary(one_array(table.column(CODES)).take(order)))
         carried = _taken(table.select(list(work.carried.values())), order)
         counted = {name: one_array(carried.column(work.carried[name])) for name in work.counted}
         batch = classes_of(work, work.records(codes, counted))
@@ -137,6 +137,18 @@ def write_classes(session: Session, coded: Frame, work: Work, number: NDArray[np
     with in_our_words("form the classes"):
         placed = coded.select(sql.element_at(slot, sql.col(BUCKET) + 1).alias(BUCKET), CHUNK)
         return written_chunks(session, placed.repartition(count, BUCKET).mapInArrow(classed, schema), path)
+
+
+def _ordered(ties: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By ties, then by rows. Few ties are equal, so a plain sort does nearly all of it."""
+    order = np.argsort(ties)
+    sorted_ties = ties[order]
+    equal = np.flatnonzero(sorted_ties[1:] == sorted_ties[:-1])
+    if len(equal):
+        places = np.union1d(equal, equal + 1)
+        tied = order[places]
+        order[places] = tied[np.lexsort([rows[tied], ties[tied]])]
+    return order
 
 
 def _released(work: Work, batch: ClassBatch, carried: pa.Table) -> Iterator[pa.RecordBatch]:

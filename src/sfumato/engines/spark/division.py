@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.spark.chunks import CHUNK, by_number, packed, unpacked, written_chunks
-from sfumato.engines.spark.places import PLACE, ROW, TIE, Bytes, from_binary, ranges
+from sfumato.engines.spark.places import CODES, PLACE, ROW, TIE, Bytes, Placing, from_binary, ranges, to_binary
 from sfumato.engines.spark.reading import one_array
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.tables.arrays import to_numpy
@@ -141,7 +141,9 @@ def bucket_counts(coded: Frame, buckets: int) -> NDArray[np.int64]:
     return counts
 
 
-def refined(coded: Frame, splitters: Splitters, counts: NDArray[np.int64], target: int) -> Splitters:
+def refined(
+    session: Session, coded: Frame, placing: Placing, splitters: Splitters, counts: NDArray[np.int64], target: int
+) -> Splitters:
     """More splitters where buckets are much too large: a sample was too thin there, or equal rows are too many."""
     from pyspark.sql import functions as sql
 
@@ -149,7 +151,7 @@ def refined(coded: Frame, splitters: Splitters, counts: NDArray[np.int64], targe
     if not len(large):
         return splitters
     with in_our_words("look at large buckets"):
-        inside = _opened(coded.where(sql.col(BUCKET).isin(large.tolist())))
+        inside = _opened(session, coded.where(sql.col(BUCKET).isin(large.tolist())), placing)
         # Rows by the million that are equal in every column are split by their numbers.
         shares = [place / 64 for place in range(1, 64)]
         grouped = inside.groupBy(PLACE, TIE).agg(
@@ -170,7 +172,7 @@ def refined(coded: Frame, splitters: Splitters, counts: NDArray[np.int64], targe
     return splitters
 
 
-def _opened(coded: Frame) -> Frame:
+def _opened(session: Session, coded: Frame, placing: Placing) -> Frame:
     """Where every record of some chunks stands."""
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
@@ -178,24 +180,39 @@ def _opened(coded: Frame) -> Frame:
     kinds = (BinaryType(), LongType(), LongType())
     schema = StructType([StructField(name, kind, nullable=False) for name, kind in zip(names, kinds, strict=True)])
 
+    known = shared(session, placing)
+
     def opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
         for batch in batches:
             if batch.num_rows:
-                yield from unpacked(batch.column(CHUNK)).select(names).to_batches()
+                records = unpacked(batch.column(CHUNK))
+                stands = [
+                    to_binary(places_of(records, known.value)),
+                    *(one_array(records.column(n)) for n in (TIE, ROW)),
+                ]
+                yield pa.RecordBatch.from_arrays(stands, names)
 
     return coded.select(CHUNK).mapInArrow(opened, schema)
 
 
-def divided_anew(session: Session, coded: Frame, before: Splitters, after: Splitters, path: str) -> Frame:
+def places_of(records: pa.Table, placing: Placing) -> Bytes:
+    """Where records of chunks stand."""
+    return placing.places(placing.codes(from_binary(one_array(records.column(CODES)))))
+
+
+def divided_anew(
+    session: Session, coded: Frame, placing: Placing, before: Splitters, after: Splitters, path: str
+) -> Frame:
     """The coded table by more splitters than it was divided by."""
     # The buckets that each old one becomes begin behind its own splitter, which is among the new ones.
     upto = after.of(before.places, before.ties, before.rows)
     first, last = np.append(0, upto), np.append(upto - 1, after.buckets - 1)
-    known = shared(session, (after, first, last))
+    known = shared(session, (placing, after, first, last))
 
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
-        after, first, last = known.value
+        placing, after, first, last = known.value
         for batch in batches:
             for row, bucket in enumerate(batch.column(BUCKET).to_pylist()):
                 here = batch.slice(row, 1)
@@ -203,8 +220,8 @@ def divided_anew(session: Session, coded: Frame, before: Splitters, after: Split
                     yield one_row(int(first[bucket]), here.column(COUNT)[0].as_py(), here.column(CHUNK)[0].as_py())
                     continue
                 records = unpacked(here.column(CHUNK))
-                places, ties, rows = (one_array(records.column(name)) for name in (PLACE, TIE, ROW))
-                yield from in_buckets(records, after.of(from_binary(places), to_numpy(ties), to_numpy(rows)))
+                ties, rows = (to_numpy(one_array(records.column(name))) for name in (TIE, ROW))
+                yield from in_buckets(records, after.of(places_of(records, placing), ties, rows))
 
     with in_our_words("divide large buckets"):
         return written_chunks(session, coded.mapInArrow(divided, coded.schema), path)

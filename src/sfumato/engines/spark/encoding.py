@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sfumato.engines.spark.chunks import CHUNK, CHUNK_ROWS, HELD_ROWS, opened, plain, written_chunks
 from sfumato.engines.spark.division import Assign, Sample, coded_schema, in_buckets
 from sfumato.engines.spark.intake import Intake
-from sfumato.engines.spark.places import PLACE, ROW, TIE, Placing, to_binary
+from sfumato.engines.spark.places import CODES, ROW, TIE, Placing, to_binary
 from sfumato.engines.spark.reading import columns, one_array
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.tables.arrays import from_numpy, to_numpy
@@ -102,7 +102,7 @@ def write_coded(
             codes = np.concatenate([_encoded(table, encoders, placing) for table in tables])
             places = placing.places(codes)
             others = pa.concat_tables([plain(table.select([TIE, ROW, *carried])) for table in tables])
-            coded = others.append_column(PLACE, to_binary(places)).combine_chunks()
+            coded = others.append_column(CODES, to_binary(placing.packed_codes(places))).combine_chunks()
             bucket = assign(places, *(to_numpy(one_array(coded.column(name))) for name in (TIE, ROW)))
             yield from in_buckets(coded, bucket)
 

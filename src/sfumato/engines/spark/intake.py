@@ -24,7 +24,8 @@ from sfumato.tables.arrays import from_numpy, to_numpy
 
 COLUMN, GIVEN, COUNT = "column", "given", "count"  # of what values were counted, and how often they occur
 ALONE = -1  # in place of a second column
-TALLY, RECORDS = "tally", "records"
+TALLY, FEWER = "tally", "fewer"
+FEWER_BITS = 5  # zero bits of the ties of records that are kept apart as well, for samples
 DENSE = 1 << 22  # pairs that are counted in a table instead of sorted
 TASK_ROWS = 1 << 33  # more than a task can have
 
@@ -55,13 +56,6 @@ class Intake:
     chunks: Frame
     kinds: Sequence[Any]
 
-    @property
-    def records(self) -> int:
-        from pyspark.sql import functions as sql
-
-        with in_our_words("count the records"):
-            return int(self.chunks.agg(sql.sum(RECORDS)).collect()[0][0] or 0)
-
     def tally(self, session: Session, path: str) -> Frame:
         """How often values occur in the whole table: rows are told apart by COLUMN and GIVEN."""
         from pyspark.sql import functions as sql
@@ -86,17 +80,19 @@ class Intake:
         from pyspark.sql.types import LongType, StructField, StructType
 
         schema = StructType([*self.kinds, StructField(TIE, LongType(), nullable=False)])
+        source = CHUNK if bits < FEWER_BITS else FEWER
 
         def chosen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                for chunk in batch.column(CHUNK):
+                for chunk in batch.column(source):
                     table = opened(chunk)
                     ties = to_numpy(one_array(table.column(TIE)))
                     rows = np.flatnonzero((ties & ((1 << bits) - 1)) == 0)
                     yield from plain(table.select(schema.names).take(from_numpy(rows))).to_batches()
 
         with in_our_words("take a sample"):
-            return self.chunks.select(CHUNK).mapInArrow(chosen, schema).toArrow()
+            some = self.chunks.select(source).where(f"{source} is not null")
+            return some.mapInArrow(chosen, schema).toArrow()
 
 
 def take_in(
@@ -112,11 +108,9 @@ def take_in(
     secret: the key of ties.
     """
     from pyspark import TaskContext
-    from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+    from pyspark.sql.types import BinaryType, StructField, StructType
 
-    schema = StructType(
-        [StructField(RECORDS, LongType()), StructField(CHUNK, BinaryType()), StructField(TALLY, BinaryType())]
-    )
+    schema = StructType([StructField(name, BinaryType()) for name in (CHUNK, TALLY, FEWER)])
     alone, pairs, tables = list(alone), list(pairs), rows.tables
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -127,22 +121,21 @@ def take_in(
         first = context.partitionId() * TASK_ROWS
         for table in tables(batches):
             encoded = _in_dictionaries(table)
-            tally: bytes | None = packed(_tallied(encoded, alone, pairs))
             numbers = from_numpy(np.arange(first, first + table.num_rows))
             first += table.num_rows
-            ties = from_numpy(ties_of(encoded, secret))
-            kept = encoded.append_column(TIE, ties).append_column(ROW, numbers)
+            ties = ties_of(encoded, secret)
+            kept = encoded.append_column(TIE, from_numpy(ties)).append_column(ROW, numbers)
+            fewer = kept.take(from_numpy(np.flatnonzero((ties & ((1 << FEWER_BITS) - 1)) == 0)))
+            beside = {TALLY: packed(_tallied(encoded, alone, pairs)), FEWER: packed(fewer)}
             for start in range(0, kept.num_rows, CHUNK_ROWS):
-                piece = kept.slice(start, CHUNK_ROWS)
-                values = {RECORDS: piece.num_rows, CHUNK: packed(piece), TALLY: tally}
-                yield pa.RecordBatch.from_pylist([values], _ROW)
-                tally = None
+                yield pa.RecordBatch.from_pylist([{CHUNK: packed(kept.slice(start, CHUNK_ROWS)), **beside}], _ROW)
+                beside = {}  # once is enough
 
     with in_our_words("read the input"):
         return Intake(written_chunks(session, rows.frame.mapInArrow(keep, schema), path), rows.kinds)
 
 
-_ROW = pa.schema([(RECORDS, pa.int64()), (CHUNK, pa.binary()), (TALLY, pa.binary())])
+_ROW = pa.schema([(CHUNK, pa.binary()), (TALLY, pa.binary()), (FEWER, pa.binary())])
 
 
 def _in_dictionaries(table: pa.Table) -> pa.Table:

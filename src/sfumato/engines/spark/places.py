@@ -18,7 +18,7 @@ from sfumato.kernels import kernel
 from sfumato.orderings import Ordering
 from sfumato.tables.domains import Codes, Domain
 
-PLACE, TIE, ROW = "place", "tie", "row"
+PLACE, CODES, TIE, ROW = "place", "codes", "tie", "row"
 Bytes = NDArray[np.uint8]
 
 
@@ -39,6 +39,10 @@ class Placing:
         """The one that all codes fit in."""
         return np.dtype(f"u{max(self._widths)}")
 
+    def packed_codes(self, places: Bytes) -> Bytes:
+        """The codes in places, as bytes: what chunks hold, since a place follows from its codes."""
+        return np.ascontiguousarray(places[:, places.shape[1] - sum(self._widths) :])
+
     def places(self, codes: Codes) -> Bytes:
         """uint8[n, bytes], C-order. codes: uint[n, d], C-order."""
         words = self.ordering.fitted(codes[:0], np.empty(0, np.int64), self.domains, 0)(codes).words
@@ -48,7 +52,7 @@ class Placing:
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def codes(self, places: Bytes) -> Codes:
-        """The codes of some places: uint[n, d], C-order."""
+        """The codes of some places, or of their packed codes: uint[n, d], C-order."""
         widths = self._widths
         begin = places.shape[1] - sum(widths)
         codes = np.empty((len(places), len(widths)), self.dtype)

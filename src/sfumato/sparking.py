@@ -310,7 +310,6 @@ def _classes(prepared: Prepared, scratch: Workspace, progress: Progress) -> tupl
             finer = refined(session, coded, work.placing, parts, found.sizes, target)
             if finer is not parts:
                 coded = divided_anew(session, coded, work.placing, parts, finer, scratch.path("divided"))
-                scratch.remove("coded")
                 found = _counted(prepared, coded, finer)
             number = joined(found.holds, found.sizes)
         else:

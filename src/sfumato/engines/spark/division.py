@@ -204,27 +204,28 @@ def places_of(records: pa.Table, placing: Placing) -> Bytes:
 def divided_anew(
     session: Session, coded: Frame, placing: Placing, before: Splitters, after: Splitters, path: str
 ) -> Frame:
-    """The coded table by more splitters than it was divided by."""
+    """The coded table by more splitters than it was divided by; buckets that stay as they are are not written again."""
+    from pyspark.sql import functions as sql
+
     # The buckets that each old one becomes begin behind its own splitter, which is among the new ones.
     upto = after.of(before.places, before.ties, before.rows)
     first, last = np.append(0, upto), np.append(upto - 1, after.buckets - 1)
-    known = shared(session, (placing, after, first, last))
+    known = shared(session, (placing, after))
 
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
-        placing, after, first, last = known.value
+        placing, after = known.value
         for batch in batches:
-            for row, bucket in enumerate(batch.column(BUCKET).to_pylist()):
-                here = batch.slice(row, 1)
-                if first[bucket] == last[bucket]:
-                    yield one_row(int(first[bucket]), here.column(COUNT)[0].as_py(), here.column(CHUNK)[0].as_py())
-                    continue
-                records = unpacked(here.column(CHUNK))
+            for chunk in batch.column(CHUNK):
+                records = unpacked([chunk])
                 ties, rows = (to_numpy(one_array(records.column(name))) for name in (TIE, ROW))
                 yield from in_buckets(records, after.of(places_of(records, placing), ties, rows))
 
+    split = sql.col(BUCKET).isin(np.flatnonzero(first != last).tolist())
+    number = sql.element_at(sql.lit(first.tolist()), sql.col(BUCKET) + 1).cast("int")
     with in_our_words("divide large buckets"):
-        return written_chunks(session, coded.mapInArrow(divided, coded.schema), path)
+        anew = written_chunks(session, coded.where(split).mapInArrow(divided, coded.schema), path)
+        return coded.where(~split).select(number.alias(BUCKET), COUNT, CHUNK).unionAll(anew)
 
 
 def _added(splitters: Splitters, more: Splitters) -> Splitters:

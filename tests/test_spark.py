@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from spark import require_spark, session
 import sfumato
 from sfumato import sparking
 from sfumato.engines.disk import engine
-from sfumato.engines.spark import division, profiling
+from sfumato.engines.spark import division, profiling, storage
 from sfumato.engines.spark.mounted import parts_of
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
@@ -335,6 +336,62 @@ def test_files_that_python_reads_give_what_java_reads(spark: Any, tmp_path: Path
         file.read_bytes() for file in files_of(computed._path)
     ]
     check_by_oracle(table, rows_in_order(read), 4)
+
+
+def test_columns_in_names_of_directories_are_left_to_java(spark: Any, tmp_path: Path) -> None:
+    for place in ("Roma", "Pisa"):
+        folder = tmp_path / "in" / f"city={place}"
+        folder.mkdir(parents=True)
+        pq.write_table(mixed_table(30), folder / "0.parquet")  # with a column of that name, which does not count
+    assert not by_python(spark, tmp_path / "in")
+    policy = merge_flags(None, k=4, method="hilbert", **ASKS)
+    release = anonymize_with_spark(tmp_path / "in", policy, Progress())
+    assert {row["city"] for row in rows_in_order(release)} <= {"Roma", "Pisa", "*"}
+
+
+def test_values_of_every_type_are_those_that_java_reads(spark: Any, tmp_path: Path) -> None:
+    moment = datetime.datetime(2020, 1, 1, 12)
+    columns = {
+        "seen": pa.array([moment + datetime.timedelta(hours=row % 50) for row in range(80)], pa.timestamp("us", "UTC")),
+        "local": pa.array([moment + datetime.timedelta(hours=row % 40) for row in range(80)], pa.timestamp("us")),
+        "weight": pa.array([None if row % 9 == 0 else row % 7 / 4 - 0.75 for row in range(80)], pa.float32()),
+        "cost": pa.array([Decimal(row % 20) / 4 for row in range(80)], pa.decimal128(9, 2)),
+        "good": pa.array([row % 3 == 0 for row in range(80)]),
+        "raw": pa.array([bytes([row % 5]) for row in range(80)]),
+        "small": pa.array([row % 11 for row in range(80)], pa.int8()),
+    }
+    source = tmp_path / "in.parquet"
+    pq.write_table(pa.table(columns), source)
+    assert by_python(spark, source)
+    asked: dict[str, Any] = {"quasi_identifiers": ["seen", "weight", "small"], "other": "keep", "k": 4}
+    policy = merge_flags(None, method="hilbert", accept_linkable=["local", "cost", "good", "raw"], **asked)
+    options = SparkOptions(bucket_records=30, file_records=30)
+    read = anonymize_with_spark(source, policy, Progress(), options)
+    computed = anonymize_with_spark(spark.read.parquet(str(source)), policy, Progress(), options)
+    assert rows_in_order(read) == rows_in_order(computed)
+    assert read.data.schema == computed.data.schema
+
+
+def test_a_file_that_no_finished_task_wrote_is_no_part_of_the_release(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(mixed_table(60), tmp_path / "late")
+    make = storage.LocalFiles.make_private
+
+    def make_private(self: Any, path: str) -> None:
+        make(self, path)
+        if path.endswith("-written"):
+            (Path(path) / "late.parquet").write_bytes((tmp_path / "late").read_bytes())
+
+    monkeypatch.setattr(storage.LocalFiles, "make_private", make_private)
+    policy = merge_flags(None, k=4, method="hilbert", **ASKS)
+    release = anonymize_to_directory(spark.createDataFrame(mixed_table(60)), policy, tmp_path / "out", Progress())
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "_certificate.sfumato.json",
+        "part-00000.parquet",
+    ]
+    assert release.audit.records == 60
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["late", "out"]
 
 
 def test_the_command_line_runs_spark(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

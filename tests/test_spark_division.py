@@ -13,6 +13,7 @@ from coded import random_records
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.engines.spark.classing import ordered
 from sfumato.engines.spark.division import NONE, Sample, Splitters, joined, partition_of, slots, splitters_of
 from sfumato.engines.spark.meeting import BucketCounts, ValueCounts
 from sfumato.engines.spark.places import Placing, from_binary, to_binary
@@ -141,3 +142,10 @@ def test_ties_are_equal_for_equal_rows_and_differ_else(data: Any, secret: int) -
     again = pa.table(shuffled, table.column_names)
     assert ties_of(again, secret).tolist() == [ties[row] for row in order]
     assert ties_of(table, secret ^ 1).tolist() != ties
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 9)), max_size=30, unique_by=lambda one: one[1]))
+def test_records_are_in_the_order_of_ties_and_rows(entries: list[tuple[int, int]]) -> None:
+    ties, rows = (np.array([entry[place] for entry in entries], np.int64) for place in (0, 1))
+    order = ordered(ties, rows)
+    assert [entries[place] for place in order.tolist()] == sorted(entries)

@@ -7,7 +7,6 @@ shows. Classes come in that order from every bucket, so a chunk is cut where fil
 
 from __future__ import annotations
 
-import os
 import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +29,8 @@ from sfumato.tables.dictionaries import sorted_codes
 from sfumato.tables.sorting import Field, bits_for, sort_rows
 
 BATCH = 1 << 16
-SHELF = "shelf"
+SHELF, FILE = "shelf", "file"
+_WRITTEN = pa.schema([(SHELF, pa.int32()), (FILE, pa.string())])
 Key = tuple[tuple[bool, str], ...]
 
 
@@ -62,32 +62,31 @@ def write_arranged(
         context = TaskContext.get()
         if context is None:
             raise AssertionError("files are numbered by tasks, and this is none")
-        named = (batch.select(list(names)).rename_columns(list(names.values())) for batch in arrange(batches))
-        _write_file(named, path, f"part-{context.partitionId():05}.parquet")
-        yield from ()
+        if held := list(arrange(batches)):
+            table = pa.Table.from_batches(held).select(list(names)).rename_columns(list(names.values()))
+            file = secrets.token_hex(16)
+            # What readers are told of columns is their Parquet type alone, as by Spark.
+            parquet.write_table(table, f"{beside}/{file}", compression="zstd", store_schema=False)
+            yield pa.RecordBatch.from_pylist([{SHELF: context.partitionId(), FILE: file}], _WRITTEN)
 
     def plain_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in arrange(batches):
             yield from plain(pa.Table.from_batches([batch])).to_batches()
 
-    together = placed.repartition(shelves, SHELF)
+    together, beside = placed.repartition(shelves, SHELF), f"{path}-written"
     with in_our_words("write the release"):
         if not is_remote(path):  # a directory that every machine has mounted
-            files_of(session, path).make_private(path)
-            together.mapInArrow(write, f"{SHELF} int").collect()
+            reach = files_of(session, path)
+            reach.make_private(path)
+            reach.make_private(beside)
+            written = together.mapInArrow(write, f"{SHELF} int, {FILE} string").collect()
+            # A task that Spark gave up may still be writing. Only what those have written that ended is the release.
+            for place, row in enumerate(sorted(written, key=lambda row: int(row[SHELF]))):
+                reach.rename(f"{beside}/{row[FILE]}", f"{path}/part-{place:05}.parquet")
             return
         arranged = together.mapInArrow(plain_rows, StructType(list(fields)))
         released = arranged.select(*(sql.col(name).alias(given) for name, given in names.items()))
         released.write.option("compression", "zstd").parquet(path)
-
-
-def _write_file(batches: Iterator[pa.RecordBatch], directory: str, name: str) -> None:
-    """Write rows to a file, if there are any. A task that is run again puts the same file in place of it."""
-    if held := list(batches):
-        staged = f"{directory}/.{name}.{secrets.token_hex(8)}"
-        # What readers are told of columns is their Parquet type alone, as by Spark.
-        parquet.write_table(pa.Table.from_batches(held), staged, compression="zstd", store_schema=False)
-        os.replace(staged, f"{directory}/{name}")
 
 
 def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -125,7 +125,7 @@ def write_classes(session: Session, coded: Frame, work: Work, number: NDArray[np
             raise AssertionError("a partition has more than one bucket")
         table = unpacked(chunks.column(CHUNK)).combine_chunks()
         # Methods tell records of equal codes apart by their order, so it must be the same in every run.
-        order = from_numpy(_ordered(*(to_numpy(one_array(table.column(name))) for name in (TIE, ROW))))
+        order = from_numpy(ordered(*(to_numpy(one_array(table.column(name))) for name in (TIE, ROW))))
         codes = work.placing.codes(from_binary(one_array(table.column(CODES)).take(order)))
         carried = _taken(table.select(list(work.carried.values())), order)
         counted = {name: one_array(carried.column(work.carried[name])) for name in work.counted}
@@ -139,7 +139,7 @@ def write_classes(session: Session, coded: Frame, work: Work, number: NDArray[np
         return written_chunks(session, placed.repartition(count, BUCKET).mapInArrow(classed, schema), path)
 
 
-def _ordered(ties: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def ordered(ties: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """By ties, then by rows. Few ties are equal, so a plain sort does nearly all of it."""
     order = np.argsort(ties)
     sorted_ties = ties[order]

@@ -14,11 +14,13 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import parquet
 
+from sfumato.engines.spark.reading import arrow_type
 from sfumato.engines.spark.session import Frame, Session, in_our_words
 
 MOST_FILES = 1000  # whose schemas the driver looks at
 ROWS = 1 << 19  # that are read at once
 PATH, PART = "path", "part"
+LEGACY = b"org.apache.spark.legacyDateTime"
 
 
 def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[Frame, Any] | None:
@@ -26,14 +28,14 @@ def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[
 
     names: the columns that are read, with the name that each gets. Their types must be those that Spark would give.
     """
-    from pyspark.sql.pandas.types import to_arrow_type
-
     with in_our_words("list the files of the input"):
         paths = sorted(frame.inputFiles())
     places = [urlsplit(path) for path in paths]
     if not 0 < len(places) <= MOST_FILES or any(place.scheme not in ("", "file") for place in places):
         return None
-    kinds = {field.name: to_arrow_type(field.dataType) for field in frame.schema.fields}
+    if any("=" in place.path.rpartition("/")[0] for place in places):  # columns in names of directories
+        return None
+    kinds = {field.name: arrow_type(field.dataType) for field in frame.schema.fields}
     parts, rows = [], 0
     for place in places:
         path = unquote(place.path)
@@ -42,6 +44,8 @@ def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[
         except (OSError, pa.ArrowInvalid):  # Spark says what is wrong with it
             return None
         with file:
+            if LEGACY in (file.metadata.metadata or {}):  # Spark moves old dates to another calendar
+                return None
             there = file.schema_arrow
             if any(there.get_field_index(name) < 0 or _kind(there.field(name)) != kinds[name] for name in names):
                 return None

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
@@ -125,7 +126,6 @@ def _is_table(session: Session, name: str) -> bool:
 
 def _table(frame: Frame, *, text: bool = False, files: bool = False) -> SparkTable:
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
 
     where = "the Spark table"
     names = checked_names(list(frame.columns), where)
@@ -134,10 +134,26 @@ def _table(frame: Frame, *, text: bool = False, files: bool = False) -> SparkTab
     fields = []
     for field in frame.schema.fields:
         try:
-            fields.append(pa.field(field.name, to_arrow_type(field.dataType)))
+            fields.append(pa.field(field.name, arrow_type(field.dataType)))
         except PySparkException:
             raise InputError(
                 f"column {field.name!r} of {where} has a type that is not supported. Turn it into numbers, dates or "
                 "text, or drop the column."
             ) from None
     return SparkTable(frame, names, delivered_types(pa.schema(fields)), text, files)
+
+
+def arrow_type(kind: Any) -> pa.DataType:
+    """The Arrow type of a Spark type.
+
+    Spark converts a timestamp only if it is told a time zone, by a keyword that differs between its versions. Its
+    timestamps are moments, so UTC is right for any session. What a nested type holds does not matter: none is read.
+    """
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import ArrayType, MapType, StructType, TimestampType
+
+    if isinstance(kind, TimestampType):
+        return pa.timestamp("us", "UTC")
+    if isinstance(kind, ArrayType | MapType | StructType):
+        return pa.struct([])
+    return to_arrow_type(kind)

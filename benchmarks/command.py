@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from sfumato.cli import main
-from sfumato.kernels import on_compilation
+from sfumato.kernels.decorator import on_compilation
 
 
 def run(count_file: Path, arguments: list[str]) -> int:

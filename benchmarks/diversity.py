@@ -19,13 +19,13 @@ import sfumato
 from benchmarks.markdown import show
 from benchmarks.setting import GENERATOR, Setting
 from sfumato import Policy
-from sfumato.drafting import prepare
-from sfumato.methods.frontier import frontier_classes
-from sfumato.methods.optimal_1d import POSITION_BITS
+from sfumato.methods.line.frontier import frontier_classes
+from sfumato.methods.line.optimal_cut import POSITION_BITS
 from sfumato.orderings import Hilbert
+from sfumato.pipeline.prepare import prepare
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
-from sfumato.tables.sorting import sort_rows
+from sfumato.tables.coding.sorting import sort_rows
 
 SENSITIVE = "occupation"
 RECORDS = 200_000
@@ -57,7 +57,7 @@ def _loss(setting: Setting) -> dict[str, list[dict[str, Any]]]:
     return {"frequency by l": by_l, "frequency by m": by_m}
 
 
-def _point(table: pa.Table, policy: Policy, l: int, m: int) -> dict[str, Any]:  # noqa: E741
+def _point(table: pa.Table, policy: Policy, l: int, m: int) -> dict[str, Any]:
     asked = merge_flags(policy, l=l)
     result: dict[str, Any] = {"m": m, "l": l, "GCP": None, "classes": None, "fall-backs": None, "seconds": None}
     try:
@@ -70,7 +70,7 @@ def _point(table: pa.Table, policy: Policy, l: int, m: int) -> dict[str, Any]:  
     return result | {"fall-backs": _fallbacks(table, asked, l), "seconds": seconds}
 
 
-def _fallbacks(table: pa.Table, policy: Policy, l: int) -> int:  # noqa: E741
+def _fallbacks(table: pa.Table, policy: Policy, l: int) -> int:
     """How many classes took the fall-back step; the release does not tell."""
     records = prepare(table, policy, Progress()).records
     weights = np.diff(records.starts)
@@ -105,7 +105,7 @@ def _queries(setting: Setting) -> dict[str, list[dict[str, Any]]]:
     return curves
 
 
-def _divergence(table: pa.Table, policy: Policy, l: int, level: int) -> dict[str, Any]:  # noqa: E741
+def _divergence(table: pa.Table, policy: Policy, l: int, level: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for method in ("hilbert", "anatomy"):
         asked = merge_flags(policy, l=l, method=method, seed=SEED)

@@ -35,12 +35,12 @@ from benchmarks.lessons import (
 )
 from benchmarks.markdown import show
 from benchmarks.setting import Setting
-from sfumato.drafting import read_table
 from sfumato.evaluation.learning.features import Features, regions
-from sfumato.evaluation.learning.study import Study
-from sfumato.lessons import Lesson
+from sfumato.evaluation.learning.question import Study
+from sfumato.pipeline.prepare import read_table
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
+from sfumato.studies.cross_validation import CrossValidation
 
 CLASSES = ("C2", "C3", "C4", "C5", "C6", "C7", "C9")
 NUMBERS = ("R7", "R10")
@@ -114,7 +114,7 @@ def _alike(table: RealTable) -> Rows:
     """tds is learnt from as it is, d numbers; here its regions are 2d numbers too, as those of a tree are."""
     names, models = (INFORMATION_GAIN, TDS), ("bayes", "svm")
     study = Study(policy=merge_flags(table.policy, k=K), models=models, folds=FOLDS)
-    lesson = Lesson.of(read_table(table.path, study.for_reading, Progress()), study)
+    lesson = CrossValidation.of(read_table(table.path, study.for_reading, Progress()), study)
     scores: dict[tuple[str, str], list[float]] = {}
     for name in names:
         policy = merge_flags(study.policy, method=name)

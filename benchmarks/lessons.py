@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from benchmarks.setting import Setting
 from sfumato import Policy
-from sfumato.drafting import read_table
+from sfumato.evaluation.learning.question import Study
 from sfumato.evaluation.learning.significance import difference, estimate
-from sfumato.evaluation.learning.study import Study
-from sfumato.lessons import Lesson
+from sfumato.pipeline.prepare import read_table
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
-from sfumato.tables.generators import Agrawal
-from sfumato.tables.generators.agrawal import RULES
+from sfumato.studies.cross_validation import CrossValidation
+from sfumato.synthetic import Agrawal
+from sfumato.synthetic.agrawal import RULES
 
 TRAINING = TEST = 1_000
 K = 25
@@ -103,14 +103,14 @@ def agrawal(functions: Sequence[str], records: int, seed: int, work: Path) -> tu
     return pa.table(columns), policy
 
 
-def halves(table: object, policy: Policy, models: str, *, training: int = TRAINING) -> Lesson:
+def halves(table: object, policy: Policy, models: str, *, training: int = TRAINING) -> CrossValidation:
     """The lesson whose fold 1 are the records after the first ``training`` ones."""
     study = Study(policy=policy, models=models, folds=2)
-    lesson = Lesson.of(read_table(table, study.for_reading, Progress()), study)
+    lesson = CrossValidation.of(read_table(table, study.for_reading, Progress()), study)
     return replace(lesson, fold=(np.arange(len(lesson.fold)) >= training).astype(np.int64))
 
 
-def trial(lesson: Lesson, policies: Mapping[str, Policy]) -> Scores:
+def trial(lesson: CrossValidation, policies: Mapping[str, Policy]) -> Scores:
     """What every model comes to on fold 1, with the original and with each named policy."""
     found: Scores = {(ORIGINAL, str(what[1])): score for what, score in lesson.scores(lesson.original, 1).items()}
     for name, policy in policies.items():
@@ -119,7 +119,7 @@ def trial(lesson: Lesson, policies: Mapping[str, Policy]) -> Scores:
     return found
 
 
-def recoded(lesson: Lesson, policy: Policy, fold: int = 1) -> tuple[Any, NDArray[np.int64]]:
+def recoded(lesson: CrossValidation, policy: Policy, fold: int = 1) -> tuple[Any, NDArray[np.int64]]:
     """The table as regions learnt from the other folds show it: features, and the region of each record."""
     here = lesson.prepared(policy, Progress())
     recoding = here.recoding(policy, here.fold != fold, Progress())

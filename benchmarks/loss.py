@@ -9,7 +9,7 @@ from typing import Any
 import sfumato
 from benchmarks.markdown import show
 from benchmarks.setting import Setting, SmallTable
-from sfumato.evaluation.comparison import accepting
+from sfumato.evaluation.comparison_points import accepting
 from sfumato.methods import Kinds, methods
 from sfumato.requirements import KAnonymity, Requirements
 

@@ -18,8 +18,8 @@ from benchmarks.markdown import show
 from benchmarks.setting import Setting, SmallTable
 from sfumato import Policy, generate
 from sfumato.policy import merge_flags
-from sfumato.tables.generators import Agrawal, Normal
-from sfumato.tables.source import InputOptions, open_source
+from sfumato.synthetic import Agrawal, Normal
+from sfumato.tables.sources.source import InputOptions, open_source
 
 MANY_K = (5, 10, 25, 50)
 SHOWN_K = 10

@@ -33,7 +33,7 @@ from benchmarks.peer_loss import (
 )
 from benchmarks.setting import Setting, SmallTable
 from benchmarks.timing import ROUNDS
-from sfumato.evaluation.audit import AuditReport
+from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.methods import AUTO
 
 OURS = (AUTO, "hilbert-fast", "mondrian", "topdown")

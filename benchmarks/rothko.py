@@ -13,20 +13,20 @@ import pyarrow as pa
 
 from benchmarks.markdown import show
 from benchmarks.setting import Setting
-from sfumato.drafting import open_table
-from sfumato.engines.disk.budget import Budget
-from sfumato.engines.disk.classed import ClassedFile
-from sfumato.engines.disk.coding import CodedTable, code_table
+from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.coded_table import CodedTable, code_table
+from sfumato.engines.disk.rothko_io_cost import Traffic, expected_sample_io, expected_tree_io
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
-from sfumato.engines.disk.traffic import Traffic, expected_sample_io, expected_tree_io
-from sfumato.evaluation.audit import requirements_of
-from sfumato.methods.mondrian import Mondrian
+from sfumato.evaluation.audit.audit import requirements_of
+from sfumato.methods.trees.mondrian import MondrianMethod
+from sfumato.pipeline.prepare import open_table
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.generators.agrawal import Agrawal
-from sfumato.tables.scratch import Scratch
+from sfumato.synthetic.agrawal import Agrawal
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.scratch import Scratch
 
 RECORDS = 100_000
 HEIGHT = 8  # of a tree, before the data are divided (section 6.6)
@@ -153,7 +153,8 @@ def _table(samples: Sequence[int], asked: dict[str, tuple[pa.Table, Policy]]) ->
                 for tests in (True, False):
                     counted = Traffic()
                     rothko_s(
-                        there.table, Mondrian(), there.requirements, Fits(AMPLE, row["n"]), there.scratch, Progress(),
+                        there.table, MondrianMethod(), there.requirements,
+                        Fits(AMPLE, row["n"]), there.scratch, Progress(),
                         sample=row["n"], tests=tests, enough=0, height=HEIGHT, exact=False, traffic=counted,
                     )  # fmt: skip
                     told.append("x" if counted.nonminimal else str(counted.pruned))
@@ -170,7 +171,7 @@ def traffic() -> list[dict[str, Any]]:
         for cache in CACHES:
             counted, seconds = Traffic(), time.process_time()
             rothko_t(
-                there.table, Mondrian(), there.requirements, budget, there.scratch, Progress(), cache=cache,
+                there.table, MondrianMethod(), there.requirements, budget, there.scratch, Progress(), cache=cache,
                 traffic=counted,
             )  # fmt: skip
             expected = expected_tree_io(RECORDS, FITS, cache)
@@ -180,7 +181,7 @@ def traffic() -> list[dict[str, Any]]:
         for sample in (500, 1000, 2000, FITS):
             counted, seconds = Traffic(), time.process_time()
             rothko_s(
-                there.table, Mondrian(), there.requirements, budget, there.scratch, Progress(), sample=sample,
+                there.table, MondrianMethod(), there.requirements, budget, there.scratch, Progress(), sample=sample,
                 traffic=counted,
             )  # fmt: skip
             expected = expected_sample_io(RECORDS, FITS, 100, sample)
@@ -211,7 +212,7 @@ def quality(samples: Sequence[int], many_k: Sequence[int]) -> tuple[list[dict[st
             policy = policy_for(data, k=k).to_dict() | {"workload": {task: [{"target": target}]}}
             policy["method"] = {"name": f"mondrian:{rule}"}
             with coded(data, Policy.from_dict(policy)) as there:
-                method = Mondrian(rule=rule)  # type: ignore[arg-type]
+                method = MondrianMethod(rule=rule)  # type: ignore[arg-type]
                 whole = Fits(AMPLE, RECORDS)
                 told = {}
                 for n in samples:

@@ -23,16 +23,16 @@ from benchmarks.lessons import (
 )
 from benchmarks.markdown import show
 from benchmarks.setting import Setting
-from sfumato.drafting import read_table
 from sfumato.evaluation.learning.features import Features, regions
-from sfumato.evaluation.learning.result import IMPRECISION
+from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.results import IMPRECISION
 from sfumato.evaluation.learning.significance import estimate
-from sfumato.evaluation.learning.study import Study
-from sfumato.lessons import Lesson
 from sfumato.losses.prediction import conditional_entropy
+from sfumato.pipeline.prepare import read_table
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.tables.generators.agrawal import RULES
+from sfumato.studies.cross_validation import CrossValidation
+from sfumato.synthetic.agrawal import RULES
 
 RECORDS, TRIALS = 1_000, 20
 MANY_K = (5, 10, 25, 50, 100)
@@ -105,9 +105,9 @@ def _missed(table: object, policy: Policy) -> float:
     return sum(value for what, value in lesson.measures(recoding, region, everyone).items() if what[2] == IMPRECISION)
 
 
-def _lesson(table: object, policy: Policy) -> Lesson:
+def _lesson(table: object, policy: Policy) -> CrossValidation:
     study = Study(policy=policy, models=MODEL, folds=FOLDS)
-    return Lesson.of(read_table(table, study.for_reading, Progress()), study).prepared(policy, Progress())
+    return CrossValidation.of(read_table(table, study.for_reading, Progress()), study).prepared(policy, Progress())
 
 
 def _groups(table: RealTable) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ def _groups(table: RealTable) -> list[dict[str, Any]]:
     return rows
 
 
-def _score_of_groups(lesson: Lesson, policy: Policy, groups: int, fold: int) -> float:
+def _score_of_groups(lesson: CrossValidation, policy: Policy, groups: int, fold: int) -> float:
     group = np.random.default_rng(fold).integers(0, groups, len(lesson.fold))
     codes, domains = lesson.table.encoded.codes, lesson.table.encoded.domains
     numbers = np.empty((len(codes), 2 * len(domains)))
@@ -159,7 +159,7 @@ def _projection(table: RealTable) -> list[dict[str, Any]]:
     ]
 
 
-def _by_gain(lesson: Lesson) -> list[int]:
+def _by_gain(lesson: CrossValidation) -> list[int]:
     """The attributes by what each, beside those before it, tells of the class in the original (greedily)."""
     target = lesson.workload.classification[0]
     codes = lesson.table.encoded.codes

@@ -15,7 +15,7 @@ from typing import Any
 
 from sfumato import Policy, generate
 from sfumato.policy import merge_flags
-from sfumato.tables.generators import Census
+from sfumato.synthetic import Census
 
 GENERATOR = f"{Census.name} {Census.version}"
 REAL_TABLE_RECORDS = 30_000

@@ -87,7 +87,7 @@ def _diverse(setting: Setting) -> list[dict[str, Any]]:
     rows = []
     for table in real_tables(setting, {"adult": ("occupation", REAL["adult"][1])}):
         policy = merge_flags(table.policy, sensitive="occupation", target="occupation", k=1)
-        for l in MANY_L:  # noqa: E741
+        for l in MANY_L:
             asked = merge_flags(policy, require=[f"entropy(occupation, l={l})"])
             found = sfumato.evaluate(table.path, asked, methods=INFORMATION_GAIN, models=MODEL, folds=FOLDS)
             by_metric = {row.metric: row for row in found.rows if row.method == INFORMATION_GAIN}

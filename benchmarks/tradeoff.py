@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.child import Usage, run_child
 from benchmarks.markdown import show
 from benchmarks.setting import GENERATOR, Setting
-from sfumato.evaluation.values import MOST
+from sfumato.evaluation.parameter_values import MOST
 
 RECORDS = (100_000, 1_000_000)
 RANGE = "2..100"  # of which so many values are sampled as MOST says

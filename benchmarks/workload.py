@@ -14,11 +14,11 @@ from benchmarks.markdown import show
 from benchmarks.setting import Setting
 from benchmarks.timing import best_alternating
 from sfumato import Policy, generate
-from sfumato.drafting import draft_of, prepared_for, read_table
+from sfumato.pipeline.prepare import draft_of, prepared_for, read_table
+from sfumato.pipeline.release import Release
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
-from sfumato.release import Release
-from sfumato.tables.generators import Agrawal
+from sfumato.synthetic import Agrawal
 
 K = 100
 BAR = 5.0

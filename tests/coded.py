@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.losses.costs import exact_costs
+from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods.method import Method, Records
 from sfumato.progress import Progress
 from sfumato.requirements import KAnonymity, Requirements
-from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.sorting import Field, bits_for, sort_rows
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.taxonomies.derived import flat, prefix
 
 Group = Counter[int]  # how many records of each distinct one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfumato.errors import UsageError
 from sfumato.methods import Kinds, Method, methods
-from sfumato.methods.workload import ForWorkload
+from sfumato.methods.coded_workload import ForWorkload
 
 
 def needs_workload(method: Method) -> bool:

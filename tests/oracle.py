@@ -405,20 +405,20 @@ class Asked:
         test = getattr(self, "_" + self.kind.replace("-", "_"))
         return bool(test(some, everything, **self.parameters))
 
-    def _frequency(self, some: Counts, _: Counts, l: int) -> bool:  # noqa: E741
+    def _frequency(self, some: Counts, _: Counts, l: int) -> bool:
         return some.largest * l <= some.known
 
-    def _distinct(self, some: Counts, _: Counts, l: int) -> bool:  # noqa: E741
+    def _distinct(self, some: Counts, _: Counts, l: int) -> bool:
         return len(some.of) >= l
 
-    def _entropy(self, some: Counts, _: Counts, l: int) -> bool:  # noqa: E741
+    def _entropy(self, some: Counts, _: Counts, l: int) -> bool:
         """-sum p ln p >= ln l, with both sides raised: whole numbers throughout."""
         total = sum(some.of.values())
         return (
             bool(total**total >= l**total * math.prod(count**count for count in some.of.values())) if total else l == 1
         )
 
-    def _recursive(self, some: Counts, _: Counts, c: Fraction, l: int) -> bool:  # noqa: E741
+    def _recursive(self, some: Counts, _: Counts, c: Fraction, l: int) -> bool:
         descending = sorted(some.of.values(), reverse=True)
         return l == 1 or some.largest < c * sum(descending[l - 1 :])
 

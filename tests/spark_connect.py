@@ -13,8 +13,8 @@ from spark import SETTINGS
 from spark_kills import OPTIONS, POLICY, people
 
 import sfumato
+from sfumato.pipeline.spark import anonymize_with_spark
 from sfumato.progress import Progress
-from sfumato.sparking import anonymize_with_spark
 
 
 def main(folder: Path) -> None:

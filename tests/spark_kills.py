@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from spark import SETTINGS
 
+from sfumato.pipeline.spark import SparkOptions, anonymize_to_directory
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
-from sfumato.sparking import SparkOptions, anonymize_to_directory
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
 POLICY = merge_flags(None, quasi_identifiers=["age", "city"], sensitive="ill", k=5, l=2, method="hilbert")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import sfumato
-from sfumato.tables.generators import make_generator
+from sfumato.synthetic import make_generator
 
 SIDE, MARGIN, K = 360, 40, 5
 INK, SOFT, FILL = "#22313f", "#8a97a5", "#c9733c"

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sfumato.estimators import Mondrian
+    from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
     from sfumato.proposal import propose_policy
-    from sfumato.release import Release
     from sfumato.releases.recoding import Recoding
-    from sfumato.risking import risk
-    from sfumato.tables.generators import generate
+    from sfumato.studies.risk import risk
+    from sfumato.synthetic import generate
 
 __all__ = [
     "AuditError",
@@ -89,7 +89,7 @@ _HOME = {
     "Mondrian": "sfumato.estimators",
     "Policy": "sfumato.policy",
     "Recoding": "sfumato.releases.recoding",
-    "Release": "sfumato.release",
+    "Release": "sfumato.pipeline.release",
     "SfumatoWarning": "sfumato.api",
     "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
@@ -99,11 +99,11 @@ _HOME = {
     "compare": "sfumato.api",
     "evaluate": "sfumato.api",
     "fit": "sfumato.api",
-    "generate": "sfumato.tables.generators",
+    "generate": "sfumato.synthetic",
     "measure": "sfumato.api",
     "plot": "sfumato.api",
     "propose_policy": "sfumato.proposal",
-    "risk": "sfumato.risking",
+    "risk": "sfumato.studies.risk",
     "report_private": "sfumato.api",
     "report_release": "sfumato.api",
     "tradeoff": "sfumato.api",

@@ -8,42 +8,44 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.applying import draft_applied
-from sfumato.bounding import bounds_of, check_bounded, with_bound
 from sfumato.bounds.bound import Bound, MeasuredRelease, effort_named
-from sfumato.choosing import draft, fit_recoding
-from sfumato.comparing import compare_points
-from sfumato.drafting import load_taxonomies
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
-from sfumato.evaluating import Evaluating
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
-from sfumato.evaluation.audit import AuditReport, audit_classes, class_key, requirements_in
-from sfumato.evaluation.audit_parts import audit_in_parts
-from sfumato.evaluation.comparison import ALL, points_of
-from sfumato.evaluation.groups import audit_groups, group_sizes, quasi_identifiers_of_original, values_of_original
-from sfumato.evaluation.kept import kept_columns_hold, kept_columns_hold_in_parts
+from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, requirements_in
+from sfumato.evaluation.audit.in_parts import audit_in_parts
+from sfumato.evaluation.audit.kept_columns import kept_columns_hold, kept_columns_hold_in_parts
+from sfumato.evaluation.audit.two_tables import (
+    audit_groups,
+    group_sizes,
+    quasi_identifiers_of_original,
+    values_of_original,
+)
+from sfumato.evaluation.audit.with_losses import measured_in_parts
+from sfumato.evaluation.comparison_points import ALL, points_of
+from sfumato.evaluation.dual_problem import Question
 from sfumato.evaluation.learning.folds import USUAL
-from sfumato.evaluation.learning.study import Study
-from sfumato.evaluation.measure import measure_release
-from sfumato.evaluation.parts import measured_in_parts
+from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.measurement import measure_release
+from sfumato.evaluation.parameter_values import Given
 from sfumato.evaluation.queries import (
     Measured,
     QueryAccuracy,
-    Workload,
+    QueryWorkload,
     ask_release,
     queried_columns,
 )
-from sfumato.evaluation.tasks import Tasks, measure_tasks
-from sfumato.evaluation.tradeoff import Question
-from sfumato.evaluation.values import Given
+from sfumato.evaluation.workload_tasks import WorkloadTasks, measure_tasks
 from sfumato.methods import method_named
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
+from sfumato.pipeline.apply import draft_applied
+from sfumato.pipeline.plan import draft, fit_recoding
+from sfumato.pipeline.prepare import load_taxonomies
+from sfumato.pipeline.release import Draft, Release, check_release_place, most_suppressed, publish
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.release import Draft, Release, check_release_place, most_suppressed, publish
 from sfumato.releases.certificate import read_certificate
 from sfumato.releases.recoding import Recoding
 from sfumato.report.comparison import Comparison
@@ -52,15 +54,18 @@ from sfumato.report.private import PrivateReport, private_report
 from sfumato.report.release import ReleaseReport, check_report, empty_report, release_report
 from sfumato.report.tradeoff import Tradeoff
 from sfumato.requirements import Requirements, Verdict
-from sfumato.tables.delivery import NoRecordsError
-from sfumato.tables.grouping import find_classes, majorities
-from sfumato.tables.places import DirectoryPlace, FilePlace, Place, place_of
-from sfumato.tables.scratch import Scratch
-from sfumato.tables.source import InputOptions, Source, open_place, open_source
-from sfumato.tables.targets import digests_now, refuse_input_as_output
-from sfumato.taxonomies.files import read_taxonomy
-from sfumato.taxonomies.tree import Taxonomy
-from sfumato.tracing import Trace
+from sfumato.studies.bound import bounds_of, check_bounded, with_bound
+from sfumato.studies.compare import compare_points
+from sfumato.studies.learning import LearningStudy
+from sfumato.studies.tradeoff import TradeoffStudy
+from sfumato.tables.external.scratch import Scratch
+from sfumato.tables.locations import DirectoryLocation, FileLocation, Location, location_of
+from sfumato.tables.released_classes import find_classes, majorities
+from sfumato.tables.sources.delivery import NoRecordsError
+from sfumato.tables.sources.source import InputOptions, Source, open_place, open_source
+from sfumato.tables.targets.target import digests_now, refuse_input_as_output
+from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
 
 class SfumatoWarning(UserWarning):
@@ -76,7 +81,7 @@ def anonymize(
     identifiers: str | Sequence[str] = (),
     other: str | Sequence[str] | None = None,
     k: int | None = None,
-    l: int | None = None,  # noqa: E741 - the name that the field knows it by
+    l: int | None = None,
     taxonomy: Mapping[str, Any] | None = None,
     method: str | None = None,
     bound: bool = False,
@@ -103,7 +108,7 @@ def anonymize(
         **settings,
     )
     if wants_spark(data, asked):
-        from sfumato.sparking import anonymize_with_spark
+        from sfumato.pipeline.spark import anonymize_with_spark
 
         release: Release = anonymize_with_spark(data, asked, Progress())
     else:
@@ -127,7 +132,7 @@ def anonymize_to_file(
     ``spark_master`` is for the Spark engine, where no session is there.
     """
     if wants_spark(data, policy):
-        from sfumato.sparking import SparkOptions, anonymize_to_directory
+        from sfumato.pipeline.spark import SparkOptions, anonymize_to_directory
 
         return anonymize_to_directory(data, policy, target, progress, SparkOptions(master=spark_master))
     check_output(data, policy, target)
@@ -169,7 +174,7 @@ def apply(
     *,
     max_suppressed: float | None = None,
     k: int | None = None,
-    l: int | None = None,  # noqa: E741
+    l: int | None = None,
     require: str | Sequence[str] = (),
 ) -> Release:
     """Release a further table under a learnt recoding, or the file of its rules, audited under its policy.
@@ -187,7 +192,7 @@ def apply(
 
 def apply_to_file(rules: Path, data: object, target: str | Path, progress: Progress, **flags: Any) -> Release:
     """Apply and write in one go; the finished file is what is audited and measured. ``flags`` go over the policy."""
-    place = place_of(target)
+    place = location_of(target)
     check_release_place(data, place, separated=False)
     refuse_input_as_output(rules, place)
     return publish(draft_applied(_recoding(rules, **flags), data, progress), target)
@@ -201,7 +206,7 @@ def _recoding(rules: Recoding | str | Path, **flags: Any) -> Recoding:
 def check_output(data: object, policy: Policy, target: str | Path) -> None:
     """Refuse what can be seen to go wrong with the output before the table is read."""
     policy.check_complete()
-    check_release_place(data, place_of(target), separated=method_named(policy.method.name).separates)
+    check_release_place(data, location_of(target), separated=method_named(policy.method.name).separates)
 
 
 def audit(
@@ -290,7 +295,7 @@ def _with_file_checks(report: AuditReport, release: object, certified: Mapping[s
     if certified is None:
         remark = "there is no certificate beside the release: it is incomplete, or was made elsewhere"
         return replace(report, remarks=(*report.remarks, remark))
-    return replace(report, verdicts=(*report.verdicts, _unchanged(place_of(release), certified)))
+    return replace(report, verdicts=(*report.verdicts, _unchanged(location_of(release), certified)))
 
 
 def _sensitive_table(release: object, policy: Policy) -> Source | None:
@@ -302,7 +307,7 @@ def _sensitive_table(release: object, policy: Policy) -> Source | None:
         return open_source(release[1], options)
     if not isinstance(release, str | Path):
         raise UsageError("a release by anatomy is two tables. Give both, as (first, second).")
-    return open_place(place_of(release).sensitive, options)
+    return open_place(location_of(release).sensitive, options)
 
 
 def measure(
@@ -336,7 +341,7 @@ def measure(
     original_source = _original(original, asked)
     taxonomies = load_taxonomies(asked)
     progress = progress or Progress()
-    workload = Workload(
+    workload = QueryWorkload(
         level=queries,
         ranges=range_queries,
         selectivity=selectivity,
@@ -376,7 +381,7 @@ def _measured(
     asked: Policy,
     taxonomies: Mapping[str, Taxonomy],
     target: str | None,
-    workload: Workload,
+    workload: QueryWorkload,
     queried: Sequence[str],
 ) -> Measured:
     """Everything that can be measured of tables in memory."""
@@ -406,7 +411,7 @@ def _measured(
     if asked.workload and second is None:
         quasi = replace(scanned, table=scanned.table.select([*asked.quasi_identifiers, *served]))
         encoded = engine.encode(quasi, encoders)
-        tasks = Tasks.of(asked, engine.workload(encoded, asked), encoded.codes)
+        tasks = WorkloadTasks.of(asked, engine.workload(encoded, asked), encoded.codes)
         nulls = asked.input.nulls
         told = measure_tasks(tasks, source, classes, domains, records=scanned.records, nulls=nulls)
         losses = replace(losses, tasks=told)
@@ -527,7 +532,7 @@ def compare(
     *,
     methods: str | Sequence[str] = ALL,
     k: int | Iterable[int] | None = None,
-    l: int | Iterable[int] | None = None,  # noqa: E741
+    l: int | Iterable[int] | None = None,
     **flags: Any,
 ) -> Comparison:
     """Measure methods side by side, each under every ``k`` and ``l``. Makes no release.
@@ -546,7 +551,7 @@ def tradeoff(
     policy: Policy | None = None,
     *,
     k: Given | None = None,
-    l: Given | None = None,  # noqa: E741
+    l: Given | None = None,
     methods: str | Sequence[str] | None = None,
     max_loss: float | None = None,
     queries: int | None = None,
@@ -559,7 +564,7 @@ def tradeoff(
     datacube whose error is measured too. Further arguments are those of ``anonymize``.
     """
     question = Question.of(merge_flags(policy, **flags), methods, k, l, max_loss, queries)
-    trace = Trace(data, question, Progress())
+    trace = TradeoffStudy(data, question, Progress())
     trace.run()
     return Tradeoff(trace.steps, question, data, trace.seconds, original=trace.original)
 
@@ -572,7 +577,7 @@ def evaluate(
     methods: str | Sequence[str] | None = None,
     models: str | Sequence[str] = ALL,
     k: int | Iterable[int] | None = None,
-    l: int | Iterable[int] | None = None,  # noqa: E741
+    l: int | Iterable[int] | None = None,
     folds: int = USUAL,
     **flags: Any,
 ) -> Evaluation:
@@ -586,7 +591,7 @@ def evaluate(
     asked = merge_flags(policy, target=target, **flags)
     study = Study(policy=asked, methods=methods, k=k, l=l, models=models, folds=folds)
     progress = Progress()
-    running = Evaluating(data, study, progress)
+    running = LearningStudy(data, study, progress)
     running.run()
     return Evaluation(running.results, study, data, running.records, progress.seconds)
 
@@ -700,7 +705,7 @@ def _released(
 def _asked(release: object, policy: Policy | None, flags: Mapping[str, Any]) -> tuple[Policy, dict[str, Any] | None]:
     certified = read_certificate(release) if isinstance(release, str | Path) else None
     if policy is None and certified is not None:
-        policy = Policy.from_dict(certified["policy"], place_of(release).home)  # type: ignore[arg-type]
+        policy = Policy.from_dict(certified["policy"], location_of(release).home)  # type: ignore[arg-type]
     if policy is None and not flags:
         raise UsageError(
             "nothing says what to check: there is no certificate beside the release. "
@@ -717,15 +722,15 @@ def _open_release(release: object, policy: Policy, certified: Mapping[str, Any] 
     return open_source(release[0] if isinstance(release, tuple) else release, InputOptions(**options))
 
 
-def _unchanged(place: Place, certified: Mapping[str, Any]) -> Verdict:
+def _unchanged(place: Location, certified: Mapping[str, Any]) -> Verdict:
     expected = {file["name"]: file["sha256"] for file in certified["files"]}
     found = digests_now(place, list(expected))
-    what = "file" if isinstance(place, FilePlace | DirectoryPlace) else "table"
+    what = "file" if isinstance(place, FileLocation | DirectoryLocation) else "table"
     text = f"the {what} is the one that was certified"
     if len(expected) > 1:
         text = f"the {what}s are those that were certified"
     # A certificate that was given to another file says nothing of it; in a directory or database it has its own place.
-    named = place.name in expected if isinstance(place, FilePlace) else bool(expected)
+    named = place.name in expected if isinstance(place, FileLocation) else bool(expected)
     return Verdict(text, named and found == expected, len(found))
 
 

@@ -18,8 +18,8 @@ from sfumato.api import fit as fit_recoding
 from sfumato.errors import UsageError
 from sfumato.policy import Policy, merge_flags
 from sfumato.releases.recoding import MARK, Recoding
-from sfumato.tables.frames import to_kind
-from sfumato.tables.source import InputOptions, open_source
+from sfumato.tables.sources.frames import to_kind
+from sfumato.tables.sources.source import InputOptions, open_source
 
 LEARNING = ("information-gain", "regression")  # the splits that need to know what will be predicted
 SPLITS = ("median", *LEARNING, "selection")
@@ -51,7 +51,7 @@ class Mondrian:
         target: str | None = None,
         quasi_identifiers: Sequence[str] | None = None,
         k: int | None = None,
-        l: int | None = None,  # noqa: E741 - the name that the field knows it by
+        l: int | None = None,
         sensitive: str | Sequence[str] = (),
         require: str | Sequence[str] = (),
         taxonomy: Mapping[str, Any] | None = None,

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds.cheapest import nearest_boxes, search_cheapest
-from sfumato.bounds.ground import Ground
-from sfumato.bounds.prices import raised_prices
+from sfumato.bounds.cheapest_boxes import nearest_boxes, search_cheapest
+from sfumato.bounds.dual_prices import raised_prices
+from sfumato.bounds.problem import BoundProblem
 from sfumato.errors import UsageError
-from sfumato.losses.costs import UNIT
+from sfumato.losses.exact_costs import UNIT
 from sfumato.methods.method import Records
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
@@ -35,7 +35,7 @@ PRICE_LIMIT = 1 << 60
 
 
 @dataclass(frozen=True)
-class Effort:
+class BoundEffort:
     """How much is searched: parts for each record, steps between two proofs, rounds, and the gain worth another.
 
     A few rounds in a row with less than that gain, as a share, end it.
@@ -48,9 +48,9 @@ class Effort:
 
 
 EFFORTS = {
-    "fast": Effort(parts=1000, steps=0, rounds=0, gain=1.0),
-    "balanced": Effort(parts=200, steps=200, rounds=12, gain=0.005),
-    "best": Effort(parts=500, steps=300, rounds=40, gain=0.0005),
+    "fast": BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0),
+    "balanced": BoundEffort(parts=200, steps=200, rounds=12, gain=0.005),
+    "best": BoundEffort(parts=500, steps=300, rounds=40, gain=0.0005),
 }
 
 
@@ -105,7 +105,7 @@ class Bound:
         return f"prices of records that no class of at least {self.k:,} can undercut, raised in {rounds}"
 
 
-def effort_named(name: str) -> Effort:
+def effort_named(name: str) -> BoundEffort:
     if name not in EFFORTS:
         raise UsageError.unknown_choice("effort", name, EFFORTS)
     return EFFORTS[name]
@@ -116,7 +116,7 @@ def lower_bounds(
     requirements: Requirements,
     *,
     most_suppressed: int,
-    effort: Effort,
+    effort: BoundEffort,
     seconds: float | None,
     progress: Progress,
 ) -> Iterator[Bound]:
@@ -127,7 +127,7 @@ def lower_bounds(
         return time.monotonic() > until
 
     with progress.phase("neighbours", records.count):
-        ground = Ground.of(records, requirements)
+        ground = BoundProblem.of(records, requirements)
         cheapest = nearest_boxes(ground, progress.advance)
 
     def bound_of(prices: NDArray[np.int64], kind: str, *, complete: bool, rounds: int = 0) -> Bound:
@@ -174,6 +174,6 @@ def lower_bounds(
             return
 
 
-def _gcp(ground: Ground, prices: NDArray[np.int64], records: int) -> float:
+def _gcp(ground: BoundProblem, prices: NDArray[np.int64], records: int) -> float:
     """What prices prove, as the loss is measured."""
     return max(ground.sum(prices) - ROUNDING * ground.attributes * records, 0) / (records * UNIT)

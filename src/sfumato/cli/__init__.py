@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sfumato.cli.entry import main
+from sfumato.cli.main import main
 
 __all__ = ["main"]

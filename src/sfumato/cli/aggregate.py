@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato._version import __version__
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import Json, PolicyFile, column_names, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 
 if TYPE_CHECKING:
     from sfumato.evaluation.aggregates import Aggregate

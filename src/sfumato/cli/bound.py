@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato._version import __version__
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import EVERY_FLAG, InputTable, Json, PolicyFile, with_flags
 from sfumato.cli.output import People, print_json
-from sfumato.tables.places import shown_name
+from sfumato.cli.progress_bar import progress_for_people
+from sfumato.tables.locations import shown_name
 
 if TYPE_CHECKING:
     from sfumato.bounds.bound import Bound

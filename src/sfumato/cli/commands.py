@@ -14,7 +14,6 @@ from sfumato._version import __version__
 from sfumato.cli.aggregate import aggregate
 from sfumato.cli.bound import bound
 from sfumato.cli.compare import compare
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.evaluate import evaluate
 from sfumato.cli.flags import (
     EVERY_FLAG,
@@ -31,6 +30,7 @@ from sfumato.cli.flags import (
 from sfumato.cli.output import People, print_json
 from sfumato.cli.plot import plot
 from sfumato.cli.policy import propose
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.report import check_pages, report_release, show_private, write_pages
 from sfumato.cli.risk import risk
 from sfumato.cli.rules import apply, fit
@@ -49,7 +49,7 @@ from sfumato.cli.summaries import (
 )
 from sfumato.cli.tradeoff import tradeoff
 from sfumato.errors import TaxonomyError, UsageError
-from sfumato.tables.places import place_of, release_files
+from sfumato.tables.locations import location_of, release_files
 
 if TYPE_CHECKING:
     from sfumato.policy import Policy
@@ -142,7 +142,7 @@ def anonymize(
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with progress_for_people() as progress:
         from sfumato.api import anonymize_to_file, check_output
-        from sfumato.drafting import prepare
+        from sfumato.pipeline.prepare import prepare
         from sfumato.policy import merge_flags
 
         asked = merge_flags(_loaded(policy), **flags)
@@ -154,7 +154,7 @@ def anonymize(
         if temporary is not None:
             tempfile.tempdir = str(temporary)
         if explain:
-            from sfumato.choosing import choose
+            from sfumato.pipeline.plan import choose
 
             show_choice(People(), choose(table, asked).as_dict())
         pages = {"report": report, "report_private": report_private}
@@ -165,7 +165,7 @@ def anonymize(
             written = write_pages(release, pages)
             summary = release.summary() | {key: str(file) for key, file in written.items()}
         else:
-            from sfumato.cli.planning import plan_of
+            from sfumato.cli.dry_run import plan_of
 
             if output is not None:
                 check_output(table, asked, output)
@@ -177,7 +177,7 @@ def anonymize(
     else:
         from sfumato.methods import method_named
 
-        place = place_of(output)
+        place = location_of(output)
         files: list[str | Path] = [output] if asked.engine.name == "spark" else []
         if not files:
             files += release_files(place, separated=method_named(asked.method.name).separates)
@@ -462,8 +462,8 @@ def generate(
     }
     given = {name: value for name, value in options.items() if value is not None}
     with progress_for_people() as progress, progress.phase("generate"):
-        from sfumato.tables.generators import GENERATORS
-        from sfumato.tables.generators import generate as generate_files
+        from sfumato.synthetic import GENERATORS
+        from sfumato.synthetic import generate as generate_files
 
         files = generate_files(generator, records, output, seed=seed, **given)
     if json:
@@ -493,7 +493,7 @@ def methods(json: Json = False) -> None:
 
     Example: sfumato methods
     """
-    from sfumato.cli.listing import listed_kinds, listed_methods, show_methods
+    from sfumato.cli.methods import listed_kinds, listed_methods, show_methods
 
     found, known = listed_methods(), listed_kinds()
     if json:

@@ -11,13 +11,13 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import FLAGS_OF_MANY, InputTable, Json, ManyK, ManyL, PolicyFile, many_values, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_files
 
 if TYPE_CHECKING:
-    from sfumato.evaluation.comparison import Row
+    from sfumato.evaluation.comparison_points import Row
     from sfumato.report.comparison import Cell, Comparison
 
 UNBOUNDED = 10_000  # characters in a line
@@ -51,7 +51,7 @@ def compare(
     ] = "light",
     policy: PolicyFile = None,
     k: ManyK = None,
-    l: ManyL = None,  # noqa: E741
+    l: ManyL = None,
     *,
     flags: Mapping[str, Any],
     json: Json = False,
@@ -67,12 +67,12 @@ def compare(
     rows: list[Row] = []
     try:
         with progress_for_people() as progress:
-            from sfumato.comparing import compare_points
-            from sfumato.evaluation.comparison import points_of
+            from sfumato.evaluation.comparison_points import points_of
             from sfumato.pictures.theme import theme_named
             from sfumato.policy import Policy, merge_flags
             from sfumato.report.comparison import Comparison
-            from sfumato.report.results import check_results
+            from sfumato.report.result_files import check_results
+            from sfumato.studies.compare import compare_points
 
             theme_named(theme)
             asked = merge_flags(None if policy is None else Policy.load(policy), **flags)
@@ -128,7 +128,7 @@ def _show_table(console: People, rows: Sequence[Row]) -> None:
 
 
 def _table(rows: Sequence[Row], columns: Mapping[str, Cell]) -> Table:
-    from sfumato.evaluation.comparison import least_losses
+    from sfumato.evaluation.comparison_points import least_losses
     from sfumato.report.comparison import outcome
 
     least = {id(row) for row in least_losses(rows)}

@@ -13,15 +13,15 @@ from rich.text import Text
 from sfumato.api import anonymize_to_file, report_release
 from sfumato.api import audit as audit_release
 from sfumato.api import measure as measure_losses
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.output import People
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses, show_warnings
 from sfumato.errors import AuditError
 from sfumato.policy import Policy, merge_flags
-from sfumato.tables.generators import generate
-from sfumato.tables.places import certificate_path
-from sfumato.tables.source import InputOptions, open_source
-from sfumato.tables.staging import cannot_write
+from sfumato.synthetic import generate
+from sfumato.tables.locations import certificate_path
+from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.targets.staging import cannot_write
 
 RECORDS = 100_000
 K = 10

@@ -11,9 +11,9 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import FLAGS_OF_MANY, InputTable, Json, ManyK, ManyL, PolicyFile, many_values, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_files
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def evaluate(
     ] = "light",
     policy: PolicyFile = None,
     k: ManyK = None,
-    l: ManyL = None,  # noqa: E741
+    l: ManyL = None,
     *,
     flags: Mapping[str, Any],
     json: Json = False,
@@ -72,17 +72,17 @@ def evaluate(
     running = None
     try:
         with progress_for_people() as progress:
-            from sfumato.evaluating import Evaluating
-            from sfumato.evaluation.learning.study import Study
+            from sfumato.evaluation.learning.question import Study
             from sfumato.pictures.theme import theme_named
             from sfumato.policy import Policy, merge_flags
             from sfumato.report.learning import Evaluation
-            from sfumato.report.results import check_results
+            from sfumato.report.result_files import check_results
+            from sfumato.studies.learning import LearningStudy
 
             theme_named(theme)
             asked = merge_flags(None if policy is None else Policy.load(policy), **flags)
             study = Study(policy=asked, methods=methods, k=every_k, l=every_l, models=models, folds=folds)
-            running = Evaluating(table, study, progress)
+            running = LearningStudy(table, study, progress)
             if output is not None:
                 check_results(table, output)
             running.run()
@@ -120,7 +120,7 @@ def _show(console: People, found: Evaluation) -> None:
 
 
 def _table(found: Evaluation, heads: Mapping[What, tuple[str, ...]]) -> Table:
-    from sfumato.evaluation.learning.result import with_reach
+    from sfumato.evaluation.learning.results import with_reach
     from sfumato.report.learning import table_rows
 
     with_l = any(row.l is not None for row in found.rows)
@@ -133,7 +133,7 @@ def _table(found: Evaluation, heads: Mapping[What, tuple[str, ...]]) -> Table:
     for cells in table_rows(found.rows):
         if not any(what in cells.figures for what in heads):
             continue
-        k, l = cells.asked  # noqa: E741
+        k, l = cells.asked
         row = [Text("" if k is None else f"{k:,}"), *([Text("" if l is None else f"{l:,}")] if with_l else [])]
         row.append(Text(cells.method))
         for what in heads:

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from sfumato._version import __version__
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import Json, PolicyFile, ReleasedTable, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_files
-from sfumato.tables.places import place_of, shown_name
+from sfumato.tables.locations import location_of, shown_name
 
 SUFFIX = ".classes.svg"
 
@@ -54,7 +54,7 @@ def plot(
 
     Example: sfumato plot release.csv --x age --y zip -o classes.svg
     """
-    target = place_of(release).beside(SUFFIX) if output is None else output
+    target = location_of(release).beside(SUFFIX) if output is None else output
     with progress_for_people() as progress, progress.phase("draw"):
         from sfumato.api import plot as plot_release
         from sfumato.pictures.picture import check_picture

@@ -13,17 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato._version import __version__
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import InputTable, Json, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.risk import show_sets
 from sfumato.cli.summaries import show_files, show_warnings
 from sfumato.errors import UsageError
-from sfumato.tables.places import place_of, shown_name
+from sfumato.tables.locations import location_of, shown_name
 
 if TYPE_CHECKING:
     from sfumato.proposal import Proposal
-    from sfumato.proposal.proposing import ProposedColumn
+    from sfumato.proposal.propose import ProposedColumn
 
 STYLES = {"identifier": "red", "quasi-identifier": "cyan", "decide": "yellow"}
 SUFFIX = ".policy.toml"
@@ -65,7 +65,7 @@ def propose(
 
 def _check_new(output: Path, *, force: bool) -> None:
     """Refuse to write over a policy that somebody may have worked on."""
-    from sfumato.tables.staging import check_target
+    from sfumato.tables.targets.staging import check_target
 
     check_target(output)
     if output.exists() and not force:
@@ -94,7 +94,7 @@ def _show(console: People, proposal: Proposal, table: str, output: Path | None) 
     show_warnings(console, proposal.remarks)
     open_roles = len(proposal.undecided)
     if output is None:
-        suggested = place_of(table).name.partition(".")[0] + SUFFIX
+        suggested = location_of(table).name.partition(".")[0] + SUFFIX
         console.print(
             f"nothing was written\nnext    sfumato policy {shlex.quote(shown_name(table))} -o {shlex.quote(suggested)}"
         )

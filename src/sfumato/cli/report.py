@@ -10,16 +10,16 @@ import typer
 from rich.text import Text
 
 from sfumato._version import __version__
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_files
 from sfumato.errors import TaxonomyError, UsageError
-from sfumato.tables.places import place_of, release_files
+from sfumato.tables.locations import location_of, release_files
 
 if TYPE_CHECKING:
+    from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
-    from sfumato.release import Release
 
 SUFFIX = ".report.html"
 
@@ -70,7 +70,7 @@ def report_release(
 
     Example: sfumato report patients.csv release.csv --policy policy.toml -o report.html
     """
-    target = place_of(release).beside(SUFFIX) if output is None else output
+    target = location_of(release).beside(SUFFIX) if output is None else output
     with progress_for_people() as progress, progress.phase("report"):
         from sfumato import api
         from sfumato.policy import Policy
@@ -106,13 +106,13 @@ def report_release(
 def check_pages(policy: Policy, table: str, output: str | None, pages: Mapping[str, Path | None]) -> None:
     """Refuse what can be seen to go wrong with the pages before the table is read."""
     from sfumato.report.release import check_report
-    from sfumato.tables.targets import refuse_input_as_output
+    from sfumato.tables.targets.target import refuse_input_as_output
 
     given = [page for page in pages.values() if page is not None]
     for page in given:
         check_report(page)
         refuse_input_as_output(table, page)
-    outputs = [] if output is None else release_files(place_of(output), separated=True)
+    outputs = [] if output is None else release_files(location_of(output), separated=True)
     _check_different([*given, *map(Path, outputs)])
     policy.check_complete()
 
@@ -135,7 +135,7 @@ def show_private(console: People, private: Path | None, release: str) -> None:
     if private is None:
         return
     text = f" {private} holds counts of the original: do not share it"
-    if private.absolute().parent == place_of(release).home:
+    if private.absolute().parent == location_of(release).home:
         text += ", and move it away from the release"
     console.print(Text("warning", style="yellow").append(text, style="default"))
 

@@ -11,15 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato._version import __version__
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import LARGEST_DIGITS, Json, PolicyFile, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import BAR
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
-    from sfumato.evaluation.exposure import Exposure
-    from sfumato.evaluation.risk import Risk
+    from sfumato.evaluation.risk.exposure import Exposure
+    from sfumato.evaluation.risk.reidentification import Risk
 
 MOST_SHOWN = 5  # sets of each size
 
@@ -55,7 +55,7 @@ def risk(
     """
     with progress_for_people() as progress, progress.phase("risk"):
         from sfumato.policy import Policy
-        from sfumato.risking import risk as risk_of
+        from sfumato.studies.risk import risk as risk_of
 
         found = risk_of(
             table,
@@ -128,7 +128,7 @@ def _show_attacks(console: People, found: Risk) -> None:
 
 
 def _show_dangerous(console: People, sets: Sequence[Exposure]) -> None:
-    from sfumato.evaluation.exposure import first_of_each_size, telling_more
+    from sfumato.evaluation.risk.exposure import first_of_each_size, telling_more
 
     largest = max(len(one.columns) for one in sets)
     telling = [one for one in sets if any(one.below)]
@@ -173,6 +173,6 @@ def _shares(*values: float) -> list[str]:
 
 
 def _thresholds() -> tuple[int, ...]:
-    from sfumato.evaluation.exposure import THRESHOLDS
+    from sfumato.evaluation.risk.exposure import THRESHOLDS
 
     return THRESHOLDS

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato._version import __version__
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import EVERY_FLAG, OUTPUT_HELP, READ_WITH, InputTable, Json, PolicyFile, Temporary, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_files, show_release
 from sfumato.errors import UsageError
-from sfumato.tables.places import place_of, release_files
+from sfumato.tables.locations import location_of, release_files
 
 if TYPE_CHECKING:
     from sfumato.releases.recoding import Recoding
@@ -53,7 +53,7 @@ def fit(
     Example: sfumato fit patients.csv -o rules.json --quasi-identifiers age,zip --sensitive diagnosis -k 25
     """
     with progress_for_people() as progress:
-        from sfumato.choosing import fit_recoding
+        from sfumato.pipeline.plan import fit_recoding
         from sfumato.policy import Policy, merge_flags
         from sfumato.releases.rules import check_rules_target, write_query
         from sfumato.releases.rules_sql import check_dialect
@@ -129,7 +129,7 @@ def apply(
         print_json(summary)
         return
     console = People()
-    place = place_of(output)
+    place = location_of(output)
     show_release(console, summary, release_files(place), f"sfumato audit {shlex.quote(place.shown)}")
     if summary["suppressed"]:
         console.print(

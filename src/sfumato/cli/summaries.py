@@ -87,7 +87,7 @@ def show_loss(console: People, gcp: float, columns: Mapping[str, float]) -> None
 
 def show_bound(console: People, gcp: float, bound: float) -> None:
     """How far the loss is from the best possible."""
-    from sfumato.report.words import beside_the_least
+    from sfumato.report.sentences import beside_the_least
 
     told = f": this is {beside_the_least(gcp, bound)}" if bound else ", so nothing is known of the least possible"
     console.print(f"no release of this table loses less than {bound:.2%}{told}")

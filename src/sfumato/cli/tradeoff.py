@@ -12,14 +12,14 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.drawing import progress_for_people
 from sfumato.cli.flags import FLAGS_OF_MANY, InputTable, Json, ManyK, ManyL, PolicyFile, many_ranges, with_flags
 from sfumato.cli.output import People, print_json
+from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_files
-from sfumato.tables.places import shown_name
+from sfumato.tables.locations import shown_name
 
 if TYPE_CHECKING:
-    from sfumato.evaluation.tradeoff import Step
+    from sfumato.evaluation.dual_problem import Step
     from sfumato.report.tradeoff import Tradeoff
 
 
@@ -61,7 +61,7 @@ def tradeoff(
     ] = "light",
     policy: PolicyFile = None,
     k: ManyK = None,
-    l: ManyL = None,  # noqa: E741
+    l: ManyL = None,
     *,
     flags: Mapping[str, Any],
     json: Json = False,
@@ -79,19 +79,19 @@ def tradeoff(
     trace = None
     try:
         with progress_for_people() as progress:
-            from sfumato.evaluation.tradeoff import Question
+            from sfumato.evaluation.dual_problem import Question
             from sfumato.pictures.theme import theme_named
             from sfumato.policy import Policy, merge_flags
-            from sfumato.report.results import check_results
+            from sfumato.report.result_files import check_results
             from sfumato.report.tradeoff import Tradeoff
-            from sfumato.tracing import Trace
+            from sfumato.studies.tradeoff import TradeoffStudy
 
             theme_named(theme)
             asked = merge_flags(None if policy is None else Policy.load(policy), **flags)
             question = Question.of(asked, methods, every_k, every_l, max_loss, queries)
             if output is not None:
                 check_results(table, output)
-            trace = Trace(table, question, progress)
+            trace = TradeoffStudy(table, question, progress)
             trace.run()
     finally:
         if trace is not None and trace.steps:  # also when it was interrupted
@@ -163,7 +163,7 @@ def _by_method(found: Tradeoff, shown: Sequence[Step]) -> Table:
     for method in methods:
         for measure in measures:
             table.add_column(f"{measure}\n{method}", justify="right")
-    for k, l in dict.fromkeys((step.k, step.l) for step in shown):  # noqa: E741
+    for k, l in dict.fromkeys((step.k, step.l) for step in shown):
         cells = [Text(f"{k:,}"), *([Text(f"{l:,}")] if with_l else [])]
         for method in methods:
             step = steps.get((k, l, method))

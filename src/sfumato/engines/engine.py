@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from sfumato.tables.grouping import ReleasedClasses
-from sfumato.tables.scratch import Scratch
-from sfumato.tables.source import Source
-from sfumato.tables.targets import Target
+from sfumato.tables.external.scratch import Scratch
+from sfumato.tables.released_classes import ReleasedClasses
+from sfumato.tables.sources.source import Source
+from sfumato.tables.targets.target import Target
 
 
 class Engine(Protocol):

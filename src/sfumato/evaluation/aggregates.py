@@ -16,9 +16,9 @@ import numpy as np
 
 from sfumato.errors import UsageError
 from sfumato.policy import Policy
-from sfumato.tables.domains import EPOCH, MICROSECOND, read_number
-from sfumato.tables.grouping import find_classes
-from sfumato.tables.source import Source
+from sfumato.tables.coding.domains import EPOCH, MICROSECOND, read_number
+from sfumato.tables.released_classes import find_classes
+from sfumato.tables.sources.source import Source
 
 
 @dataclass(frozen=True)

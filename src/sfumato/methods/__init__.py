@@ -12,18 +12,18 @@ from importlib.metadata import entry_points
 from sfumato.errors import UsageError
 from sfumato.methods.anatomy import Anatomy
 from sfumato.methods.auto import Auto
-from sfumato.methods.cell_peeling import CellPeeling
-from sfumato.methods.close_k import InformationDependency
-from sfumato.methods.eligible_tree import EligibleTree
-from sfumato.methods.gain_tree import GainTree
+from sfumato.methods.clustering.nearest_neighbour_groups import NearestNeighbourGroups
+from sfumato.methods.clustering.topdown import TopDown
+from sfumato.methods.coded_workload import CodedWorkload, ForWorkload, Kinds
+from sfumato.methods.lattice.cell_peeling import CellPeeling
+from sfumato.methods.lattice.single_dimensional import SingleDimensional
+from sfumato.methods.lattice.top_down_specialization import TopDownSpecialization
+from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
-from sfumato.methods.mondrian import Mondrian
-from sfumato.methods.nng import NearestNeighbourGroups
-from sfumato.methods.optimal_1d import OptimalOneDimensional
-from sfumato.methods.single_dimensional import SingleDimensional
-from sfumato.methods.tds import TopDownSpecialization
-from sfumato.methods.topdown import TopDown
-from sfumato.methods.workload import ForWorkload, Kinds, Workload
+from sfumato.methods.trees.close_k import InformationDependency
+from sfumato.methods.trees.eligible_tree import EligibleTree
+from sfumato.methods.trees.gain_tree import GainTree
+from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.orderings import orderings
 from sfumato.requirements import Requirements
 
@@ -52,8 +52,12 @@ def methods() -> dict[str, Method]:
     for ordering in orderings().values():
         own += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
     own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
-    own += [Mondrian(), Mondrian(splits="relaxed")]
-    own += [Mondrian(rule="information-gain"), Mondrian(rule="regression"), Mondrian(rule="selection")]
+    own += [MondrianMethod(), MondrianMethod(splits="relaxed")]
+    own += [
+        MondrianMethod(rule="information-gain"),
+        MondrianMethod(rule="regression"),
+        MondrianMethod(rule="selection"),
+    ]
     own += [GainTree(), EligibleTree(), CellPeeling(), TopDown()]
     own += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups()]
     own.append(Anatomy())
@@ -72,7 +76,7 @@ def method_named(name: str) -> Method:
     return known[name]
 
 
-def chosen_name(name: str, workload: Workload | None) -> str:
+def chosen_name(name: str, workload: CodedWorkload | None) -> str:
     """The name of the method that is used: ``auto`` is the rule that the workload asks for, where there is one."""
     if name != AUTO or workload is None:
         return name

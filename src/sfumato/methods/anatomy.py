@@ -23,8 +23,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from sfumato.errors import UsageError
-from sfumato.kernels import kernel
-from sfumato.methods.frontier import pop, push
+from sfumato.kernels.decorator import kernel
+from sfumato.methods.line.frontier import pop, push
 from sfumato.methods.method import ClassBatch, Records, SensitiveValues
 from sfumato.progress import Progress
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements
@@ -94,7 +94,7 @@ def _entropy(records: Records, values: SensitiveValues) -> int:
 
 
 @kernel
-def form_groups(value, values, l, draws):  # type: ignore[no-untyped-def]  # noqa: E741
+def form_groups(value, values, l, draws):
     """The group of each record, from 0: int64[n].
 
     value: uint32[n], in random order, ``values`` for null. draws: float64[n], random numbers in [0, 1).

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.losses.costs import total_cost
-from sfumato.methods.cell_peeling import CellPeeling
-from sfumato.methods.counting import Counting
-from sfumato.methods.diverse_1d import strictest_frequency
-from sfumato.methods.eligible_tree import EligibleTree
-from sfumato.methods.gain_tree import GainTree
-from sfumato.methods.improving import Improvement, Limits, times_more
+from sfumato.losses.exact_costs import total_cost
+from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.cell_peeling import CellPeeling
+from sfumato.methods.line.diverse_cut import strictest_frequency
+from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
-from sfumato.methods.optimal_1d import OptimalOneDimensional
+from sfumato.methods.search.improvement import Improvement, SearchLimits, times_more
+from sfumato.methods.trees.eligible_tree import EligibleTree
+from sfumato.methods.trees.gain_tree import GainTree
 from sfumato.orderings import Hilbert, Snake
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
@@ -104,16 +104,16 @@ def _with_repaired(
     return [batch for _, batch in every[: len(starts)]]
 
 
-def limits_of(effort: Effort, requirements: Requirements, records: int) -> Limits:
+def limits_of(effort: Effort, requirements: Requirements, records: int) -> SearchLimits:
     """When the search ends."""
     if effort.seconds is not None:
-        return Limits(MOST_ROUNDS, effort.seconds)
+        return SearchLimits(MOST_ROUNDS, effort.seconds)
     if effort.level == "best":
-        return Limits(MOST_ROUNDS)
+        return SearchLimits(MOST_ROUNDS)
     rounds, work = ROUNDS_OF_BALANCED, WORK_OF_BALANCED
     if requirements.attributes:
         rounds, work = ROUNDS_UNDER_DIVERSITY, WORK_UNDER_DIVERSITY
-    return Limits(max(min(rounds, work // requirements.least_class), 1) * times_more(records))
+    return SearchLimits(max(min(rounds, work // requirements.least_class), 1) * times_more(records))
 
 
 def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[list[ClassBatch], dict[str, Any]]:

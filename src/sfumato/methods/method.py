@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.losses.costs import Costs
-from sfumato.methods.line import Line
-from sfumato.methods.workload import Workload
+from sfumato.losses.exact_costs import Costs
+from sfumato.methods.coded_workload import CodedWorkload
+from sfumato.methods.line.line import Line
 from sfumato.progress import Progress
 from sfumato.requirements import Hierarchy, Requirements
-from sfumato.tables.domains import Codes, Domain
+from sfumato.tables.coding.domains import Codes, Domain
 
 if TYPE_CHECKING:
-    from sfumato.methods.tree import RegionTree
+    from sfumato.methods.trees.region_tree import RegionTree
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Records:
     seed: int | None = None  # for methods that draw at random; none was given
     effort: Effort = Effort()
     lines: dict[str, Line] | None = None
-    workload: Workload | None = None
+    workload: CodedWorkload | None = None
 
     @property
     def count(self) -> int:

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
-from sfumato.kernels import kernel
-from sfumato.losses.costs import box_cost, total_cost, widen
-from sfumato.methods.counting import Counting
+from sfumato.kernels.decorator import kernel
+from sfumato.losses.exact_costs import box_cost, total_cost, widen
+from sfumato.methods.class_counting import Counting
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.requirements import ClassCounts, Histogram, Joint, Requirement, Requirements
 
@@ -170,7 +170,7 @@ def _outliers(batch: ClassBatch, records: Records) -> Rows:
 
 
 @kernel
-def best_absences(codes, at, starts, class_low, class_high, layout, units):  # type: ignore[no-untyped-def]
+def best_absences(codes, at, starts, class_low, class_high, layout, units):
     """For each class the place whose absence saves most, and what it saves: two int64[c].
 
     codes: uint[m, d]; at: int64[n], the record at each place; starts: int64[c + 1]; class_low, class_high: uint[c, d].

@@ -17,9 +17,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import in_threads, kernel, slices
+from sfumato.kernels.decorator import kernel
+from sfumato.kernels.threads import in_threads, slices
 from sfumato.orderings.ordering import Keys, KeysOf
-from sfumato.tables.domains import Codes, Domain
+from sfumato.tables.coding.domains import Codes, Domain
 
 WORD = 64
 BATCH = 1 << 16
@@ -73,7 +74,7 @@ def _positions(codes: Codes, cells: Sequence[NDArray[np.int32]], bits: int) -> K
 
 
 @kernel
-def curve_positions(codes, cells, starts, bits, coordinates, values, words):  # type: ignore[no-untyped-def]
+def curve_positions(codes, cells, starts, bits, coordinates, values, words):
     """Write each record's position on the curve into ``words``.
 
     codes: uint[n, d], C-order, not modified. cells: int32[...], the grid cell of each code, attribute after attribute

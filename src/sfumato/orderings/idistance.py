@@ -28,11 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import in_threads, kernel, slices
+from sfumato.kernels.decorator import kernel
+from sfumato.kernels.threads import in_threads, slices
 from sfumato.orderings.hilbert import positions_of_cells
 from sfumato.orderings.ordering import Keys, KeysOf
-from sfumato.tables.domains import Codes, Domain
-from sfumato.tables.sorting import bits_for, sort_rows
+from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.sorting import bits_for, sort_rows
 
 BATCH = 1 << 12  # records whose centres one thread finds at once
 SAMPLED_SHARE = 10  # one record of so many is in the sample
@@ -59,7 +60,7 @@ class IDistance:
 
     def fitted(self, codes: Codes, weights: NDArray[np.int64], domains: Sequence[Domain], seed: int) -> KeysOf:
         """Find the centres and the bound. Keys are then defined for these records, whole or in batches."""
-        grid = Grid.of(domains)
+        grid = CentreGrid.of(domains)
         total = int(weights.sum())
         size = min(max(-(-total // SAMPLED_SHARE), self.centres), LARGEST_SAMPLE * self.centres, total)
         # The raw numbers of a generator are the same in every version of NumPy; what is made of them need not be.
@@ -71,7 +72,7 @@ class IDistance:
 
 
 @dataclass(frozen=True)
-class Grid:
+class CentreGrid:
     """The cell of each code: cells[starts[q] + code] on attribute q, below ``2 ** bits``."""
 
     cells: NDArray[np.int32]
@@ -79,7 +80,7 @@ class Grid:
     bits: int
 
     @classmethod
-    def of(cls, domains: Sequence[Domain]) -> Grid:
+    def of(cls, domains: Sequence[Domain]) -> CentreGrid:
         # As many bits as keep the sum of d squares within SQUARE_BITS.
         bits = min(CELL_BITS, (SQUARE_BITS - bits_for(len(domains))) // 2)
         cells = [np.rint(domain.coordinates() * ((1 << bits) - 1)).astype(np.int32) for domain in domains]
@@ -91,7 +92,7 @@ class Grid:
 class Rings:
     """Centres, int32[d, c], in the order of their ranks, and what all distances are below, in 2 ** -16 of a cell."""
 
-    grid: Grid
+    grid: CentreGrid
     centres: NDArray[np.int32]
     bound: int
 
@@ -110,7 +111,9 @@ def _sample(weights: NDArray[np.int64], draws: NDArray[np.uint64]) -> tuple[NDAr
     return np.unique(np.searchsorted(ends, places, side="right"), return_counts=True)
 
 
-def _clusters(codes: Codes, counts: NDArray[np.int64], grid: Grid, draws: NDArray[np.uint64]) -> NDArray[np.int32]:
+def _clusters(
+    codes: Codes, counts: NDArray[np.int64], grid: CentreGrid, draws: NDArray[np.uint64]
+) -> NDArray[np.int32]:
     """The centres of a sample, int32[d, c], by k-means."""
     points = np.ascontiguousarray(grid.cells[grid.starts + codes].T)
     centres = np.ascontiguousarray(points[:, draw_seeds(points, counts, draws)])
@@ -128,7 +131,7 @@ def _by_hilbert(centres: NDArray[np.int32], bits: int) -> NDArray[np.int32]:
     return np.ascontiguousarray(centres[:, line.rows[line.starts[:-1]]])
 
 
-def _nearest(codes: Codes, grid: Grid, centres: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _nearest(codes: Codes, grid: CentreGrid, centres: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Of every record the nearest centre, the first of equally near ones, and its squared distance."""
     owner, squares = np.empty(len(codes), np.int32), np.empty(len(codes), np.int32)
 
@@ -141,7 +144,7 @@ def _nearest(codes: Codes, grid: Grid, centres: NDArray[np.int32]) -> tuple[NDAr
 
 
 @kernel
-def nearest_centres(codes, cells, starts, centres, owner, squares):  # type: ignore[no-untyped-def]
+def nearest_centres(codes, cells, starts, centres, owner, squares):
     """Write each record's nearest centre, the first of equally near ones, and the squared distance to it.
 
     codes: uint[n, d], C-order, not modified. cells, starts: see Grid. centres: int32[d, c], C-order.
@@ -169,7 +172,7 @@ def nearest_centres(codes, cells, starts, centres, owner, squares):  # type: ign
 
 
 @kernel
-def draw_seeds(points, counts, draws):  # type: ignore[no-untyped-def]
+def draw_seeds(points, counts, draws):
     """Points far from each other (k-means++): each is drawn with a chance by its squared distance to those before.
 
     points: int32[d, n], C-order. counts: int64[n], above 0. draws: uint64[c]. int64[at most c]: fewer where no further
@@ -202,7 +205,7 @@ def draw_seeds(points, counts, draws):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move_centres(points, counts, owner, centres):  # type: ignore[no-untyped-def]
+def move_centres(points, counts, owner, centres):
     """Move each centre to the mean of its points, rounded half up; one without points stays. Did any move?
 
     points: int32[d, n], C-order. counts: int64[n], above 0. owner: int32[n]. centres: int32[d, c], updated.
@@ -226,7 +229,7 @@ def move_centres(points, counts, owner, centres):  # type: ignore[no-untyped-def
 
 
 @kernel
-def fixed_roots(squares):  # type: ignore[no-untyped-def]
+def fixed_roots(squares):
     """The square roots in units of 2 ** -FRACTION, rounded down. squares: int32[n], below 2 ** 30; uint64[n]."""
     roots = np.empty(len(squares), np.uint64)
     for i in range(len(squares)):

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.tables.domains import Codes, Domain
-from sfumato.tables.sorting import Field
+from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.sorting import Field
 
 WORD = 64
 

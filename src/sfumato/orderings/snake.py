@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from sfumato.orderings.hilbert import Hilbert
 from sfumato.orderings.ordering import WORD, Keys, KeysOf
-from sfumato.tables.domains import CategoricalDomain, Codes, Domain
-from sfumato.tables.sorting import Field, bits_for, key_bits
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain
+from sfumato.tables.coding.sorting import Field, bits_for, key_bits
 
 
 @dataclass(frozen=True, kw_only=True)

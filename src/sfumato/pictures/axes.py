@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.policy import Column, Grouping
-from sfumato.tables.ascending import is_missing
-from sfumato.tables.domains import WHOLE, CategoricalDomain, label_of, read_number
-from sfumato.tables.profile import LEADING_ZERO
-from sfumato.taxonomies.tree import Taxonomy
+from sfumato.policy import ColumnSettings, Grouping
+from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, read_number
+from sfumato.tables.coding.profile import LEADING_ZERO
+from sfumato.tables.coding.value_order import is_missing
+from sfumato.taxonomies.taxonomy import Taxonomy
 
 Range = tuple[float, float]
 Read = Callable[[str], float | None]
@@ -74,7 +74,7 @@ def axis_of(
     values: Sequence[object],
     length: float,
     *,
-    column: Column | None = None,
+    column: ColumnSettings | None = None,
     taxonomy: Taxonomy | None = None,
     nulls: Sequence[str] = (),
 ) -> Axis:

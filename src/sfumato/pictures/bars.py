@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfumato.pictures.lines import log_ticks
-from sfumato.pictures.marks import Box, Label, Mark, fitting, laid_out
+from sfumato.pictures.curves import log_ticks
 from sfumato.pictures.picture import Picture, draw, readable
+from sfumato.pictures.svg_marks import Box, Label, Mark, fitting, laid_out
 from sfumato.pictures.theme import Theme, theme_named
 
 WIDTH, HEIGHT = 312.0, 150.0
@@ -35,7 +35,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Line:
+class MarkedLine:
     """A line across a histogram, with its name."""
 
     at: float
@@ -84,7 +84,7 @@ def histogram(
     before: Sequence[float] | None = None,
     along: Along = "numeric",
     domain: tuple[float, float] | None = None,
-    line: Line | None = None,
+    line: MarkedLine | None = None,
     x_format: str | None = None,
     theme: str = "light",
 ) -> Picture:
@@ -174,7 +174,7 @@ def _outline(
 
 
 def _line(
-    line: Line, low: float, high: float, along: Along, places: dict[str, Any], look: Theme
+    line: MarkedLine, low: float, high: float, along: Along, places: dict[str, Any], look: Theme
 ) -> list[dict[str, Any]]:
     right = line.at > (low * high) ** 0.5 if along == "log" else line.at > (low + high) / 2
     beside = {"align": "right", "dx": -5} if right else {"align": "left", "dx": 5}

@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
-from sfumato.evaluation.audit import class_key
+from sfumato.evaluation.audit.audit import class_key
 from sfumato.methods import method_named
 from sfumato.pictures.axes import Axis, axis_of
-from sfumato.pictures.directions import Direction
+from sfumato.pictures.axis_drawing import Direction
 from sfumato.pictures.picture import Picture, draw
 from sfumato.pictures.theme import Theme, theme_named
 from sfumato.policy import Policy
-from sfumato.tables.grouping import ReleasedClasses, find_classes
-from sfumato.tables.source import Source
-from sfumato.taxonomies.tree import Taxonomy
+from sfumato.tables.released_classes import ReleasedClasses, find_classes
+from sfumato.tables.sources.source import Source
+from sfumato.taxonomies.taxonomy import Taxonomy
 
 WIDTH, HEIGHT = 600.0, 460.0
 FACTOR = 12  # amounts that differ by more than this are told apart by their order of magnitude

@@ -11,7 +11,7 @@ from typing import Any
 
 from sfumato.errors import UsageError
 from sfumato.pictures.theme import Theme
-from sfumato.tables.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 
 FORMATS = (".svg", ".png", ".pdf")
 SHARPNESS = 2.0  # pixels of a PNG for each unit of the picture

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sfumato.pictures.marks import Box, Label, Mark, Stroke, fitting, laid_out
 from sfumato.pictures.picture import Picture
+from sfumato.pictures.svg_marks import Box, Label, Mark, Stroke, fitting, laid_out
 from sfumato.pictures.theme import theme_named
 
 WIDTH = 312.0

@@ -7,19 +7,29 @@ text of a TOML file, ``problems`` words what is wrong.
 from __future__ import annotations
 
 from sfumato.policy.flags import merge_flags
-from sfumato.policy.model import Column, Diversity, Engine, Grouping, Input, Method, Policy, Privacy, Release
-from sfumato.policy.workload import Workload
+from sfumato.policy.model import (
+    ColumnSettings,
+    EngineSettings,
+    Grouping,
+    InputSettings,
+    MethodSettings,
+    Policy,
+    PrivacySettings,
+    ReleaseSettings,
+    SensitiveRequirement,
+)
+from sfumato.policy.workload import WorkloadSettings
 
 __all__ = [
-    "Column",
-    "Diversity",
-    "Engine",
+    "ColumnSettings",
+    "EngineSettings",
     "Grouping",
-    "Input",
-    "Method",
+    "InputSettings",
+    "MethodSettings",
     "Policy",
-    "Privacy",
-    "Release",
-    "Workload",
+    "PrivacySettings",
+    "ReleaseSettings",
+    "SensitiveRequirement",
+    "WorkloadSettings",
     "merge_flags",
 ]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import PolicyError
-from sfumato.policy.lines import KeyPath, Origin
 from sfumato.policy.model import FLAT, ColumnType, Grouping, Policy, Role, moved, path_text
+from sfumato.policy.toml_lines import KeyPath, Origin
 
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
 _PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
@@ -27,7 +27,7 @@ def merge_flags(
     identifiers: str | Sequence[str] = (),
     other: str | Sequence[str] | None = None,
     k: int | None = None,
-    l: int | None = None,  # noqa: E741
+    l: int | None = None,
     require: str | Sequence[str] = (),
     person: str | None = None,
     joint: bool | None = None,
@@ -176,7 +176,7 @@ class _Merged:
             if self._role(name) is None:
                 self.put("other", "columns", name, "role")
 
-    def put_diversity(self, l: int) -> None:  # noqa: E741
+    def put_diversity(self, l: int) -> None:
         """Frequency l-diversity of the one sensitive column."""
         sensitive = [name for name, column in self.columns.items() if column.get("role") == "sensitive"]
         if len(sensitive) != 1:

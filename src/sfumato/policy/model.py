@@ -26,9 +26,7 @@ from pydantic import (
 
 from sfumato.errors import InputError, OutputError, PolicyError
 from sfumato.parameters import byte_size, is_positive, positive_number, whole_number
-from sfumato.policy.lines import Origin, key_lines
-from sfumato.policy.part import Part, given_name, table_list, text_list
-from sfumato.policy.problems import (
+from sfumato.policy.error_text import (
     FILE_TAG,
     GROUPING_TAG,
     explain,
@@ -39,7 +37,9 @@ from sfumato.policy.problems import (
     unknown_key_sentence,
     wrong,
 )
-from sfumato.policy.workload import LeastGain, Workload, check_roles
+from sfumato.policy.section import PolicySection, given_name, table_list, text_list
+from sfumato.policy.toml_lines import Origin, key_lines
+from sfumato.policy.workload import LeastGain, WorkloadSettings, check_roles
 
 if TYPE_CHECKING:
     from sfumato.requirements import Requirement
@@ -141,7 +141,7 @@ def _taxonomy_form(value: Any) -> str:
     return GROUPING_TAG if isinstance(value, dict | Grouping) else FILE_TAG
 
 
-class Input(Part):
+class InputSettings(PolicySection):
     """How text is read: CSV files, and numbers and dates that are written as text."""
 
     separator: Annotated[str, BeforeValidator(_separator)] = ","
@@ -159,7 +159,7 @@ class Input(Part):
         return self
 
 
-class Grouping(Part):
+class Grouping(PolicySection):
     """A taxonomy written as a rule: exactly one of the three."""
 
     intervals: Annotated[tuple[int | float, ...] | None, BeforeValidator(_interval_widths)] = None
@@ -179,7 +179,7 @@ Taxonomy = Annotated[
 ]
 
 
-class Column(Part):
+class ColumnSettings(PolicySection):
     """What a column is. All keys but the role describe quasi-identifiers; a sensitive column may have a taxonomy."""
 
     role: Role
@@ -237,7 +237,7 @@ def _kinds() -> dict[str, type[Requirement]]:
     return kinds()
 
 
-class Diversity(Part):
+class SensitiveRequirement(PolicySection):
     """What every class must meet in one sensitive column; the other keys are the parameters that its kind declares."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -289,20 +289,20 @@ class Diversity(Part):
         return checked
 
 
-class Privacy(Part):
+class PrivacySettings(PolicySection):
     """What every class of the release must meet."""
 
     k: Annotated[int, BeforeValidator(whole_number(1))] | None = None
     person: Annotated[str | None, BeforeValidator(_optional_name)] = None
     """The column that says whose a record is: persons are then counted, not records."""
-    sensitive: Annotated[tuple[Diversity, ...], BeforeValidator(table_list("privacy.sensitive"))] = ()
+    sensitive: Annotated[tuple[SensitiveRequirement, ...], BeforeValidator(table_list("privacy.sensitive"))] = ()
     joint: StrictBool = False
     """Each sensitive column must hold with the others as quasi-identifiers."""
     null_sensitive: Literal["missing", "value"] = "missing"
     """What a null in a sensitive column is: no value, so that it protects nobody, or a value like another."""
 
 
-class Method(Part):
+class MethodSettings(PolicySection):
     """How classes are found. Which names there are, the methods know."""
 
     name: Annotated[str, BeforeValidator(given_name)] = "auto"
@@ -314,7 +314,7 @@ class Method(Part):
     """Where a split gains less for the workload, regions are divided at the median."""
 
 
-class Engine(Part):
+class EngineSettings(PolicySection):
     """What the computation runs on."""
 
     name: Literal["auto", "memory", "disk", "spark"] = "auto"
@@ -324,7 +324,7 @@ class Engine(Part):
     """On disk, does mondrian find its first splits on a sample? It reads less, and its classes are others."""
 
 
-class Release(Part):
+class ReleaseSettings(PolicySection):
     """How the release is written."""
 
     seed: Annotated[int, BeforeValidator(whole_number(0, LARGEST_SEED))] | None = None
@@ -353,18 +353,18 @@ class Release(Part):
         return self
 
 
-class Policy(Part):
+class Policy(PolicySection):
     """All that the user decides about a release."""
 
     other: Literal["keep", "drop"] | None = None
     accept_linkable: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ()
-    input: Input = Input()
-    columns: dict[Annotated[str, BeforeValidator(_column_name)], Column] = Field(default_factory=dict)
-    privacy: Privacy = Privacy()
-    workload: Workload = Workload()
-    method: Method = Method()
-    engine: Engine = Engine()
-    release: Release = Release()
+    input: InputSettings = InputSettings()
+    columns: dict[Annotated[str, BeforeValidator(_column_name)], ColumnSettings] = Field(default_factory=dict)
+    privacy: PrivacySettings = PrivacySettings()
+    workload: WorkloadSettings = WorkloadSettings()
+    method: MethodSettings = MethodSettings()
+    engine: EngineSettings = EngineSettings()
+    release: ReleaseSettings = ReleaseSettings()
     base: Path | None = Field(default=None, exclude=True)
     """Where relative paths of taxonomies start: the policy file's directory; None is the working directory."""
 

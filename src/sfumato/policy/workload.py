@@ -15,9 +15,9 @@ from pydantic import BeforeValidator
 
 from sfumato.errors import PolicyError
 from sfumato.parameters import positive_number
-from sfumato.policy.lines import KeyPath, Origin
-from sfumato.policy.part import Part, given_name, table_list, text_list
-from sfumato.policy.problems import wrong
+from sfumato.policy.error_text import wrong
+from sfumato.policy.section import PolicySection, given_name, table_list, text_list
+from sfumato.policy.toml_lines import KeyPath, Origin
 
 Operator = Literal["=", "<", "<=", ">", ">="]
 
@@ -32,7 +32,7 @@ _AND = re.compile(r"and\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SelectionCondition:
     """One condition of a selection. The value is text, as the policy has it."""
 
     column: str
@@ -40,9 +40,9 @@ class Comparison:
     value: str
 
 
-def comparisons_of(where: str) -> tuple[Comparison, ...]:
+def comparisons_of(where: str) -> tuple[SelectionCondition, ...]:
     """The conditions of a predicate; a ValueError goes on from its name."""
-    found: list[Comparison] = []
+    found: list[SelectionCondition] = []
     place = 0
     while True:
         match = _COMPARISON.match(where, place)
@@ -51,12 +51,12 @@ def comparisons_of(where: str) -> tuple[Comparison, ...]:
         column = _plain(match["column"], '"')
         if match["operator"] is None:
             found += [
-                Comparison(column, ">=", _plain(match["low"], "'")),
-                Comparison(column, "<=", _plain(match["high"], "'")),
+                SelectionCondition(column, ">=", _plain(match["low"], "'")),
+                SelectionCondition(column, "<=", _plain(match["high"], "'")),
             ]
         else:
             operator: Any = "=" if match["operator"] == "==" else match["operator"]
-            found.append(Comparison(column, operator, _plain(match["value"], "'")))
+            found.append(SelectionCondition(column, operator, _plain(match["value"], "'")))
         if match.end() == len(where):
             return tuple(found)
         joined = _AND.match(where, match.end())
@@ -85,30 +85,30 @@ def _share(value: Any) -> float:
     return 0.0 if isinstance(value, float) and value == 0 else positive_number(value)
 
 
-class Target(Part):
+class PredictionTarget(PolicySection):
     """A column that will be predicted from the quasi-identifiers."""
 
     target: Annotated[str, BeforeValidator(given_name)]
     weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
 
 
-class Selection(Part):
+class Selection(PolicySection):
     """Records that will be selected by their quasi-identifiers."""
 
     where: Annotated[str, BeforeValidator(_predicate)]
     weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
 
-    def comparisons(self) -> tuple[Comparison, ...]:
+    def comparisons(self) -> tuple[SelectionCondition, ...]:
         return comparisons_of(self.where)
 
 
-Classification = Annotated[tuple[Target, ...], BeforeValidator(table_list("workload.classification"))]
-Regression = Annotated[tuple[Target, ...], BeforeValidator(table_list("workload.regression"))]
+Classification = Annotated[tuple[PredictionTarget, ...], BeforeValidator(table_list("workload.classification"))]
+Regression = Annotated[tuple[PredictionTarget, ...], BeforeValidator(table_list("workload.regression"))]
 Selections = Annotated[tuple[Selection, ...], BeforeValidator(table_list("workload.selection"))]
 LeastGain = Annotated[float, BeforeValidator(_share)]
 
 
-class Workload(Part):
+class WorkloadSettings(PolicySection):
     """What the release will be used for."""
 
     classification: Classification = ()
@@ -130,7 +130,7 @@ class Workload(Part):
         return bool(self.predicted or self.selection)
 
 
-def check_roles(workload: Workload, roles: Mapping[str, str], origin: Origin, *, undeclared_kept: bool) -> None:
+def check_roles(workload: WorkloadSettings, roles: Mapping[str, str], origin: Origin, *, undeclared_kept: bool) -> None:
     """Refuse a workload that does not go with what the columns are.
 
     What is predicted, and what beside the quasi-identifiers it is predicted from, is released as it is.
@@ -168,7 +168,7 @@ def check_roles(workload: Workload, roles: Mapping[str, str], origin: Origin, *,
                 )
 
 
-def _carried(workload: Workload) -> Iterator[tuple[str, KeyPath]]:
+def _carried(workload: WorkloadSettings) -> Iterator[tuple[str, KeyPath]]:
     """Targets and features, and where each is named."""
     for kind, targets in (("classification", workload.classification), ("regression", workload.regression)):
         for place, one in enumerate(targets):

@@ -11,6 +11,6 @@ document   the policy as a file with comments
 
 from __future__ import annotations
 
-from sfumato.proposal.proposing import Proposal, propose_policy
+from sfumato.proposal.propose import Proposal, propose_policy
 
 __all__ = ["Proposal", "propose_policy"]

@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sfumato.policy import Column, Grouping
+from sfumato.policy import ColumnSettings, Grouping
 from sfumato.policy.model import CalendarUnit, ColumnType, Role
-from sfumato.proposal.forms import (
+from sfumato.proposal.column_facts import YEARS, ColumnFacts
+from sfumato.proposal.column_names import Meaning, NameHints
+from sfumato.proposal.value_forms import (
     form_of,
     holds_email,
     looks_like_persons,
@@ -21,8 +23,6 @@ from sfumato.proposal.forms import (
     share,
     vocabulary_of,
 )
-from sfumato.proposal.names import Meaning, NameHints
-from sfumato.proposal.values import YEARS, Facts
 
 UNIQUE = 0.95  # of the records that have a value are alone with it
 NEARLY_UNIQUE = 0.2
@@ -40,17 +40,17 @@ class Suggestion:
 
     role: Role
     reason: str
-    column: Column | None = None
+    column: ColumnSettings | None = None
 
 
-def suggest(facts: Facts, hints: NameHints) -> Suggestion:
+def suggest(facts: ColumnFacts, hints: NameHints) -> Suggestion:
     """The role of a column and why."""
     role, reason, kind = _role(facts, hints)
     described = None if facts.kind in ("nothing", "unusable") else _described(facts, kind)
     return Suggestion(role, reason, described)
 
 
-def _role(facts: Facts, hints: NameHints) -> tuple[Role, str, str | None]:
+def _role(facts: ColumnFacts, hints: NameHints) -> tuple[Role, str, str | None]:
     """The role, the reason, and the kind of thing that the column is about."""
     meaning = hints.meaning
     if facts.kind == "nothing":
@@ -81,7 +81,7 @@ def _role(facts: Facts, hints: NameHints) -> tuple[Role, str, str | None]:
     return "decide", _undecided(facts, meaning), None
 
 
-def _by_form(facts: Facts) -> tuple[Role, str, str | None] | None:
+def _by_form(facts: ColumnFacts) -> tuple[Role, str, str | None] | None:
     if facts.kind not in ("text", "whole"):
         return None
     if postal_form(facts.texts):
@@ -94,7 +94,7 @@ def _by_form(facts: Facts) -> tuple[Role, str, str | None] | None:
     return None
 
 
-def _by_uniqueness(facts: Facts) -> tuple[Role, str, str | None]:
+def _by_uniqueness(facts: ColumnFacts) -> tuple[Role, str, str | None]:
     alone = _alone(facts)
     if facts.known < FEWEST_RECORDS:
         return "decide", f"{alone}, but only {facts.known} have one", None
@@ -105,7 +105,7 @@ def _by_uniqueness(facts: Facts) -> tuple[Role, str, str | None]:
     return "identifier", alone, None
 
 
-def _undecided(facts: Facts, meaning: Meaning | None) -> str:
+def _undecided(facts: ColumnFacts, meaning: Meaning | None) -> str:
     """Why nothing is proposed, and what helps to decide."""
     parts = []
     if meaning is not None:
@@ -128,73 +128,73 @@ def _undecided(facts: Facts, meaning: Meaning | None) -> str:
 # ---- do the values agree with the name? ----
 
 
-def _is_number(facts: Facts, least: float) -> bool:
+def _is_number(facts: ColumnFacts, least: float) -> bool:
     return facts.kind in ("text", "whole") and facts.distinct >= 10 and facts.varied >= least
 
 
-def _few(most: int) -> Callable[[Facts], bool]:
+def _few(most: int) -> Callable[[ColumnFacts], bool]:
     """A column of categories: text, or whole numbers that may stand for them."""
     return lambda facts: facts.kind in ("text", "whole", "boolean") and facts.distinct <= most
 
 
-def _is_name(facts: Facts) -> bool:
+def _is_name(facts: ColumnFacts) -> bool:
     letters = share(facts.texts, lambda text: not any(map(str.isdecimal, text)))
     return facts.kind == "text" and letters >= 0.8 and (facts.varied >= VARIED / 10 or facts.distinct >= 10)
 
 
-def _is_varied_text(facts: Facts) -> bool:
+def _is_varied_text(facts: ColumnFacts) -> bool:
     return facts.kind in ("text", "whole") and facts.varied >= VARIED / 2
 
 
-def _has_digits(facts: Facts) -> bool:
+def _has_digits(facts: ColumnFacts) -> bool:
     enough = share(facts.texts, lambda text: sum(map(str.isdecimal, text)) >= 6)
     return facts.kind in ("text", "whole") and enough >= 0.8
 
 
-def _is_age(facts: Facts) -> bool:
+def _is_age(facts: ColumnFacts) -> bool:
     if facts.kind in ("whole", "decimal"):
         return facts.within(0, 130)
     return facts.kind == "text" and facts.distinct <= 150
 
 
-def _is_postal(facts: Facts) -> bool:
+def _is_postal(facts: ColumnFacts) -> bool:
     codes = share(facts.texts, lambda text: 3 <= len(text) <= 10 and any(map(str.isdecimal, text)))
     return facts.kind in ("text", "whole") and codes >= 0.9
 
 
-def _is_year(facts: Facts) -> bool:
+def _is_year(facts: ColumnFacts) -> bool:
     return facts.kind == "whole" and facts.within(*YEARS)
 
 
-def _is_moment(facts: Facts) -> bool:
+def _is_moment(facts: ColumnFacts) -> bool:
     """A date, or a part of one."""
     month = facts.kind == "whole" and facts.within(0, 31)
     return facts.kind == "date" or _is_year(facts) or month or _is_month(facts)
 
 
-def _is_month(facts: Facts) -> bool:
+def _is_month(facts: ColumnFacts) -> bool:
     words = vocabulary_of(facts.texts) if facts.kind == "text" else None
     return (facts.kind == "whole" and facts.within(1, 12)) or (words is not None and words.kind == "month")
 
 
-def _is_place(facts: Facts) -> bool:
+def _is_place(facts: ColumnFacts) -> bool:
     return facts.kind == "text" or (facts.kind == "whole" and facts.distinct <= 1000)
 
 
-def _is_coordinate(facts: Facts) -> bool:
+def _is_coordinate(facts: ColumnFacts) -> bool:
     return facts.kind == "decimal" and facts.within(-180, 180)
 
 
-def _is_region(facts: Facts) -> bool:
+def _is_region(facts: ColumnFacts) -> bool:
     """A state that its values do not tell to be a region, which would make it a place."""
     return facts.kind in ("text", "whole") and vocabulary_of(facts.texts) is None
 
 
-def _any(facts: Facts) -> bool:
+def _any(facts: ColumnFacts) -> bool:
     return facts.kind != "nothing"
 
 
-FITS: Mapping[str, Callable[[Facts], bool]] = {
+FITS: Mapping[str, Callable[[ColumnFacts], bool]] = {
     "name": _is_name,
     "email": lambda facts: facts.kind == "text" and share(facts.texts, lambda text: "@" in text) >= 0.5,
     "phone": _has_digits,
@@ -232,7 +232,7 @@ FITS: Mapping[str, Callable[[Facts], bool]] = {
 # ---- type and taxonomy ----
 
 
-def _described(facts: Facts, kind: str | None) -> Column:
+def _described(facts: ColumnFacts, kind: str | None) -> ColumnSettings:
     """The column as a quasi-identifier: its type, and a taxonomy that needs no file."""
     kind_of: ColumnType = "categorical"
     taxonomy: Grouping | None = None
@@ -243,7 +243,7 @@ def _described(facts: Facts, kind: str | None) -> Column:
         kind_of, taxonomy = "date", Grouping(calendar=_units(facts.span))
     elif facts.kind in ("whole", "decimal"):
         kind_of, taxonomy = "numeric", _intervals(facts, kind)
-    return Column(role="quasi-identifier", type=kind_of, taxonomy=taxonomy)
+    return ColumnSettings(role="quasi-identifier", type=kind_of, taxonomy=taxonomy)
 
 
 def _units(days: float) -> tuple[CalendarUnit, ...]:
@@ -256,7 +256,7 @@ def _units(days: float) -> tuple[CalendarUnit, ...]:
     return ("month", "quarter", "year", "decade")
 
 
-def _intervals(facts: Facts, kind: str | None) -> Grouping | None:
+def _intervals(facts: ColumnFacts, kind: str | None) -> Grouping | None:
     """Widths that are round and each twice the one before."""
     if kind == "coordinate":
         return Grouping(intervals=(0.1, 1, 10))
@@ -273,10 +273,10 @@ def _intervals(facts: Facts, kind: str | None) -> Grouping | None:
     return Grouping(intervals=tuple(int(width) if width.is_integer() else width for width in widths))
 
 
-def _are_codes(facts: Facts) -> bool:
+def _are_codes(facts: ColumnFacts) -> bool:
     return share(facts.texts, lambda text: len(text) == facts.width and text.isdecimal()) >= 0.9
 
 
-def _alone(facts: Facts) -> str:
+def _alone(facts: ColumnFacts) -> str:
     part = "all records" if facts.alone == facts.known else f"{math.floor(facts.alone_share * 100)}% of the records"
     return f"{part} are alone with their value"

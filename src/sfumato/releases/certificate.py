@@ -15,8 +15,8 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy import Policy
-from sfumato.tables.places import FilePlace, certificate_path, place_of
-from sfumato.tables.targets import Certified, certificate_text
+from sfumato.tables.locations import FileLocation, certificate_path, location_of
+from sfumato.tables.targets.target import Certified, certificate_text
 
 FORMAT = 1
 LIBRARIES = ("numba", "numpy", "pyarrow")  # those that have a say in the bytes of a release
@@ -46,7 +46,7 @@ def without_counts(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The certificate of a release, beside its file or table, none when there is none."""
-    place = place_of(release)
+    place = location_of(release)
     try:
         text = certificate_text(place)
         if text is None:
@@ -57,7 +57,7 @@ def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
         if not all(isinstance(file[key], str) for file in content["files"] for key in ("name", "sha256")):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
-        where = str(certificate_path(place.path)) if isinstance(place, FilePlace) else f"of {place.shown}"
+        where = str(certificate_path(place.path)) if isinstance(place, FileLocation) else f"of {place.shown}"
         raise InputError(f"the certificate {where} cannot be read. Restore it, or audit with --policy.") from None
     assert isinstance(content, dict)
     return content

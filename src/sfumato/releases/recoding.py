@@ -16,16 +16,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
-from sfumato.kernels import in_threads
-from sfumato.policy import Column, Policy
-from sfumato.releases.recode import kept_columns
+from sfumato.kernels.threads import in_threads
+from sfumato.policy import ColumnSettings, Policy
+from sfumato.releases.local_recoding import kept_columns
 from sfumato.releases.regions import Divided, Regions
-from sfumato.tables.arrays import from_numpy, from_texts
-from sfumato.tables.columns import CarriedColumn
-from sfumato.tables.domains import WHOLE, CategoricalDomain, Codes, Domain, NumericDomain, ReleasedValues, numbers_of
-from sfumato.tables.profile import profile_column
-from sfumato.tables.source import InputOptions, Source, open_source
-from sfumato.taxonomies.tree import Taxonomy
+from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
+from sfumato.tables.coding.domains import (
+    WHOLE,
+    CategoricalDomain,
+    Codes,
+    Domain,
+    NumericDomain,
+    ReleasedValues,
+    numbers_of,
+)
+from sfumato.tables.coding.passthrough import PassthroughColumn
+from sfumato.tables.coding.profile import profile_column
+from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.taxonomies.taxonomy import Taxonomy
 
 MARK = {b"sfumato": b"unaudited"}  # of the schema of a table that was recoded and not audited
 
@@ -133,7 +141,7 @@ class Recoding:
         Other columns are kept or dropped as the policy says. A record outside the domain shows ``*`` throughout. The
         result is not audited, and marked so in the metadata of its schema: to release it, use ``apply``.
         """
-        from sfumato.tables.frames import to_kind
+        from sfumato.tables.sources.frames import to_kind
 
         source = self.open_source(data)
         table, _ = self.transformed(source)
@@ -149,7 +157,7 @@ class Recoding:
         recoded = {domain.name: self._spread(domain, values, regions) for domain, values in shown}
 
         def column(name: str) -> list[tuple[str, pa.Array]]:
-            return recoded.get(name) or [(name, CarriedColumn.of(name, table.column(name)).take(None))]
+            return recoded.get(name) or [(name, PassthroughColumn.of(name, table.column(name)).take(None))]
 
         columns = [pair for pairs in in_threads(column, kept) for pair in pairs]
         return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns]), regions
@@ -165,18 +173,18 @@ class Recoding:
         columns = [shown.labels.take(from_numpy(shown.index)).to_pylist() for shown in self.shown(regions)]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def open_column(self, name: str) -> Column:
+    def open_column(self, name: str) -> ColumnSettings:
         """What a policy says of a quasi-identifier of a further table: its type as it was learnt, any value."""
         domain = next(domain for domain in self.domains if domain.name == name)
         asked = self.policy.columns[name]
         if isinstance(domain, CategoricalDomain):
-            return Column(role="quasi-identifier", type="categorical", weight=asked.weight)
+            return ColumnSettings(role="quasi-identifier", type="categorical", weight=asked.weight)
         if asked.implied_type == "date" and asked.taxonomy is not None:
             return asked  # a calendar makes days of moments
         assert isinstance(domain, NumericDomain)
         if not len(domain.values):  # nothing but null was there, which is of no type
-            return Column(role="quasi-identifier", weight=asked.weight)
-        return Column(
+            return ColumnSettings(role="quasi-identifier", weight=asked.weight)
+        return ColumnSettings(
             role="quasi-identifier", type="numeric" if domain.kind == "numeric" else "date", weight=asked.weight
         )
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.methods.method import ClassBatch
-from sfumato.methods.tree import descend
-from sfumato.tables.domains import CategoricalDomain, Codes, Domain, NumericDomain
+from sfumato.methods.trees.region_tree import descend
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
 
 OUTSIDE = -1  # the code of a value, and the region of a record, that the domain does not hold
 DAY = 86_400_000_000  # microseconds

@@ -20,11 +20,11 @@ from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, leaves_under, steps
-from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain, read_number
-from sfumato.tables.profile import snap_of
-from sfumato.tables.staging import Stage, cannot_write, check_target
-from sfumato.tables.targets import refuse_input_as_output
-from sfumato.taxonomies.tree import Taxonomy
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain, read_number
+from sfumato.tables.coding.profile import snap_of
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.target import refuse_input_as_output
+from sfumato.taxonomies.taxonomy import Taxonomy
 
 FORMAT = 1
 WHAT = "recoding rules of Sfumato"

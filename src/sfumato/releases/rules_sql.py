@@ -13,7 +13,7 @@ from sfumato.errors import UsageError
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, steps
 from sfumato.releases.rules import value_of
-from sfumato.tables.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
 
 DIALECTS = ("duckdb", "postgresql")
 DEEPEST = 200  # how deep CASE may be nested: both databases stop somewhere beyond

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_state_path
 
-from sfumato.kernels import in_threads
+from sfumato.kernels.threads import in_threads
 from sfumato.policy import Policy
-from sfumato.tables.domains import CategoricalDomain, Codes, Domain, NumericDomain
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
 
 SECRET_BYTES = 32
 MANY = 1 << 16

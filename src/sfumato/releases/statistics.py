@@ -16,10 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError
-from sfumato.policy import Column
-from sfumato.releases.recode import LEFT_OUT, Recoded, RecodedColumn
-from sfumato.tables.arrays import from_numpy, to_numpy
-from sfumato.tables.domains import Codes, Domain, NumericDomain
+from sfumato.policy import ColumnSettings
+from sfumato.releases.local_recoding import LEFT_OUT, Recoded, RecodedColumn
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
 
 SHARE = 100  # a grid is at most so small a part of the range of its column
 SECOND = 1_000_000  # microseconds
@@ -35,7 +35,7 @@ def has_statistics(domain: Domain) -> TypeGuard[NumericDomain]:
     return isinstance(domain, NumericDomain) and domain.kind != "categorical"
 
 
-def grid_of(domain: NumericDomain, column: Column) -> Fraction:
+def grid_of(domain: NumericDomain, column: ColumnSettings) -> Fraction:
     """What the means of a column are multiples of, in the units of its domain.
 
     As the policy says (``mean_round``, else ``round``; of dates in days, of moments in seconds), else the largest power

@@ -7,11 +7,11 @@ from html import escape
 from typing import Any, TypeVar
 
 from sfumato._version import __version__
-from sfumato.evaluation.comparison import Point, Row, exit_code, least_losses, table_text
-from sfumato.pictures.lines import Scale
+from sfumato.evaluation.comparison_points import Point, Row, exit_code, least_losses, table_text
+from sfumato.pictures.curves import Scale
 from sfumato.pictures.picture import Picture, beside
 from sfumato.report.page import of_class, page, themed
-from sfumato.report.results import Results, curves_of, scale_for
+from sfumato.report.result_files import Results, curves_of, scale_for
 
 TITLE = "Methods side by side"
 FEW = 4

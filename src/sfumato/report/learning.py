@@ -7,8 +7,9 @@ from html import escape
 from typing import Any
 
 from sfumato._version import __version__
-from sfumato.evaluation.comparison import exit_code
-from sfumato.evaluation.learning.result import (
+from sfumato.evaluation.comparison_points import exit_code
+from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.results import (
     ACCURACY,
     CLASS_SIZE,
     METRICS,
@@ -21,14 +22,13 @@ from sfumato.evaluation.learning.result import (
     told,
     with_reach,
 )
-from sfumato.evaluation.learning.study import Study
-from sfumato.pictures.intervals import NARROW, WIDTH, Estimated, Group, intervals
-from sfumato.pictures.lines import NARROW as NARROW_CURVES
-from sfumato.pictures.lines import WIDTH as WIDTH_OF_CURVES
-from sfumato.pictures.lines import curves
+from sfumato.pictures.curves import NARROW as NARROW_CURVES
+from sfumato.pictures.curves import WIDTH as WIDTH_OF_CURVES
+from sfumato.pictures.curves import curves
+from sfumato.pictures.interval_chart import NARROW, WIDTH, Estimated, Group, intervals
 from sfumato.pictures.picture import Picture, beside
 from sfumato.report.page import of_class, page, themed
-from sfumato.report.results import Results, scale_for
+from sfumato.report.result_files import Results, scale_for
 
 TITLE = "Learning from releases"
 COLUMNS = 2  # pictures beside each other
@@ -278,7 +278,7 @@ class Evaluation(Results):
         names = ["k", *(["l"] if with_l else []), "method", *(" ".join(head) for head in heads.values())]
         top = "".join(f"<th{of_class('text' if name == 'method' else '')}>{escape(name)}</th>" for name in names)
         for cells in table_rows(self.rows):
-            k, l = cells.asked  # noqa: E741
+            k, l = cells.asked
             line = [
                 f"<td>{'' if k is None else f'{k:,}'}</td>",
                 *([f"<td>{'' if l is None else l}</td>"] if with_l else []),
@@ -292,7 +292,7 @@ class Evaluation(Results):
         return f'<div class="table"><table>\n<tr>{top}</tr>\n{"".join(lines)}</table></div>\n'
 
 
-class Cells:
+class ResultCells:
     """The figures of one method under one k and l; ``best`` are those that no other release has better."""
 
     def __init__(self, method: str, asked: tuple[int | None, int | None]) -> None:
@@ -301,11 +301,11 @@ class Cells:
         self.best: list[Result] = []
 
 
-def table_rows(rows: Sequence[Result]) -> list[Cells]:
+def table_rows(rows: Sequence[Result]) -> list[ResultCells]:
     """The figures by method: the original, then the releases by k and l."""
-    found: dict[tuple[object, ...], Cells] = {}
+    found: dict[tuple[object, ...], ResultCells] = {}
     for row in rows:
-        cells = found.setdefault((row.method, row.asked), Cells(row.method, row.asked))
+        cells = found.setdefault((row.method, row.asked), ResultCells(row.method, row.asked))
         if row.value is not None:
             cells.figures[row.what] = row
     for here in by_asked(rows).values():

@@ -9,7 +9,7 @@ from html import escape
 from sfumato._version import __version__
 from sfumato.pictures.picture import Picture
 from sfumato.pictures.theme import DARK, FONT, LIGHT, Theme
-from sfumato.report.markup import Markup
+from sfumato.report.html import Markup
 
 STYLE = """
 body { margin: 0 auto; padding: 2rem 1.5rem 3rem; max-width: 84rem; background: var(--background); color: var(--ink);

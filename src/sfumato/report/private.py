@@ -13,24 +13,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.pictures.axes import DAY, Axis
 from sfumato.pictures.bars import Bar, bars, histogram
-from sfumato.pictures.heat import difference_map
+from sfumato.pictures.heat_map import difference_map
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.report.cells import NULL, Cells, crossed, edges_of
-from sfumato.report.drawings import TITLE, figure
-from sfumato.report.facts import FIELDS, MOST_COLUMNS, MOST_CROSSED, MOST_PAIRS, Pair
-from sfumato.report.markup import Markup, cut, element, folded, joined, name, named, table
+from sfumato.report.figures import TITLE, figure
+from sfumato.report.html import Markup, cut, element, folded, joined, name, named, table
 from sfumato.report.page import page
 from sfumato.report.release import check_report, write_page
+from sfumato.report.release_facts import FIELDS, MOST_COLUMNS, MOST_CROSSED, MOST_PAIRS, Pair
 from sfumato.report.style import RELEASE_STYLE
-from sfumato.tables.ascending import is_missing, text_of
-from sfumato.tables.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.grouping import find_classes
-from sfumato.tables.source import InputOptions, Source
-from sfumato.taxonomies.tree import Taxonomy
+from sfumato.report.value_cells import NULL, ValueCells, crossed, edges_of
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.value_order import is_missing, text_of
+from sfumato.tables.released_classes import find_classes
+from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.taxonomies.taxonomy import Taxonomy
 
 HEADING = "Before and after: do not share"
 WARNING = (
@@ -45,7 +45,7 @@ class Before:
     """A quasi-identifier of the original in cells, and how the released values fall into the same cells."""
 
     name: str
-    cells: Cells = field(repr=False)
+    cells: ValueCells = field(repr=False)
     place: NDArray[np.int64] = field(repr=False)
     """The cell of each code of the original."""
     kind: str
@@ -60,7 +60,7 @@ class Compared:
 
     name: str
     kind: str
-    cells: Cells = field(repr=False)
+    cells: ValueCells = field(repr=False)
     before: NDArray[np.float64] = field(repr=False)
     after: NDArray[np.float64] = field(repr=False)
 
@@ -204,7 +204,7 @@ def _before(domain: Domain, labels: Sequence[str | None], counts: NDArray[np.int
         asides = 1
     spread = _spread(domain, labels, place, len(names), edges)
     every = np.arange(len(labels))
-    cells = Cells(names, asides, np.full(len(labels), -1), every, spread, edges)
+    cells = ValueCells(names, asides, np.full(len(labels), -1), every, spread, edges)
     return Before(domain.name, cells, place, domain.kind)
 
 

@@ -20,16 +20,16 @@ from sfumato.pictures.picture import check_drawing
 from sfumato.pictures.theme import LIGHT
 from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
-from sfumato.report import drawings
-from sfumato.report.facts import NOTHING, Facts, facts_of, scalars
-from sfumato.report.markup import Markup, element, folded, joined, name, named, table
+from sfumato.report import figures
+from sfumato.report.html import Markup, element, folded, joined, name, named, table
 from sfumato.report.page import page
-from sfumato.report.risks import risks
+from sfumato.report.release_facts import NOTHING, ReleaseFacts, facts_of, scalars
+from sfumato.report.remaining_risks import risks
+from sfumato.report.sentences import degree, guessing, percent, verdict, what_is_shown
 from sfumato.report.style import RELEASE_STYLE
-from sfumato.report.words import degree, guessing, percent, verdict, what_is_shown
-from sfumato.tables.source import Source
-from sfumato.tables.staging import Stage, cannot_write, check_target
-from sfumato.taxonomies.tree import Taxonomy
+from sfumato.tables.sources.source import Source
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.taxonomies.taxonomy import Taxonomy
 
 SUFFIXES = (".html", ".htm")
 TITLE = "Report of a release"
@@ -42,7 +42,7 @@ class ReleaseReport:
 
     def __init__(
         self,
-        facts: Facts,
+        facts: ReleaseFacts,
         policy: Policy,
         taxonomies: Mapping[str, Taxonomy],
         summary: Mapping[str, Any],
@@ -166,7 +166,7 @@ class ReleaseReport:
             if k > 1
             else f"Every record counts once, in the {self._group} that it is in."
         )
-        drawn, told = drawings.class_sizes(self._facts.sizes, k, self._group)
+        drawn, told = figures.class_sizes(self._facts.sizes, k, self._group)
         return element("div", drawn, element("div", element("p", told), element("p", text)), class_="split")
 
     def _loss(self) -> Markup:
@@ -202,7 +202,7 @@ class ReleaseReport:
             about: object = f"{column.role}, kept as it is; {len(column.texts):,} different values"
             if column.role == "quasi-identifier":
                 about = f"{what_is_shown(column, self._policy, self._taxonomies.get(column.name))}."
-            cards.append(drawings.column(column, about))
+            cards.append(figures.column(column, about))
         further = self._facts.further
         more = (
             folded(f"{len(further):,} further columns are released and not drawn", element("p", named(further, 1000)))
@@ -213,7 +213,7 @@ class ReleaseReport:
 
     def _taxonomy_cuts(self) -> Markup:
         quasi = [column for column in self._facts.columns if column.role == "quasi-identifier"]
-        cuts = (drawings.taxonomy_cut(one, self._policy, self._taxonomies.get(one.name)) for one in quasi)
+        cuts = (figures.taxonomy_cut(one, self._policy, self._taxonomies.get(one.name)) for one in quasi)
         drawn = [cut for cut in cuts if cut is not None]
         if not drawn:
             return element("p", "No column of the release has a taxonomy with groups to draw.", class_="soft")
@@ -244,18 +244,18 @@ class ReleaseReport:
             "The two quasi-identifiers with the most different released values. Every rectangle is what a class leaves "
             "open; the stronger its colour, the more records."
         )
-        return joined([element("p", text), drawings.figure(picture, wide=True)])
+        return joined([element("p", text), figures.figure(picture, wide=True)])
 
     def _pairs(self) -> Markup:
         if not self._facts.pairs:
             return element("p", "There are no two columns to lay against each other.", class_="soft")
         text = "The pairs that tell most of each other. Records that show a range are spread evenly over it."
-        return joined([element("p", text), element("div", *map(drawings.pair, self._facts.pairs), class_="cards")])
+        return joined([element("p", text), element("div", *map(figures.pair, self._facts.pairs), class_="cards")])
 
     def _diversity(self) -> Markup:
         if not self._facts.diversity:
             return element("p", "The release has no sensitive column.", class_="soft")
-        cards = [drawings.diversity(one, guessing(one, self._group), self._group) for one in self._facts.diversity]
+        cards = [figures.diversity(one, guessing(one, self._group), self._group) for one in self._facts.diversity]
         text = f"The further to the left, the less a {self._group} tells of its records."
         return joined([element("p", text), element("div", *cards, class_="cards")])
 

@@ -10,15 +10,15 @@ from html import escape
 from typing import Any
 
 from sfumato._version import __version__
-from sfumato.evaluation.comparison import exit_code
-from sfumato.evaluation.learning.result import ACCURACY, ERROR, ORIGINAL, Result, told, with_reach
-from sfumato.evaluation.tradeoff import Answer, Question, Step, latest
-from sfumato.evaluation.values import MOST, runs_of
-from sfumato.pictures.lines import Limit
+from sfumato.evaluation.comparison_points import exit_code
+from sfumato.evaluation.dual_problem import Answer, Question, Step, latest
+from sfumato.evaluation.learning.results import ACCURACY, ERROR, ORIGINAL, Result, told, with_reach
+from sfumato.evaluation.parameter_values import MOST, runs_of
+from sfumato.pictures.curves import Limit
 from sfumato.pictures.picture import Picture, beside
 from sfumato.report.comparison import by_error, outcome, places
 from sfumato.report.page import of_class, page, themed
-from sfumato.report.results import Results, curves_of
+from sfumato.report.result_files import Results, curves_of
 
 TITLE = "Privacy against loss"
 NEAR = 2  # values on either side of the answer that are shown even where points are many

@@ -10,15 +10,14 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from sfumato.requirements.alpha_k import AlphaAnonymity
-from sfumato.requirements.closeness import Closeness
-from sfumato.requirements.disclosure import Disclosure
-from sfumato.requirements.distinct import DistinctDiversity
-from sfumato.requirements.entropy import EntropyDiversity
-from sfumato.requirements.frequency import FrequencyDiversity
-from sfumato.requirements.joint import Joint
+from sfumato.requirements.beta_likeness import Likeness
+from sfumato.requirements.delta_disclosure import Disclosure
+from sfumato.requirements.distinct_diversity import DistinctDiversity
+from sfumato.requirements.entropy_diversity import EntropyDiversity
+from sfumato.requirements.frequency_diversity import FrequencyDiversity
+from sfumato.requirements.joint_attributes import Joint
 from sfumato.requirements.k_anonymity import KAnonymity
-from sfumato.requirements.likeness import Likeness
-from sfumato.requirements.recursive import RecursiveDiversity
+from sfumato.requirements.recursive_diversity import RecursiveDiversity
 from sfumato.requirements.requirement import (
     ClassCounts,
     Hierarchy,
@@ -28,7 +27,8 @@ from sfumato.requirements.requirement import (
     Requirements,
     Verdict,
 )
-from sfumato.requirements.variance import VarianceDiversity
+from sfumato.requirements.t_closeness import Closeness
+from sfumato.requirements.variance_diversity import VarianceDiversity
 
 __all__ = [
     "AlphaAnonymity",

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels import kernel
+from sfumato.kernels.decorator import kernel
 from sfumato.requirements.requirement import Hierarchy, Requirements
 
 EXACT = 1e-12  # the audit's allowance for rounding
@@ -26,7 +26,7 @@ ENTROPY, RECURSIVE, ALPHA, VARIANCE = 3, 4, 5, 6  # the counts of the values dec
 CLOSENESS_EQUAL, CLOSENESS_ORDERED, CLOSENESS_HIERARCHICAL, BETA, BETA_ENHANCED, DELTA = 7, 8, 9, 10, 11, 12
 
 
-class Values(Protocol):
+class ValueTable(Protocol):
     """What has to be known of a sensitive attribute; its values are 0..distinct-1."""
 
     @property
@@ -63,7 +63,7 @@ class Conjunction(NamedTuple):
 
 
 def conjunction(
-    requirements: Requirements, values: Sequence[Values], references: Sequence[NDArray[np.float64]]
+    requirements: Requirements, values: Sequence[ValueTable], references: Sequence[NDArray[np.float64]]
 ) -> Conjunction:
     """The requirements that the kernel knows; ``values`` and ``references`` in the order of their attributes."""
     width = max((one.distinct for one in values), default=0)
@@ -95,7 +95,7 @@ def conjunction(
 
 
 @kernel
-def class_holds(tests, size, count, known, largest, different):  # type: ignore[no-untyped-def]
+def class_holds(tests, size, count, known, largest, different):
     """Whether a class meets every requirement. tests: see Conjunction; size: its records.
 
     By sensitive attribute: count: int64[a, >= m], how often it has each value; known: int64[a], their sum; largest:
@@ -132,7 +132,7 @@ def class_holds(tests, size, count, known, largest, different):  # type: ignore[
 
 
 @kernel
-def distribution_holds(kind, rank, bound, count, known, reference, numbers, nodes, weight):  # type: ignore[no-untyped-def]
+def distribution_holds(kind, rank, bound, count, known, reference, numbers, nodes, weight):
     """Whether the values of a class meet one requirement. count: int64[m]; known: their sum; the rest by value."""
     m = len(reference)
     if kind == ENTROPY:
@@ -198,14 +198,14 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
 
 
 @kernel
-def recursive_holds(rank, bound, count, known):  # type: ignore[no-untyped-def]
+def recursive_holds(rank, bound, count, known):
     """Whether the largest count is below ``bound`` times what is left without the rank - 1 largest ones."""
     largest, rest = largest_and_rest(rank, count, known)
     return len(count) > 0 and largest < bound * rest * BELOW
 
 
 @kernel
-def largest_and_rest(rank, count, known):  # type: ignore[no-untyped-def]
+def largest_and_rest(rank, count, known):
     """The largest count, and the sum of all without the rank - 1 largest. known: the sum of all."""
     rest, largest, above, taken = known, 0, LARGEST_SIZE, 0
     while taken < rank - 1:  # the largest are found one by one, from above

@@ -10,8 +10,8 @@ multiples  the multiples of a decimal step among floating-point numbers
 from __future__ import annotations
 
 from sfumato.taxonomies.derived import flat, prefix
-from sfumato.taxonomies.files import read_taxonomy
-from sfumato.taxonomies.snapping import Calendar, Grid, Intervals, Snap, Snapped
-from sfumato.taxonomies.tree import Taxonomy
+from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.taxonomies.taxonomy_file import read_taxonomy
+from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap, Snapped
 
-__all__ = ["Calendar", "Grid", "Intervals", "Snap", "Snapped", "Taxonomy", "flat", "prefix", "read_taxonomy"]
+__all__ = ["Calendar", "Intervals", "RoundingGrid", "Snap", "Snapped", "Taxonomy", "flat", "prefix", "read_taxonomy"]

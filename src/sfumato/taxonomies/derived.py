@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from sfumato.errors import PolicyError, TaxonomyError
-from sfumato.taxonomies.tree import ROOT, Taxonomy, grow
+from sfumato.taxonomies.taxonomy import ROOT, Taxonomy, grow
 
 
 def flat(values: Sequence[str], column: str) -> Taxonomy:

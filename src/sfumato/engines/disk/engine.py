@@ -11,33 +11,33 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.budget import Budget
-from sfumato.engines.disk.classed import ClassedFile
-from sfumato.engines.disk.coding import CodedTable
-from sfumato.engines.disk.cutting import cut_line
-from sfumato.engines.disk.grafting import regions_by_counts
-from sfumato.engines.disk.holding import failing_leaves
-from sfumato.engines.disk.parting import part_line
+from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.coded_table import CodedTable
+from sfumato.engines.disk.diverse_cut_by_range import part_line
+from sfumato.engines.disk.region_checks import failing_leaves
+from sfumato.engines.disk.released_rows import ShownFile, show
+from sfumato.engines.disk.rothko_io_cost import Traffic
+from sfumato.engines.disk.rothko_regions import regions_by_counts
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
-from sfumato.engines.disk.searching import search_ranges
-from sfumato.engines.disk.showing import ShownFile, show
-from sfumato.engines.disk.traffic import Traffic
+from sfumato.engines.disk.search_by_range import search_ranges
+from sfumato.engines.disk.streaming_cut import cut_line
 from sfumato.errors import UsageError
 from sfumato.methods.auto import CURVES, Auto
+from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.method import Method
-from sfumato.methods.mondrian import Mondrian
-from sfumato.methods.optimal_1d import OptimalOneDimensional
-from sfumato.methods.tree import Tiling
+from sfumato.methods.trees.mondrian import MondrianMethod
+from sfumato.methods.trees.region_tree import Tiling
 from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
 from sfumato.requirements import Requirements
-from sfumato.tables.grouping import ReleasedClasses, find_classes
-from sfumato.tables.parquet import ParquetSource
-from sfumato.tables.scratch import Scratch
-from sfumato.tables.source import Source
-from sfumato.tables.targets import Target
-from sfumato.tables.write import write_batches
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.scratch import Scratch
+from sfumato.tables.released_classes import ReleasedClasses, find_classes
+from sfumato.tables.sources.parquet import ParquetSource
+from sfumato.tables.sources.source import Source
+from sfumato.tables.targets.file_writers import write_batches
+from sfumato.tables.targets.target import Target
 
 
 class DiskEngine:
@@ -58,14 +58,14 @@ class DiskEngine:
     def assign(self, table: CodedTable, method: Method, requirements: Requirements) -> ClassedFile:
         """Which records share a class."""
         where = (self.budget, self.scratch, self._progress)
-        if isinstance(method, Mondrian):
+        if isinstance(method, MondrianMethod):
             return self._divided(table, method, requirements)
         assert isinstance(method, OptimalOneDimensional)
         if requirements.attributes:
             return part_line(table, method, requirements, *where)
         return cut_line(table, method, requirements.least_class, *where)
 
-    def _divided(self, table: CodedTable, method: Mondrian, requirements: Requirements) -> ClassedFile:
+    def _divided(self, table: CodedTable, method: MondrianMethod, requirements: Requirements) -> ClassedFile:
         """By counts, with the classes of memory; on samples where that is asked for or counts do not decide."""
         traffic, counts = Traffic(), method.rule != "selection" and requirements.tested
         divide = rothko_t if counts and not table.policy.engine.sampled else rothko_s
@@ -75,7 +75,7 @@ class DiskEngine:
         self._progress.told["divided"] = {"by": way, **asdict(traffic)}
         return classed
 
-    def regions(self, table: CodedTable, method: Mondrian, requirements: Requirements) -> Tiling:
+    def regions(self, table: CodedTable, method: MondrianMethod, requirements: Requirements) -> Tiling:
         """The regions that the classes of a method are in, as a tree: those of the method in memory."""
         traffic = Traffic()
         where = (self.budget, self.scratch, self._progress)
@@ -136,9 +136,9 @@ def check_on_disk(method: Method) -> None:
     """Refuse a method that works in memory alone."""
     if isinstance(method, Auto) or _is_streamed(method):
         return
-    if isinstance(method, Mondrian) and method.splits == "strict":
+    if isinstance(method, MondrianMethod) and method.splits == "strict":
         return
-    able = ", ".join(["auto", *(one.name for one in CURVES), Mondrian().name])
+    able = ", ".join(["auto", *(one.name for one in CURVES), MondrianMethod().name])
     raise UsageError(
         f"{method.name} works in memory alone. On disk there are {able} and others of their kind; choose one of "
         "them, or --engine memory."

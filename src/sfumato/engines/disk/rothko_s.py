@@ -23,21 +23,21 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.budget import Budget
-from sfumato.engines.disk.classed import ClassedFile
-from sfumato.engines.disk.coding import CodedTable
-from sfumato.engines.disk.leaves import Classing, Part, Parting, Regions
+from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.coded_table import CodedTable
+from sfumato.engines.disk.rothko_io_cost import Traffic
+from sfumato.engines.disk.rothko_parts import Classing, OpenRegions, Parting, TablePart
 from sfumato.engines.disk.rothko_t import can_count, divide_by_counts
-from sfumato.engines.disk.traffic import Traffic
-from sfumato.methods.counting import Counting
-from sfumato.methods.mondrian import Mondrian
-from sfumato.methods.sampled import ALPHA_LEVEL
-from sfumato.methods.sampled_tree import grow_on_sample, sums_of_children, undo_splits
-from sfumato.methods.tree import RegionTree
+from sfumato.methods.class_counting import Counting
+from sfumato.methods.trees.mondrian import MondrianMethod
+from sfumato.methods.trees.region_tree import RegionTree
+from sfumato.methods.trees.sampled_tests import ALPHA_LEVEL
+from sfumato.methods.trees.sampled_tree import grow_on_sample, sums_of_children, undo_splits
 from sfumato.progress import Progress
 from sfumato.requirements import ClassCounts, Histogram, Requirements
-from sfumato.tables.packed import Rows
-from sfumato.tables.scratch import Scratch
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.packed_records import Rows
+from sfumato.tables.external.scratch import Scratch
 
 SAMPLE = 1 << 16
 WRITTEN = 1 << 16  # bytes that should be written to a file at once, lest the disk seek all the time
@@ -46,7 +46,7 @@ LEAST_LEAVES = 1 << 8  # a tree of the height that the paper stops at
 
 def rothko_s(
     table: CodedTable,
-    method: Mondrian,
+    method: MondrianMethod,
     requirements: Requirements,
     budget: Budget,
     scratch: Scratch,
@@ -91,7 +91,7 @@ class _Sampling:
     exact: bool
     drawn: int = 0
 
-    def divided(self, part: Part) -> list[Part]:
+    def divided(self, part: TablePart) -> list[TablePart]:
         """The parts of a part. There are none where it became classes here."""
         parting, traffic = self.parting, self.parting.traffic
         rows = self._drawn(part)
@@ -108,7 +108,7 @@ class _Sampling:
             return self._undivided(part)
         counts = _LeafCounts(parting, tree)
         leaves = np.flatnonzero(tree.attribute < 0)
-        regions = Regions(tree.attribute, tree.first_child, tree.high)
+        regions = OpenRegions(tree.attribute, tree.first_child, tree.high)
         files = parting.divide(part, regions, leaves, counts.add)
         sizes, holds = counts.by_node(leaves)
         owner = undo_splits(tree, holds, sizes)
@@ -116,10 +116,10 @@ class _Sampling:
         merged: dict[int, list[int]] = {}
         for place, leaf in enumerate(leaves.tolist()):
             merged.setdefault(int(owner[leaf]), []).append(place)
-        parts = [Part([files[place] for place in places], part.rule) for places in merged.values()]
+        parts = [TablePart([files[place] for place in places], part.rule) for places in merged.values()]
         return parts if len(parts) > 1 else self._undivided(parts[0])
 
-    def _undivided(self, part: Part) -> list[Part]:
+    def _undivided(self, part: TablePart) -> list[TablePart]:
         """A part that no sample could divide."""
         if self.exact:
             self.parting.traffic.fallbacks += 1
@@ -129,7 +129,7 @@ class _Sampling:
             self.parting.keep(part)
         return []
 
-    def _drawn(self, part: Part) -> Rows:
+    def _drawn(self, part: TablePart) -> Rows:
         """A sample of a part, in its order."""
         parting = self.parting
         size = min(self.sample or SAMPLE, parting.fits, part.count)

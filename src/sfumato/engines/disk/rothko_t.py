@@ -21,24 +21,24 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.budget import Budget
-from sfumato.engines.disk.classed import ClassedFile
-from sfumato.engines.disk.coding import CodedTable
-from sfumato.engines.disk.frequencies import NOBODY, Columns, Counts
-from sfumato.engines.disk.leaves import Classing, Part, Parting, Region, Regions
-from sfumato.engines.disk.traffic import Traffic
+from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.coded_table import CodedTable
+from sfumato.engines.disk.frequency_sets import NOBODY, Columns, FrequencySets
+from sfumato.engines.disk.rothko_io_cost import Traffic
+from sfumato.engines.disk.rothko_parts import Classing, OpenRegion, OpenRegions, Parting, TablePart
 from sfumato.errors import UsageError
-from sfumato.methods.choosing import Split, choose_split
-from sfumato.methods.dividing import NONE
-from sfumato.methods.mondrian import Mondrian
+from sfumato.methods.trees.mondrian import MondrianMethod
+from sfumato.methods.trees.split_from_counts import Split, choose_split
+from sfumato.methods.trees.split_tests import NONE
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.scratch import Scratch
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.scratch import Scratch
 
 
 def rothko_t(
     table: CodedTable,
-    method: Mondrian,
+    method: MondrianMethod,
     requirements: Requirements,
     budget: Budget,
     scratch: Scratch,
@@ -66,7 +66,7 @@ def can_count(parting: Parting) -> bool:
     return columns.bytes(sum(parting.start.sizes), parting.table.count) <= parting.room
 
 
-def divide_by_counts(parting: Parting, whole: Part, cache: int | None = None) -> None:
+def divide_by_counts(parting: Parting, whole: TablePart, cache: int | None = None) -> None:
     """All classes of a part of a table."""
     columns = _columns(parting, whole)
     waiting = [whole]
@@ -82,7 +82,7 @@ def divide_by_counts(parting: Parting, whole: Part, cache: int | None = None) ->
             waiting += reversed(tree.parts())
 
 
-def _columns(parting: Parting, whole: Part) -> Columns:
+def _columns(parting: Parting, whole: TablePart) -> Columns:
     method, requirements = parting.method, parting.requirements
     if method.rule == "selection":
         raise UsageError("mondrian:selection is not decided by frequency sets. Allow more memory, or add --sampled.")
@@ -110,7 +110,7 @@ class _Node:
     high: NDArray[np.int64]
     count: int
     rule: int
-    region: Region | None
+    region: OpenRegion | None
     last: int = 0
     attribute: int = NONE
     first_child: int = NONE
@@ -123,7 +123,7 @@ class _Tree:
     """The regions of one part, grown level by level."""
 
     parting: Parting
-    part: Part
+    part: TablePart
     columns: Columns
     cache: int | None
     nodes: list[_Node] = field(default_factory=list)
@@ -156,11 +156,11 @@ class _Tree:
         codes = sum(int((node.high - node.low + 1).sum()) for node in level)
         return self.columns.bytes(codes, self.part.count) <= self.parting.room
 
-    def _counted(self, level: list[_Node]) -> Counts:
+    def _counted(self, level: list[_Node]) -> FrequencySets:
         """The frequency sets of some regions, from one reading of the part."""
         self.parting.traffic.groups += len(level)
         low, high = np.stack([node.low for node in level]), np.stack([node.high for node in level])
-        counts = Counts.empty(self.columns, low, high, [node.count for node in level])
+        counts = FrequencySets.empty(self.columns, low, high, [node.count for node in level])
         region = np.full(len(self.nodes), NOBODY, np.int64)
         region[[self.nodes.index(node) for node in level]] = np.arange(len(level))
         regions = self._regions()
@@ -180,15 +180,15 @@ class _Tree:
         self.nodes += made
         return made
 
-    def _regions(self) -> Regions:
+    def _regions(self) -> OpenRegions:
         high = np.zeros((len(self.nodes), len(self.parting.start.sizes)), np.int64)
         for node in self.nodes:
             for child in range(node.first_child, node.first_child + node.parts):
                 high[child, node.attribute] = self.nodes[child].last
         attributes = np.array([node.attribute for node in self.nodes], np.int64)
-        return Regions(attributes, np.array([node.first_child for node in self.nodes], np.int64), high)
+        return OpenRegions(attributes, np.array([node.first_child for node in self.nodes], np.int64), high)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[TablePart]:
         """The part divided into its regions, each with its own file."""
         root = self.nodes[0]
         if not root.parts:
@@ -196,6 +196,6 @@ class _Tree:
         leaves = [number for number, node in enumerate(self.nodes) if not node.parts]
         files = self.parting.divide(self.part, self._regions(), np.array(leaves))
         return [
-            Part([file], self.nodes[leaf].rule, settled=self.nodes[leaf].settled, region=self.nodes[leaf].region)
+            TablePart([file], self.nodes[leaf].rule, settled=self.nodes[leaf].settled, region=self.nodes[leaf].region)
             for file, leaf in zip(files, leaves, strict=True)
         ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.tables.domains import CategoricalDomain, Codes, Domain, numbers_of
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, numbers_of
 
 
 @dataclass(frozen=True)

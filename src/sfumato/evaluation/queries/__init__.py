@@ -19,17 +19,17 @@ Differs from the papers:
 """
 
 from sfumato.evaluation.queries.accuracy import GroupBy, Measured, QueryAccuracy, RangeAccuracy
-from sfumato.evaluation.queries.anatomy import GroupedRecords, grouped_records
-from sfumato.evaluation.queries.measuring import ask_release, measure_queries
-from sfumato.evaluation.queries.workload import Workload, queried_columns
+from sfumato.evaluation.queries.anatomy_estimates import GroupedRecords, grouped_records
+from sfumato.evaluation.queries.measurement import ask_release, measure_queries
+from sfumato.evaluation.queries.query_workload import QueryWorkload, queried_columns
 
 __all__ = [
     "GroupBy",
     "GroupedRecords",
     "Measured",
     "QueryAccuracy",
+    "QueryWorkload",
     "RangeAccuracy",
-    "Workload",
     "ask_release",
     "grouped_records",
     "measure_queries",

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.evaluation.measure import Losses
+from sfumato.evaluation.measurement import Losses
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from sfumato.errors import UsageError
-from sfumato.evaluation.queries.released import Integers
-from sfumato.tables.domains import Domain, NumericDomain, read_number
+from sfumato.evaluation.queries.answers import Integers
+from sfumato.tables.coding.domains import Domain, NumericDomain, read_number
 
 MOST_VALUES = 1000
 """Numbers with more distinct values are continuous: their cells must be named."""

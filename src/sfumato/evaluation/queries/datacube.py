@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.evaluation.queries.accuracy import GroupBy
-from sfumato.evaluation.queries.released import (
+from sfumato.evaluation.queries.answers import (
     CellEstimates,
     Integers,
     Original,
@@ -17,9 +17,9 @@ from sfumato.evaluation.queries.released import (
     ReleasedPart,
     distinct_rows,
 )
-from sfumato.evaluation.queries.spreading import LARGEST_CUBE
-from sfumato.kernels import in_threads, thread_count
-from sfumato.tables.domains import Domain
+from sfumato.evaluation.queries.spread_boxes import LARGEST_CUBE
+from sfumato.kernels.threads import in_threads, thread_count
+from sfumato.tables.coding.domains import Domain
 
 
 def datacube(

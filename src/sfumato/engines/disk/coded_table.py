@@ -1,0 +1,276 @@
+"""The coded table: the input read twice and packed into a file, in its own order; all later passes read that.
+
+The first reading collects the values of every column, the second packs the records. What classes need is then at hand
+for any part of the table as ``Records``, the same that the memory engine makes of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engines.counted_columns import coded_target, coded_values, coded_workload
+from sfumato.engines.disk.passthrough_columns import PackedPassthrough, PassthroughProfiler
+from sfumato.kernels.threads import in_threads
+from sfumato.losses.exact_costs import Costs, exact_costs
+from sfumato.methods.coded_workload import CodedWorkload
+from sfumato.methods.method import Effort, Records, SensitiveValues
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.requirements import ClassCounts, Histogram, Requirements
+from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.passthrough import PassthroughColumn
+from sfumato.tables.coding.profile import Collector, Encoder, add_column, profiler_of
+from sfumato.tables.coding.sorting import collapse
+from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
+from sfumato.tables.external.scratch import Scratch
+from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.taxonomies.taxonomy import Taxonomy
+
+SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A carried column that is counted: the code of each of its values, by place. See ``Carried.places``."""
+
+    column: PackedPassthrough
+    values: SensitiveValues
+
+    def of(self, rows: Rows) -> SensitiveValues:
+        """The column of some records."""
+        return replace(self.values, codes=self.values.codes[self.column.places(rows[self.column.place])])
+
+    def counts(self, rows: Rows) -> NDArray[np.int64]:
+        """How often each value occurs in some records; null is none."""
+        return np.bincount(self.of(rows).codes, minlength=self.values.distinct + 1)[: self.values.distinct]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """So many records, and how often each value of the counted attributes occurs in them."""
+
+    count: int
+    values: Mapping[str, NDArray[np.int64]]
+
+    def minus(self, other: Amount) -> Amount:
+        """What is left without some of them."""
+        return Amount(self.count - other.count, {name: self.values[name] - other.values[name] for name in self.values})
+
+    def as_one_class(self, table: CodedTable) -> ClassCounts:
+        """The records as a class, as requirements see it."""
+        histograms = {}
+        for name, counts in self.values.items():
+            known = table.sensitive[name].values
+            totals = table.whole.values[name]
+            here = np.flatnonzero(counts)
+            histograms[name] = Histogram(
+                np.zeros(len(here), np.int64),
+                counts[here],
+                here,
+                totals / max(int(totals.sum()), 1),
+                known.numbers,
+                None,
+                known.hierarchy,
+            )
+        return ClassCounts(np.array([self.count]), histograms)
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """A table in codes in a file, in the order of the input.
+
+    used: how often each code of each domain occurs. sensitive: with the totals of the whole table. sample: so many
+    records from all over the table, in its order.
+    """
+
+    file: PackedFile
+    domains: list[Domain]
+    carried: list[PackedPassthrough]
+    costs: Costs
+    used: list[NDArray[np.int64]]
+    sensitive: Mapping[str, Counted]
+    sample: Rows
+    policy: Policy
+    effort: Effort
+
+    @property
+    def count(self) -> int:
+        return self.file.count
+
+    @cached_property
+    def whole(self) -> Amount:
+        """All records."""
+        totals = {name: counted.values.totals for name, counted in self.sensitive.items()}
+        return Amount(self.count, {name: counts for name, counts in totals.items() if counts is not None})
+
+    def amount(self, rows: Rows) -> Amount:
+        """Some records."""
+        return Amount(len(rows), {name: counted.counts(rows) for name, counted in self.sensitive.items()})
+
+    def codes_of(self, rows: Rows) -> Codes:
+        """The quasi-identifiers of packed records: uint[n, d], C-order."""
+        return np.ascontiguousarray(rows[CODES])
+
+    def records(self, rows: Rows) -> Records:
+        """Some packed records as methods take them; they are numbered by their place among these."""
+        distinct, line = collapse(self.codes_of(rows), [domain.size for domain in self.domains])
+        sensitive = {name: counted.of(rows) for name, counted in self.sensitive.items()}
+        return Records(
+            distinct,
+            line.starts,
+            line.rows,
+            self.domains,
+            self.costs,
+            sensitive,
+            seed=self.policy.release.seed,
+            effort=self.effort,
+            workload=self.workload(rows),
+        )
+
+    def workload(self, rows: Rows) -> CodedWorkload | None:
+        """What some packed records are for, scaled by these records alone."""
+        if not self.policy.workload:
+            return None
+        targets = self.targets
+        return coded_workload(self.policy, self.domains, lambda name: targets[name].of(rows))
+
+    @cached_property
+    def targets(self) -> dict[str, Counted]:
+        """The columns that the workload is about, by name."""
+        names = {*self.policy.workload.predicted, *self.policy.workload.features}
+        return {
+            column.name: Counted(column, coded_target(distinct_column(column), self.policy))
+            for column in self.carried
+            if column.name in names
+        }
+
+
+def code_table(
+    source: Source,
+    kept: Sequence[str],
+    policy: Policy,
+    requirements: Requirements,
+    options: InputOptions,
+    taxonomies: Mapping[str, Taxonomy],
+    scratch: Scratch,
+    progress: Progress,
+) -> CodedTable:
+    """Read the kept columns of a source and pack them."""
+    counted = {*requirements.columns, *policy.workload.predicted, *policy.workload.features}
+    encoders, carried, count = _profiled(source, kept, policy, options, taxonomies, counted, progress)
+    domains = [encoder.domain for encoder in encoders]
+    largest = max(domain.size for domain in domains)
+    kind = np.dtype(
+        [
+            (CODES, np.min_scalar_type(largest - 1), (len(domains),)),
+            *((column.place, column.stored) for column in carried),
+            *([(ROW, np.min_scalar_type(count))] if policy.release.keep_order else []),
+        ]
+    )
+    file = packed_file(scratch, "coded", kind)
+    used = [np.zeros(domain.size, np.int64) for domain in domains]
+    keep_null = policy.privacy.null_sensitive == "value"
+    sensitive = {}
+    for column in carried:
+        if column.name in requirements.columns:
+            values = coded_values(
+                distinct_column(column),
+                policy.input.nulls,
+                keep_null=keep_null,
+                taxonomy=taxonomies.get(column.name),
+            )
+            sensitive[column.name] = Counted(column, replace(values, totals=np.zeros(values.distinct, np.int64)))
+    samples, step = [], -(-count // SAMPLE)
+    with progress.phase("encode", count):
+        for batch in source.batches(list(kept)):
+            rows = _packed(batch, encoders, carried, kind, used)
+            if policy.release.keep_order:
+                rows[ROW] = np.arange(file.count, file.count + len(rows))
+            for one in sensitive.values():
+                totals = one.values.totals
+                assert totals is not None
+                totals += one.counts(rows)
+            samples.append(rows[-file.count % step :: step])
+            file.append(rows)
+            progress.advance(len(rows))
+    weights = [policy.columns[domain.name].weight for domain in domains]
+    return CodedTable(
+        file,
+        domains,
+        carried,
+        exact_costs(domains, weights, count),
+        used,
+        sensitive,
+        np.concatenate(samples),
+        policy,
+        Effort(policy.method.effort, policy.method.seconds),
+    )
+
+
+def _profiled(
+    source: Source,
+    kept: Sequence[str],
+    policy: Policy,
+    options: InputOptions,
+    taxonomies: Mapping[str, Taxonomy],
+    counted: set[str],
+    progress: Progress,
+) -> tuple[list[Encoder], list[PackedPassthrough], int]:
+    """The domain of every quasi-identifier, what packs the other columns, and how many records there are."""
+    quasi = {
+        name: profiler_of(source, name, policy.columns[name], options, taxonomies.get(name))
+        for name in policy.quasi_identifiers
+    }
+    others = {
+        name: PassthroughProfiler(name, f"c{place}", source.types[name], counted=name in counted)
+        for place, name in enumerate(name for name in kept if name not in quasi)
+    }
+    profilers: dict[str, Collector] = {**quasi, **others}
+    count = 0
+    with progress.phase("profile", source.rows):
+        for batch in source.batches(list(kept)):
+            in_threads(partial(add_column, batch, profilers), list(profilers))
+            count += batch.num_rows
+            progress.advance(batch.num_rows)
+
+        def again(name: str) -> Iterator[pa.Array]:
+            for batch in source.batches([name]):
+                yield batch.column(0)
+
+        encoders = [profiler.finish(partial(again, name)) for name, profiler in quasi.items()]
+        return encoders, [profiler.finish() for profiler in others.values()], count
+
+
+def _packed(
+    batch: pa.RecordBatch,
+    encoders: Sequence[Encoder],
+    carried: Sequence[PackedPassthrough],
+    kind: np.dtype[np.void],
+    used: Sequence[NDArray[np.int64]],
+) -> Rows:
+    rows = np.empty(batch.num_rows, kind)
+
+    def pack(part: tuple[int, str]) -> None:
+        place, name = part
+        if place < len(encoders):
+            codes = encoders[place].encode(batch.column(name))
+            rows[CODES][:, place] = codes
+            used[place][:] += np.bincount(codes, minlength=len(used[place]))
+        else:
+            column = carried[place - len(encoders)]
+            rows[column.place] = column.encode(batch.column(name))
+
+    names = [*(encoder.domain.name for encoder in encoders), *(column.name for column in carried)]
+    in_threads(pack, list(enumerate(names)))
+    return rows
+
+
+def distinct_column(column: PackedPassthrough) -> PassthroughColumn:
+    """Every value of a column once, as a column that rides along."""
+    return PassthroughColumn.of(column.name, pa.chunked_array([column.values]))

@@ -1,0 +1,153 @@
+"""Columns that would undo the release, of a table that does not fit into memory. What that means: ``linkage``.
+
+Columns with few values are counted against every quasi-identifier in one pass. Those with many are brought into the
+order of their values first, so that all records of a value come together and one value after the other is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engines.disk.coded_table import CodedTable, distinct_column
+from sfumato.engines.disk.passthrough_columns import PackedPassthrough
+from sfumato.evaluation.linkability.linkable_columns import joint_counts, nearly_determined, nearly_unique
+from sfumato.kernels.threads import in_threads
+from sfumato.tables.coding.arrow_arrays import from_numpy
+from sfumato.tables.coding.passthrough import order_numbers
+from sfumato.tables.coding.sorting import Field, bits_for
+from sfumato.tables.external.external_sort import in_ranges
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.packed_records import CODES, Rows, packed_file
+from sfumato.tables.external.scratch import Scratch
+
+DENSE = 1 << 20  # pairs of a value and a code that are counted in a table of all of them
+VALUE = "value"
+
+
+def linkable_on_disk(table: CodedTable, accepted: Collection[str], budget: Budget, scratch: Scratch) -> dict[str, str]:
+    """The columns that are linkable, each with the reason in words; those that are accepted are not looked at."""
+    columns = [_LinkedColumn(table, column) for column in table.carried if column.name not in accepted]
+    most = budget.rows(table.file.kind.itemsize)
+    if any(column.dense for column in columns):
+        for rows in table.file.batches(most):
+            in_threads(partial(_count, rows), [column for column in columns if column.dense])
+    found = {}
+    for column in columns:
+        if not column.dense:
+            _count_many(column, budget, scratch)
+        reason = column.reason()
+        if reason is not None:
+            found[column.column.name] = reason
+    return found
+
+
+class _LinkedColumn:
+    """What is known of one column so far: how many records are alone with their value, and how many are guessed right.
+
+    Values are numbers from 0 on; the last is null, which identifies nobody.
+    """
+
+    def __init__(self, table: CodedTable, column: PackedPassthrough) -> None:
+        self.table, self.column = table, column
+        self._places: NDArray[np.unsignedinteger] | None = None
+        self.null = column.codes - 1 if column.has_null else column.codes
+        if column.dictionary is not None or column.known is not None:
+            self._places, size = distinct_column(column).distinct
+            self.null = size - 1
+        widest = max(domain.size for domain in table.domains)
+        self.dense = self._places is not None and (self.null + 1) * widest <= DENSE
+        self.counts: list[NDArray[np.int64]] = []  # by quasi-identifier, how often each value comes with each code
+        if self.dense:
+            self.counts = [np.zeros((self.null + 1, domain.size), np.int64) for domain in table.domains]
+        self.alone = self.known = 0
+        self.right = np.zeros(len(table.domains), np.int64)
+
+    def values(self, rows: Rows) -> NDArray[np.unsignedinteger]:
+        """The value of some records; NaN is null, and -0.0 is 0.0."""
+        codes: NDArray[np.unsignedinteger] = rows[self.column.place]
+        if self._places is not None:
+            places: NDArray[np.unsignedinteger] = self._places[self.column.places(codes)]
+            return places
+        if not pa.types.is_floating(self.column.kind):
+            return codes
+        special = order_numbers(from_numpy(np.array([-0.0, 0.0, np.nan])))
+        negative, positive, nothing = special - np.uint64(self.column.least)
+        codes = np.where(codes == negative, positive, codes)
+        return np.where(codes == nothing, np.uint64(self.null), codes)
+
+    def add(self, sizes: NDArray[np.int64], right: NDArray[np.int64], *, null: bool) -> None:
+        """Some values: how many records each has and, by quasi-identifier, how many of these are guessed right."""
+        self.right += right
+        if not null:
+            self.alone += int(np.count_nonzero(sizes == 1))
+            self.known += int(sizes.sum())
+
+    def reason(self) -> str | None:
+        if self.dense:
+            self.right[:] = [counts.max(axis=1).sum() for counts in self.counts]
+            sizes = self.counts[0].sum(axis=1)[:-1]
+            self.alone, self.known = int(np.count_nonzero(sizes == 1)), int(sizes.sum())
+        if nearly_unique(self.alone, self.known):
+            return f"{self.alone / self.known:.0%} of the records that have a value are alone with it"
+        for q, domain in enumerate(self.table.domains):
+            most = int(self.table.used[q].max())
+            if nearly_determined(int(self.right[q]), most, self.table.count):
+                return f"it nearly determines the quasi-identifier {domain.name!r}"
+        return None
+
+
+def _count(rows: Rows, column: _LinkedColumn) -> None:
+    values = column.values(rows)
+    for q in range(len(column.counts)):
+        codes = np.ascontiguousarray(rows[CODES][:, q])
+        column.counts[q] += joint_counts(values, codes, *column.counts[q].shape)
+
+
+def _count_many(column: _LinkedColumn, budget: Budget, scratch: Scratch) -> None:
+    """The records in the order of their values; the last value of a part may go on in the next."""
+    table, sizes = column.table, [domain.size for domain in column.table.domains]
+    kind = np.dtype([(VALUE, np.uint64), (CODES, table.file.kind[CODES].base, (len(sizes),))])
+    file = packed_file(scratch, "linkage", kind)
+    most = budget.rows(kind.itemsize)
+    for rows in table.file.batches(most):
+        pairs = np.empty(len(rows), kind)
+        pairs[VALUE], pairs[CODES] = column.values(rows), rows[CODES]
+        file.append(pairs)
+    open_value, open_counts = -1, [np.zeros(size, np.int64) for size in sizes]
+
+    def close() -> None:
+        if open_value >= 0:
+            right = np.array([counts.max() for counts in open_counts])
+            column.add(np.array([open_counts[0].sum()]), right, null=open_value == column.null)
+
+    bits = bits_for(column.null + 1)
+    for rows in in_ranges(file, lambda rows: [Field(rows[VALUE], bits)], most, scratch):
+        last = int(rows[VALUE].max())
+        ends = rows[VALUE] == last
+        before = rows[~ends]
+        first = before[VALUE] == open_value
+        for q, size in enumerate(sizes):
+            open_counts[q] += np.bincount(before[CODES][:, q][first], minlength=size)
+        if last != open_value:
+            close()
+            open_value, open_counts = last, [np.zeros(size, np.int64) for size in sizes]
+        for q, size in enumerate(sizes):
+            open_counts[q] += np.bincount(rows[CODES][:, q][ends], minlength=size)
+        whole = before[~first]
+        if len(whole):
+            _, number = np.unique(whole[VALUE], return_inverse=True)
+            right = np.array([_right(number, whole[CODES][:, q], size) for q, size in enumerate(sizes)])
+            column.add(np.bincount(number), right, null=False)  # null is above all values, so never among these
+    close()
+
+
+def _right(number: NDArray[np.int64], codes: NDArray[np.unsignedinteger], size: int) -> int:
+    """How many records have the most frequent code of their value. number: the value of each, from 0 on."""
+    pairs, counts = np.unique(number * size + codes, return_counts=True)
+    owner = pairs // size
+    return int(np.maximum.reduceat(counts, np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))).sum())

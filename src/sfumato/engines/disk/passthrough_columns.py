@@ -1,0 +1,155 @@
+"""Columns that ride along in packed records: one number each, in the order of the values.
+
+Text, and whatever else is no number, is a code into the sorted dictionary of the column; a number is its distance from
+the smallest one. Null comes last. All of it can be turned back into the column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.dictionaries import sorted_codes
+from sfumato.tables.coding.passthrough import from_order_numbers, has_numbers, order_numbers
+from sfumato.tables.coding.sorting import Field, bits_for
+from sfumato.tables.external.packed_records import Rows
+
+LARGEST = (1 << 64) - 1  # the last code
+WAITING = 1 << 16  # values that are collected before they are merged
+FEW = 1 << 20  # numbers that are collected also where nobody has to count them
+
+
+@dataclass(frozen=True)
+class PackedPassthrough:
+    """A column that rides along, as packed records hold it.
+
+    dictionary: the values of text, ascending. least, codes: the smallest number, and how many codes there are, null
+    included; null is the last code. known: the numbers that occur, less the smallest, where they are counted or few.
+    """
+
+    name: str
+    place: str
+    kind: pa.DataType
+    has_null: bool
+    dictionary: pa.Array | None
+    least: int
+    codes: int
+    known: NDArray[np.uint64] | None = None
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        return np.min_scalar_type(self.codes - 1)
+
+    def encode(self, column: pa.Array) -> NDArray[np.unsignedinteger]:
+        """The numbers of some records."""
+        null = self.codes - 1
+        if self.dictionary is None:
+            numbers = order_numbers(column) - np.uint64(self.least)
+            if column.null_count:
+                numbers[to_numpy(column.is_null())] = null
+            return numbers.astype(self.stored)
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        found = pc.index_in(encoded.dictionary.cast(self.dictionary.type), value_set=self.dictionary)
+        table = np.append(to_numpy(found, null), null).astype(self.stored)
+        codes: NDArray[np.unsignedinteger] = table[to_numpy(encoded.indices, len(encoded.dictionary))]
+        return codes
+
+    def decode(self, rows: Rows) -> pa.Array:
+        """The column of some records."""
+        codes = rows[self.place]
+        missing = codes == self.codes - 1 if self.has_null else np.zeros(len(codes), np.bool_)
+        if self.dictionary is not None:
+            return pa.DictionaryArray.from_arrays(from_numpy(codes, missing), self.dictionary)
+        return from_order_numbers(codes.astype(np.uint64) + np.uint64(self.least), missing, self.kind)
+
+    def field(self, rows: Rows) -> Field:
+        """The column as a part of a sort key."""
+        return Field(rows[self.place], bits_for(self.codes))
+
+    @property
+    def values(self) -> pa.Array:
+        """Every value that occurs, once, by its place; null is the last where it occurs."""
+        if self.dictionary is not None:
+            values = self.dictionary
+        else:
+            assert self.known is not None
+            numbers = self.known + np.uint64(self.least)
+            values = from_order_numbers(numbers, np.zeros(len(numbers), np.bool_), self.kind)
+        return pa.concat_arrays([values, pa.nulls(1, values.type)]) if self.has_null else values
+
+    def places(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.integer]:
+        """Where the values of some records stand among ``values``."""
+        if self.known is None:
+            return codes
+        return np.searchsorted(self.known, codes.astype(np.uint64))  # null is above all and comes last
+
+
+class PassthroughProfiler:
+    """Collects what has to be known of a column before it can be packed."""
+
+    def __init__(self, name: str, place: str, kind: pa.DataType, *, counted: bool) -> None:
+        self._name, self._place, self._kind, self._counted = name, place, kind, counted
+        self._is_number = has_numbers(kind)
+        self._least, self._most = LARGEST, 0
+        self._has_null = False
+        self._parts: list[Any] = []
+        self._waiting = 0
+        self._collects = True
+
+    def add(self, column: pa.Array) -> None:
+        if column.null_count:
+            self._has_null = True
+        if self._is_number:
+            numbers = order_numbers(column.drop_null() if column.null_count else column)
+            if numbers.size:
+                self._least, self._most = min(self._least, int(numbers.min())), max(self._most, int(numbers.max()))
+                if self._collects:
+                    self._keep(np.unique(numbers))
+            return
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        self._keep(encoded.dictionary)
+
+    def _keep(self, values: Any) -> None:
+        self._parts.append(values)
+        self._waiting += len(values)
+        if self._waiting > max(WAITING, 2 * len(self._parts[0])):
+            merged = self._merged()
+            self._parts, self._waiting = [merged], len(merged)
+            if self._is_number and not self._counted and len(merged) > FEW:
+                self._parts, self._waiting, self._collects = [], 0, False
+
+    def _merged(self) -> Any:
+        if self._is_number:
+            return np.unique(np.concatenate(self._parts))
+        return pa.chunked_array(self._parts).unique()
+
+    def finish(self) -> PackedPassthrough:
+        if self._is_number:
+            least, most = (self._least, self._most) if self._least <= self._most else (0, 0)
+            codes = most - least + 1 + self._has_null
+            if codes - 1 > LARGEST:
+                raise InputError(
+                    f"column {self._name!r} holds numbers from the smallest to the largest of 64 bits, and null, which "
+                    "is one value too many for the disk engine. Replace the extremes, or drop the column."
+                )
+            known = None
+            if self._collects:
+                known = self._merged() - np.uint64(least) if self._parts else np.empty(0, np.uint64)
+            return PackedPassthrough(self._name, self._place, self._kind, self._has_null, None, least, codes, known)
+        try:
+            dictionary, _ = sorted_codes(pa.chunked_array([self._merged()]))
+        except pa.ArrowNotImplementedError:
+            raise InputError(
+                f"column {self._name!r} has the type {self._kind}, which has no order, so the released rows could not "
+                "be put in one. Drop the column or turn it into text."
+            ) from None
+        return PackedPassthrough(
+            self._name, self._place, self._kind, self._has_null, dictionary, 0, len(dictionary) + self._has_null
+        )

@@ -1,0 +1,194 @@
+"""From classes in a file to released rows in canonical order, batch by batch.
+
+Two passes over the classes: the first finds which boxes there are on each quasi-identifier, so that what they show can
+be put in order; the second gives every record the number of what it shows. Those records are then brought into the
+order of the released rows, range by range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.coded_table import CodedTable
+from sfumato.engines.disk.passthrough_columns import PackedPassthrough
+from sfumato.kernels.threads import ahead, in_threads
+from sfumato.methods.line.optimal_cut import boxes_of
+from sfumato.progress import Progress
+from sfumato.releases.local_recoding import RecodedColumn, recoded_column, released_columns
+from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.external.external_sort import in_ranges
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
+from sfumato.tables.external.scratch import Scratch
+
+ENTRIES = "entries"
+DENSE_PAIRS = 1 << 22  # boxes on one attribute that are marked in a table of all of them
+BATCH = 1 << 20  # released rows at a time
+
+
+@dataclass(frozen=True)
+class ShownFile:
+    """The released rows, not yet in order: the number of what each shows for every quasi-identifier, and the rest.
+
+    columns: what there is to show, each entry once.
+    """
+
+    file: PackedFile
+    columns: list[RecodedColumn]
+    carried: list[PackedPassthrough]
+    names: Sequence[str]
+    bounds: bool
+    keep_order: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every batch."""
+        return self._released(np.empty(0, self.file.kind)).schema
+
+    def batches(self, budget: Budget, scratch: Scratch) -> Iterator[pa.Table]:
+        """The released rows in canonical order, or in that of the input; of all batches but the last the same number.
+
+        Every batch of a column of text has the same dictionary, which holds what is released and no more.
+        """
+        waiting: list[Rows] = []
+        for rows in ahead(self._ordered(budget.rows(self.file.kind.itemsize), scratch)):
+            waiting.append(rows)
+            if sum(map(len, waiting)) >= BATCH:
+                joined = np.concatenate(waiting)
+                whole = len(joined) // BATCH * BATCH
+                for first in range(0, whole, BATCH):
+                    yield self._released(joined[first : first + BATCH])
+                waiting = [joined[whole:].copy()]
+        if any(map(len, waiting)):
+            yield self._released(np.concatenate(waiting))
+
+    def _ordered(self, most: int, scratch: Scratch) -> Iterator[Rows]:
+        for rows in in_ranges(self.file, self._fields, most, scratch, keep=True):
+            yield np.take(rows, sort_rows(self._fields(rows), len(rows)).rows)
+
+    def _fields(self, rows: Rows) -> list[Field]:
+        if self.keep_order:
+            return [Field(rows[ROW], bits_for(self.file.count))]
+        shown = [Field(rows[ENTRIES][:, q], bits_for(len(column.labels))) for q, column in enumerate(self.columns)]
+        return [*shown, *(column.field(rows) for column in self.carried)]
+
+    def _released(self, rows: Rows) -> pa.Table:
+        places = {column.domain.name: q for q, column in enumerate(self.columns)}
+        carried = {column.name: column for column in self.carried}
+
+        def released(name: str) -> list[tuple[str, pa.Array]]:
+            if name in carried:
+                return [(name, carried[name].decode(rows))]
+            entries = rows[ENTRIES][:, places[name]]
+            return released_columns(self.columns[places[name]], lambda values: values[entries], self.bounds)
+
+        columns = [pair for pairs in in_threads(released, self.names) for pair in pairs]
+        return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+
+
+def show(
+    table: CodedTable,
+    classed: ClassedFile,
+    names: Sequence[str],
+    budget: Budget,
+    scratch: Scratch,
+    progress: Progress,
+) -> ShownFile:
+    """What the records of every class show: the smallest box around them. The file of the classes is removed."""
+    release, most = table.policy.release, budget.rows(table.file.kind.itemsize)
+    with progress.phase("recode", 2 * table.count):
+        pairs = [_ClassPairs(domain) for domain in table.domains]
+        for _, _, low, high in _boxes(table, classed, most, progress):
+            in_threads(lambda q: pairs[q].add(low[:, q], high[:, q]), range(len(pairs)))  # noqa: B023
+        columns = in_threads(lambda one: one.finish(bounds=release.bounds), pairs)
+        widest = max(len(column.labels) for column in columns)
+        kept = [(name, table.file.kind[name]) for name in table.file.kind.names or () if name != CODES]
+        file = packed_file(
+            scratch, "shown", np.dtype([(ENTRIES, np.min_scalar_type(widest - 1), (len(columns),)), *kept])
+        )
+        for rows, sizes, low, high in _boxes(table, classed, most, progress):
+            shown = np.empty(len(rows), file.kind)
+            for q, one in enumerate(pairs):
+                shown[ENTRIES][:, q] = np.repeat(one.entries(low[:, q], high[:, q]), sizes)
+            for name, _ in kept:
+                shown[name] = rows[name]
+            file.append(shown)
+    classed.rows.remove()
+    classed.sizes.remove()
+    return ShownFile(file, [one.column for one in pairs], table.carried, names, release.bounds, release.keep_order)
+
+
+def _boxes(
+    table: CodedTable, classed: ClassedFile, most: int, progress: Progress
+) -> Iterator[tuple[Rows, NDArray[np.int64], Codes, Codes]]:
+    """The records of some classes, how many of them have each box, and the boxes."""
+    for records, starts, box in ahead(_read(table, classed, most)):
+        low, high = box or boxes_of(table.codes_of(records), np.arange(len(records), dtype=np.uint32), starts)
+        yield records, np.diff(starts), low, high
+        progress.advance(len(records))
+
+
+def _read(
+    table: CodedTable, classed: ClassedFile, most: int
+) -> Iterator[tuple[Rows, NDArray[np.int64], tuple[Codes, Codes] | None]]:
+    """The records of classes that fit; of a class that does not, part by part, with its box."""
+    for first, starts in classed.runs(most):
+        last = first + int(starts[-1])
+        if last - first <= most:
+            yield classed.rows.read(first, last), starts, None
+            continue
+        parts = [(begin, min(begin + most, last)) for begin in range(first, last, most)]
+        boxes = [_extremes(table.codes_of(classed.rows.read(*part))) for part in parts]
+        low = np.min([box[0] for box in boxes], axis=0)[None, :]
+        high = np.max([box[1] for box in boxes], axis=0)[None, :]
+        for part in parts:
+            yield classed.rows.read(*part), np.array([0, part[1] - part[0]]), (low, high)
+
+
+def _extremes(codes: Codes) -> tuple[Codes, Codes]:
+    return codes.min(axis=0), codes.max(axis=0)
+
+
+class _ClassPairs:
+    """The boxes that occur on one quasi-identifier, as pairs of the smallest and the largest code."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._occurs = np.zeros(domain.size**2, np.bool_) if domain.size**2 <= DENSE_PAIRS else None
+        self._found = np.empty(0, np.int64)
+        self._entry = np.empty(0, np.uint32)  # of each pair that was found
+        self.column: RecodedColumn
+
+    def add(self, low: Codes, high: Codes) -> None:
+        pairs = self._numbered(low, high)
+        if self._occurs is not None:
+            self._occurs[pairs] = True
+        else:
+            self._found = np.union1d(self._found, pairs)
+
+    def finish(self, *, bounds: bool) -> RecodedColumn:
+        """What the boxes show, each entry once."""
+        if self._occurs is not None:
+            self._found = np.flatnonzero(self._occurs)
+        kind = np.min_scalar_type(self._domain.size - 1)
+        low, high = np.divmod(self._found, self._domain.size)
+        found = recoded_column(self._domain, low.astype(kind), high.astype(kind), bounds=bounds)
+        self._entry = found.entry
+        entries = np.arange(len(found.labels), dtype=np.uint32)
+        self.column = RecodedColumn(found.domain, entries, found.labels, found.low, found.high)
+        return self.column
+
+    def entries(self, low: Codes, high: Codes) -> NDArray[np.uint32]:
+        """The entry that each of some boxes shows."""
+        found: NDArray[np.uint32] = self._entry[np.searchsorted(self._found, self._numbered(low, high))]
+        return found
+
+    def _numbered(self, low: Codes, high: Codes) -> NDArray[np.int64]:
+        return low.astype(np.int64) * self._domain.size + high

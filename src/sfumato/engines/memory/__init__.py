@@ -1,0 +1,1 @@
+"""The memory engine: the whole table as codes in memory."""

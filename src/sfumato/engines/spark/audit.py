@@ -1,0 +1,124 @@
+"""Audit and losses of a release as a Spark job: every partition has whole classes and is judged as in memory.
+
+Equal rows are counted by Spark first, so that a class of millions is a few rows. Nothing is shared with what made the
+release but the session.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+
+from sfumato.engines.spark.mounted_parquet import parts_of
+from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.errors import AuditError
+from sfumato.evaluation.audit.audit import AuditReport, Findings, class_key, judge
+from sfumato.evaluation.measurement import Losses, losses_of, measure_classes
+from sfumato.losses.all_losses import Measurement
+from sfumato.policy import Policy
+from sfumato.requirements import Requirements
+from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.domains import Domain
+from sfumato.tables.released_classes import Totals, find_classes
+from sfumato.tables.sources.in_memory import CollectedSource
+from sfumato.taxonomies.taxonomy import Taxonomy
+
+PART_ROWS = 1 << 18
+
+
+def examined_by_spark(
+    session: Session,
+    release: Frame,
+    policy: Policy,
+    requirements: Requirements,
+    taxonomies: Mapping[str, Taxonomy],
+    domains: Sequence[Domain],
+    *,
+    records: int,
+) -> tuple[AuditReport, Losses]:
+    """What holds in a finished release, and what it lost; ``records`` is the size of the original."""
+    from pyspark import TaskContext
+    from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+    names = list(release.columns)
+    key = class_key(policy, names)
+    others = [name for name in requirements.columns if name not in key]
+    places = {name: f"c{place}" for place, name in enumerate(names)}
+    plain = release.toDF(*places.values()).select(*(places[name] for name in (*key, *others)))
+    totals = {name: _totals(plain, places[name], policy) for name in requirements.attributes}
+    grouped = _counted(session, release, plain, {name: places[name] for name in (*key, *others)})
+    weights = [policy.columns[domain.name].weight for domain in domains]
+    told = (policy, requirements, dict(taxonomies), list(domains), totals, weights)
+    known = shared(session, told)
+    schema = StructType([StructField("part", IntegerType()), StructField("found", BinaryType())])
+
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        policy, requirements, taxonomies, domains, totals, weights = known.value
+        table = pa.Table.from_batches(held).rename_columns([*key, *others, ""])
+        counts = to_numpy(table.column("").combine_chunks())
+        table = table.drop_columns("")
+        source = CollectedSource.of_table(table, kind="pyarrow", where="the release")
+        classes = find_classes(source, key, by_row=bool(requirements.columns), counts=counts)
+        found = judge(source, classes, policy, requirements, taxonomies, totals=totals)
+        measured = measure_classes(classes, domains, weights, records=records, k=policy.k)
+        context = TaskContext.get()
+        part = pa.array([-1 if context is None else context.partitionId()], pa.int32())
+        yield pa.RecordBatch.from_arrays([part, pa.array([pickle.dumps((found, measured))], pa.binary())], schema.names)
+
+    parts = max(-(-records // PART_ROWS), 1)
+    keyed = [places[name] for name in key]
+    with in_our_words("audit the release"):
+        together = grouped.repartition(parts, *keyed).sortWithinPartitions(*grouped.columns)
+        rows = together.mapInArrow(look, schema).collect()
+    # By the number of the part: sums of fractions are the same in every run then.
+    found: list[tuple[Findings, Measurement]] = [
+        pickle.loads(row["found"])  # noqa: S301 - our own executors wrote it
+        for row in sorted(rows, key=lambda row: row["part"])
+    ]
+    if not found:
+        raise AuditError("the release has no records; it was withheld. This is a fault in Sfumato: please report it.")
+    findings = reduce(lambda one, other: one.joined(other, requirements), (one for one, _ in found))
+    return findings.report(policy, names), losses_of(reduce(Measurement.join, (one for _, one in found)), domains)
+
+
+def _counted(session: Session, release: Frame, plain: Frame, names: Mapping[str, str]) -> Frame:
+    """Equal rows once, with how often they occur; those of different files may come once for each.
+
+    plain: the columns that are counted, under their new names.
+    """
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    parts = parts_of(session, release, names)
+    if parts is None:
+        return plain.groupBy(*plain.columns).count()
+    listed, read = parts
+    columns = list(names.values())
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        for table in read(batches):
+            counted = table.group_by(columns, use_threads=False).aggregate([([], "count_all")])
+            for place, kind in enumerate(counted.schema.types):
+                if pa.types.is_dictionary(kind):
+                    counted = counted.set_column(place, columns[place], counted.column(place).cast(kind.value_type))
+            yield from counted.combine_chunks().to_batches()
+
+    return listed.mapInArrow(count, StructType([*plain.schema.fields, StructField("count_all", LongType())]))
+
+
+def _totals(plain: Frame, column: str, policy: Policy) -> Totals:
+    """The values of a sensitive column in the whole release."""
+    with in_our_words("count sensitive values"):
+        found = plain.groupBy(column).count().toArrow()
+    written: Counter[object] = Counter()
+    for value, count in zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True):
+        written[None if value != value else value] += count  # noqa: PLR0124 - NaN is null
+    return Totals.of(written, policy.input.nulls, keep_null=policy.privacy.null_sensitive == "value")

@@ -1,0 +1,121 @@
+"""What requirements count in buckets, so that those which cannot meet them are joined with a neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engines.spark.buckets import BUCKET, COUNT, bucket_counts
+from sfumato.engines.spark.column_profiles import CountedColumn
+from sfumato.engines.spark.row_chunks import CHUNK, unpacked
+from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.spark_tables import one_array
+from sfumato.methods.method import SensitiveValues
+from sfumato.requirements import ClassCounts, Histogram, Requirements
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+
+ATTRIBUTE, CODE = "attribute", "code"
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """How many records of each bucket have each value: three int64[pairs]; and what is known of the values."""
+
+    bucket: NDArray[np.int64]
+    code: NDArray[np.int64]
+    count: NDArray[np.int64]
+    values: SensitiveValues
+
+    def histogram(self, number: NDArray[np.int64]) -> Histogram:
+        """Of buckets that were joined; ``number`` is the new number of each."""
+        width = max(self.values.distinct, 1)
+        known = self.code < self.values.distinct
+        pairs, place = np.unique(number[self.bucket[known]] * width + self.code[known], return_inverse=True)
+        count = np.bincount(place, weights=self.count[known], minlength=len(pairs)).astype(np.int64)
+        totals = self.values.totals
+        assert totals is not None
+        return Histogram(
+            pairs // width,
+            count,
+            pairs % width,
+            totals / max(int(totals.sum()), 1),
+            self.values.numbers,
+            hierarchy=self.values.hierarchy,
+        )
+
+
+@dataclass(frozen=True)
+class BucketCounts:
+    """The buckets as requirements see classes."""
+
+    sizes: NDArray[np.int64]
+    values: Mapping[str, ValueCounts]
+    requirements: Requirements
+
+    def joined(self, number: NDArray[np.int64], count: int) -> ClassCounts:
+        sizes = np.bincount(number, weights=self.sizes, minlength=count).astype(np.int64)
+        return ClassCounts(sizes, {name: values.histogram(number) for name, values in self.values.items()})
+
+    def holds(self, number: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+        """Which of the joined buckets could be a class."""
+        return self.requirements.holds(self.joined(number, count))
+
+
+def counted_buckets(
+    session: Session,
+    coded: Frame,
+    buckets: int,
+    sensitive: Mapping[str, tuple[str, CountedColumn]],
+    requirements: Requirements,
+) -> BucketCounts:
+    """Count the records of every bucket, and their sensitive values. sensitive: column of the coded table, by name."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+    sizes = bucket_counts(coded, buckets)
+    if not sensitive:
+        return BucketCounts(sizes, {}, requirements)
+    kinds = {BUCKET: IntegerType(), ATTRIBUTE: IntegerType(), CODE: IntegerType(), COUNT: LongType()}
+    schema = StructType([StructField(name, kind, nullable=False) for name, kind in kinds.items()])
+    known = shared(session, list(sensitive.values()))
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        for batch in batches:
+            for row, bucket in enumerate(batch.column(BUCKET).to_pylist()):
+                records = unpacked(batch.column(CHUNK).slice(row, 1))
+                for attribute, (column, counted) in enumerate(known.value):
+                    counts = np.bincount(counted.of(one_array(records.column(column))).codes)
+                    found = np.flatnonzero(counts)
+                    told = [np.full(len(found), number, np.int32) for number in (bucket, attribute)]
+                    columns: list[NDArray[Any]] = [*told, found.astype(np.int32), counts[found].astype(np.int64)]
+                    yield pa.RecordBatch.from_arrays([from_numpy(one) for one in columns], schema.names)
+
+    with in_our_words("count sensitive values in buckets"):
+        counted = coded.select(BUCKET, CHUNK).mapInArrow(count, schema)
+        pairs = counted.groupBy(BUCKET, ATTRIBUTE, CODE).agg(sql.sum(COUNT).alias(COUNT)).toArrow()
+    bucket, attribute, code, number = (
+        to_numpy(one_array(pairs.column(name))).astype(np.int64) for name in (BUCKET, ATTRIBUTE, CODE, COUNT)
+    )
+    values = {}
+    for place, (name, (_, column)) in enumerate(sensitive.items()):
+        here = attribute == place
+        values[name] = ValueCounts(bucket[here], code[here], number[here], column.values)
+    return BucketCounts(sizes, values, requirements)
+
+
+def whole_table(records: int, sensitive: Mapping[str, CountedColumn]) -> ClassCounts:
+    """All records as one class."""
+    histograms = {}
+    for name, counted in sensitive.items():
+        totals = counted.values.totals
+        assert totals is not None
+        code = np.flatnonzero(totals)
+        pairs = ValueCounts(np.zeros(len(code), np.int64), code, totals[code], counted.values)
+        histograms[name] = pairs.histogram(np.zeros(1, np.int64))
+    return ClassCounts(np.array([records], np.int64), histograms)

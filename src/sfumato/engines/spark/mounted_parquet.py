@@ -1,0 +1,72 @@
+"""Parquet files in directories that every machine has mounted: executors read them by themselves.
+
+Rows cross between Java and Python dearly, one value at a time. Where the files of a table are within reach of Python,
+Spark only hands out which parts of them to read. Files that only Java reaches are read by Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from sfumato.engines.spark.session import Frame, Session, in_our_words
+from sfumato.engines.spark.spark_tables import arrow_type
+
+MOST_FILES = 1000  # whose schemas the driver looks at
+ROWS = 1 << 19  # that are read at once
+PATH, PART = "path", "part"
+LEGACY = b"org.apache.spark.legacyDateTime"
+
+
+def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[Frame, Any] | None:
+    """The row groups of the files behind a frame, and what reads the rows of some; none where Java has to.
+
+    names: the columns that are read, with the name that each gets. Their types must be those that Spark would give.
+    """
+    with in_our_words("list the files of the input"):
+        paths = sorted(frame.inputFiles())
+    places = [urlsplit(path) for path in paths]
+    if not 0 < len(places) <= MOST_FILES or any(place.scheme not in ("", "file") for place in places):
+        return None
+    if any("=" in place.path.rpartition("/")[0] for place in places):  # columns in names of directories
+        return None
+    kinds = {field.name: arrow_type(field.dataType) for field in frame.schema.fields}
+    parts, rows = [], 0
+    for place in places:
+        path = unquote(place.path)
+        try:
+            file = parquet.ParquetFile(path)
+        except (OSError, pa.ArrowInvalid):  # Spark says what is wrong with it
+            return None
+        with file:
+            if LEGACY in (file.metadata.metadata or {}):  # Spark moves old dates to another calendar
+                return None
+            there = file.schema_arrow
+            if any(there.get_field_index(name) < 0 or _kind(there.field(name)) != kinds[name] for name in names):
+                return None
+            parts += [(path, part) for part in range(file.metadata.num_row_groups)]
+            rows += file.metadata.num_rows
+    listed = session.createDataFrame(parts, f"{PATH} string, {PART} int")
+    tasks = max(min(len(parts), -(-rows // ROWS)), 1)
+    return listed.repartition(tasks, PATH, PART), partial(read_parts, names=dict(names))
+
+
+def read_parts(batches: Iterator[pa.RecordBatch], names: Mapping[str, str]) -> Iterator[pa.Table]:
+    """The rows of row groups, some at a time; text comes in dictionaries."""
+    for batch in batches:
+        for path, part in zip(batch.column(PATH).to_pylist(), batch.column(PART).to_pylist(), strict=True):
+            with parquet.ParquetFile(path) as file:
+                texts = [name for name in names if pa.types.is_string(_kind(file.schema_arrow.field(name)))]
+            with parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
+                for rows in file.iter_batches(ROWS, row_groups=[part], columns=list(names), use_threads=False):
+                    table = pa.Table.from_batches([rows]).select(list(names))
+                    yield table.rename_columns(list(names.values())).combine_chunks()
+
+
+def _kind(field: pa.Field) -> pa.DataType:
+    return field.type.value_type if pa.types.is_dictionary(field.type) else field.type

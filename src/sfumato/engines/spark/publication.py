@@ -1,0 +1,112 @@
+"""From staged files to a release in its place: tidy, certify, rename.
+
+The certificate is inside the directory, under a name that readers of Parquet pass over. A directory is renamed as a
+whole where the file system can do that. Object stores cannot: there a manifest, written after all files, says which of
+them belong to the release, and the certificate comes last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from sfumato.engines.spark.file_systems import HIDDEN, Files, LocalFiles, Workspace, files_of, is_remote
+from sfumato.engines.spark.session import Session, in_our_words
+from sfumato.errors import OutputError, UsageError
+from sfumato.tables.locations import CERTIFICATE as SUFFIX
+from sfumato.tables.targets.digests import file_digest
+from sfumato.tables.targets.target import Certified
+
+MANIFEST = "_sfumato_manifest.json"
+CERTIFICATE = f"_certificate{SUFFIX}"
+PARQUET = (".parquet", ".pq")
+FEW_BYTES = 1 << 26
+
+
+def check_directory(session: Session, target: str) -> None:
+    """Refuse what can be seen to be no place for a release, before any work is done."""
+    name = target.rpartition("/")[2]
+    suffix = Path(name).suffix.lower()
+    if suffix and suffix not in PARQUET:
+        raise UsageError(
+            f"the Spark engine writes a directory of Parquet files, so the output {name!r} should end in .parquet or "
+            "have no suffix."
+        )
+    files = files_of(session, target)
+    if not is_remote(target):
+        parent = os.path.dirname(target) or "/"
+        if not os.path.isdir(parent):
+            raise OutputError(f"the directory {parent} of the output does not exist. Create it first.")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise OutputError(f"no permission to write to the directory {parent}. Choose another output.")
+    if files.exists(target) and not files.exists(f"{target}/{CERTIFICATE}"):
+        raise UsageError(
+            f"the output {target} is there, and no certificate in it says that it is a release. Name another, or "
+            "remove it."
+        )
+
+
+def tidied(session: Session, directory: str) -> list[str]:
+    """Give the files of a directory that Spark wrote names that are the same in every run; the names."""
+    files = files_of(session, directory)
+    written = []
+    for name in files.names(directory):
+        if name.startswith(HIDDEN):
+            files.remove(f"{directory}/{name}")
+        else:
+            written.append(name)
+    names = [f"part-{place:05}.parquet" for place in range(len(written))]
+    for old, new in zip(written, names, strict=True):
+        files.rename(f"{directory}/{old}", f"{directory}/{new}")
+    return names
+
+
+def digests(session: Session, directory: str) -> list[Certified]:
+    """Name, size and hash of every file; where they are large, or elsewhere, Spark computes them."""
+    from pyspark.sql import functions as sql
+
+    if not is_remote(directory):
+        paths = sorted(Path(directory).glob("*.parquet"))
+        if sum(path.stat().st_size for path in paths) <= FEW_BYTES:
+            return [{"name": path.name, "bytes": path.stat().st_size, "sha256": file_digest(path)} for path in paths]
+    with in_our_words("compute the hashes of the files"):
+        read = session.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(directory)
+        rows = read.select("path", "length", sql.sha2("content", 256).alias("sha256")).collect()
+    found: list[Certified] = [
+        {"name": row["path"].rpartition("/")[2], "bytes": int(row["length"]), "sha256": row["sha256"]} for row in rows
+    ]
+    return sorted(found, key=lambda entry: str(entry["name"]))
+
+
+def put_in_place(
+    session: Session, workspace: Workspace, staged: str, target: str, entries: Sequence[Certified], text: str
+) -> None:
+    """Rename what is staged to its target, with its certificate. What was there before is replaced."""
+    files = files_of(session, target)
+    before = workspace.path("replaced")
+    if not is_remote(target):
+        files.write(f"{staged}/{CERTIFICATE}", text)
+    with contextlib.ExitStack() as undo:
+        if files.exists(target):
+            files.rename(target, before)
+            undo.callback(_back, files, before, target)
+        files.rename(staged, target)
+        undo.callback(files.remove, target)
+        if is_remote(target):
+            files.write(f"{target}/{MANIFEST}", json.dumps({"files": list(entries)}, indent=2) + "\n")
+            files.write(f"{target}/{CERTIFICATE}", text)
+        undo.pop_all()
+    if isinstance(files, LocalFiles):
+        handle = os.open(os.path.dirname(target) or "/", os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _back(files: Files, before: str, target: str) -> None:
+    files.remove(target)
+    files.rename(before, target)

@@ -1,0 +1,184 @@
+"""The released rows in canonical order, in files that follow each other.
+
+The order is by the released quasi-identifiers, then by the columns that ride along, null last: a function of the rows
+alone. So are the files: where one ends and the next begins is decided by what every so-many-th record of a bucket
+shows. Classes come in that order from every bucket, so a chunk is cut where files end and never sorted.
+"""
+
+from __future__ import annotations
+
+import secrets
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from sfumato.engines.spark.bucket_classes import SAMPLE, SHOWN, SIZE
+from sfumato.engines.spark.buckets import slots
+from sfumato.engines.spark.file_systems import files_of, is_remote
+from sfumato.engines.spark.row_chunks import CHUNK, packed, plain, unpacked
+from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
+from sfumato.engines.spark.spark_tables import one_array
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.dictionaries import sorted_codes
+from sfumato.tables.coding.passthrough import PassthroughColumn
+from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+
+BATCH = 1 << 16
+SHELF, FILE = "shelf", "file"
+_WRITTEN = pa.schema([(SHELF, pa.int32()), (FILE, pa.string())])
+Key = tuple[tuple[bool, str], ...]
+
+
+def write_arranged(
+    session: Session, classes: Frame, fields: Sequence[Any], names: Mapping[str, str], files: int, path: str
+) -> None:
+    """Sort the rows and write them to about so many files.
+
+    fields: of the released columns, those that show quasi-identifiers first. names: every column that is released, in
+    their order, with the name that it gets.
+    """
+    from pyspark import TaskContext
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import StructType
+
+    splitters = _splitters(classes, files)
+    shelves = len(splitters) + 1
+    placed = _shelved(session, classes, splitters, slots(shelves))
+    shown = [field.name for field in fields if field.name.startswith("q")]
+
+    def arrange(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        held = [batch for batch in batches if batch.num_rows]
+        if held:
+            chunks = pa.Table.from_batches(held)
+            yield from _arranged(unpacked(chunks.column(SHOWN)), unpacked(chunks.column(CHUNK)), shown)
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        if context is None:
+            raise AssertionError("files are numbered by tasks, and this is none")
+        if held := list(arrange(batches)):
+            table = pa.Table.from_batches(held).select(list(names)).rename_columns(list(names.values()))
+            file = secrets.token_hex(16)
+            # What readers are told of columns is their Parquet type alone, as by Spark.
+            parquet.write_table(table, f"{beside}/{file}", compression="zstd", store_schema=False)
+            yield pa.RecordBatch.from_pylist([{SHELF: context.partitionId(), FILE: file}], _WRITTEN)
+
+    def plain_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in arrange(batches):
+            yield from plain(pa.Table.from_batches([batch])).to_batches()
+
+    together, beside = placed.repartition(shelves, SHELF), f"{path}-written"
+    with in_our_words("write the release"):
+        if not is_remote(path):  # a directory that every machine has mounted
+            reach = files_of(session, path)
+            reach.make_private(path)
+            reach.make_private(beside)
+            written = together.mapInArrow(write, f"{SHELF} int, {FILE} string").collect()
+            # A task that Spark gave up may still be writing. Only what those have written that ended is the release.
+            for place, row in enumerate(sorted(written, key=lambda row: int(row[SHELF]))):
+                reach.rename(f"{beside}/{row[FILE]}", f"{path}/part-{place:05}.parquet")
+            return
+        arranged = together.mapInArrow(plain_rows, StructType(list(fields)))
+        released = arranged.select(*(sql.col(name).alias(given) for name, given in names.items()))
+        released.write.option("compression", "zstd").parquet(path)
+
+
+def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of some classes in canonical order, text in dictionaries."""
+    columns = [PassthroughColumn.of(name, carried.column(name)) for name in carried.column_names]
+    line = sort_rows([field for name in shown for field in _fields(classes.column(name))], classes.num_rows)
+    rank = np.empty(classes.num_rows, np.uint32)
+    distinct = len(line.starts) - 1
+    rank[line.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(line.starts))
+    sizes = to_numpy(one_array(classes.column(SIZE)))
+    others = [field for column in columns for field in column.fields()]
+    fields = [Field(np.repeat(rank, sizes), bits_for(distinct)), *others]
+    rows = sort_rows(fields, len(fields[0].values)).rows
+    owner = np.repeat(np.arange(classes.num_rows), sizes)[rows]
+    told = [one_array(classes.column(name)) for name in shown]
+    told = [one.dictionary_encode() if pa.types.is_string(one.type) else one for one in told]
+    names = [*shown, *(column.name for column in columns)]
+    for first in range(0, len(rows), BATCH):
+        some, of_class = rows[first : first + BATCH], from_numpy(owner[first : first + BATCH])
+        arrays = [*(one.take(of_class) for one in told), *(_taken(column, some) for column in columns)]
+        yield pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _taken(column: PassthroughColumn, rows: NDArray[np.uint32]) -> pa.Array:
+    """Some values of a column; text with one dictionary for all of it."""
+    if column.codes is None:
+        return column.take(rows)
+    codes = column.codes[rows].astype(np.int32)
+    return pa.DictionaryArray.from_arrays(from_numpy(codes, codes == len(column.array)), column.array)
+
+
+def _fields(column: pa.ChunkedArray) -> list[Field]:
+    """What a column shows as a part of a sort key. A label tells its bounds, but whether it has any."""
+    if pa.types.is_string(column.type):
+        known, codes = sorted_codes(column)
+        return [Field(codes, bits_for(len(known) + 1))]
+    return [Field(to_numpy(one_array(column).is_null()).view(np.uint8), 1)]
+
+
+def _splitters(classes: Frame, shelves: int) -> list[Key]:
+    if shelves < 2:
+        return []
+    with in_our_words("take a sample of the release"):
+        sample = classes.where(f"{SAMPLE} is not null").select(SAMPLE).toArrow()
+    rows = unpacked(sample.column(SAMPLE))
+    keys = sorted(_key(rows, row) for row in range(rows.num_rows))
+    marks = (len(keys) * shelf // shelves for shelf in range(1, shelves))
+    return sorted({keys[mark] for mark in marks if keys})
+
+
+def _key(table: pa.Table, row: int) -> Key:
+    """What a row shows, as it sorts: null last."""
+    values = (table.column(name)[row] for name in table.column_names if name != SIZE)
+    return tuple(
+        (not value.is_valid, value.as_py() or "" if pa.types.is_string(value.type) else "") for value in values
+    )
+
+
+def _shelved(session: Session, classes: Frame, splitters: list[Key], numbers: list[int]) -> Frame:
+    """The chunks, cut at the splitters, with the number of the shelf of each piece."""
+    from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+    kinds = {SHELF: IntegerType(), SHOWN: BinaryType(), CHUNK: BinaryType()}
+    schema = StructType([StructField(name, kind, nullable=False) for name, kind in kinds.items()])
+    known = shared(session, (splitters, numbers))
+
+    def shelved(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_a_task()
+        splitters, numbers = known.value
+        for batch in batches:
+            for row in range(batch.num_rows):
+                shown = unpacked(batch.column(SHOWN).slice(row, 1))
+                carried = unpacked(batch.column(CHUNK).slice(row, 1))
+                ends = np.cumsum(to_numpy(one_array(shown.column(SIZE))))
+                begin = first = 0
+                while begin < shown.num_rows:
+                    shelf = bisect_right(splitters, _key(shown, begin))
+                    end = shown.num_rows
+                    if shelf < len(splitters):
+                        behind = range(shown.num_rows)
+                        end = bisect_left(behind, splitters[shelf], begin, key=lambda row, of=shown: _key(of, row))  # type: ignore[misc]
+                    last = int(ends[end - 1])
+                    values = (
+                        numbers[shelf],
+                        packed(shown.slice(begin, end - begin)),
+                        packed(carried.slice(first, last - first)),
+                    )
+                    arrays = [
+                        pa.array([value], kind)
+                        for value, kind in zip(values, (pa.int32(), pa.binary(), pa.binary()), strict=True)
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, schema.names)
+                    begin, first = end, last
+
+    return classes.select(SHOWN, CHUNK).mapInArrow(shelved, schema)

@@ -1,0 +1,1 @@
+"""The audit: does a finished release hold what its policy asks for?"""

@@ -1,0 +1,94 @@
+"""Audit and losses of a release of any size, from one reading of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from sfumato.errors import UsageError
+from sfumato.evaluation.audit.audit import AuditReport
+from sfumato.evaluation.audit.in_parts import audit_in_parts
+from sfumato.evaluation.measurement import Losses, losses_of, measure_classes
+from sfumato.losses.all_losses import Measurement
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.requirements import KAnonymity, Requirements
+from sfumato.tables.coding.domains import Domain
+from sfumato.tables.coding.profile import profile_source
+from sfumato.tables.external.scratch import Scratch
+from sfumato.tables.released_classes import ReleasedClasses, majorities
+from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.taxonomies.taxonomy import Taxonomy
+
+
+def examined_in_parts(
+    source: Source,
+    policy: Policy,
+    requirements: Requirements,
+    taxonomies: Mapping[str, Taxonomy],
+    domains: Sequence[Domain],
+    *,
+    records: int,
+    memory: int,
+    scratch: Scratch,
+    progress: Progress,
+    target: str | None = None,
+) -> tuple[AuditReport, Losses]:
+    """What ``audit_classes`` and ``measure_release`` find, in a process of at most ``memory`` bytes.
+
+    ``records`` is the size of the original, ``target`` a column of the release for the metric CM. Persons cannot be
+    counted: a release does not say whose its records are.
+    """
+    if target is not None and target not in source.names:
+        raise UsageError.unknown_column(target, "the target", source.names)
+    weights = [policy.columns[domain.name].weight for domain in domains]
+    found: list[Measurement] = []
+
+    def measure(part: Source, classes: ReleasedClasses) -> None:
+        majority = None if target is None else majorities(part, classes, target)
+        found.append(measure_classes(classes, domains, weights, records=records, k=policy.k, majority=majority))
+
+    report = audit_in_parts(
+        source,
+        policy,
+        requirements,
+        taxonomies,
+        memory=memory,
+        scratch=scratch,
+        progress=progress,
+        look=measure,
+        further=() if target is None else (target,),
+    )
+    return report, losses_of(reduce(Measurement.join, found), domains)
+
+
+def measured_in_parts(
+    original: Source,
+    release: Source,
+    policy: Policy,
+    taxonomies: Mapping[str, Taxonomy],
+    *,
+    target: str | None,
+    memory: int,
+    scratch: Scratch,
+    progress: Progress,
+) -> Losses:
+    """Every loss of a release, measured from the two tables alone; both are read batch by batch."""
+    columns = {name: policy.columns[name] for name in policy.quasi_identifiers}
+    encoders, records = profile_source(
+        original, columns, InputOptions(**policy.input.model_dump()), taxonomies, progress
+    )
+    with progress.phase("measure", release.rows):
+        _, losses = examined_in_parts(
+            release,
+            policy,
+            Requirements((KAnonymity(policy.k),)),
+            {},
+            [encoder.domain for encoder in encoders],
+            records=records,
+            memory=memory,
+            scratch=scratch,
+            progress=progress,
+            target=target,
+        )
+    return losses

@@ -1,0 +1,70 @@
+"""What is asked when releases are learnt from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sfumato.errors import UsageError
+from sfumato.evaluation.comparison_points import Point, points_of
+from sfumato.evaluation.learning.folds import USUAL, check_folds
+from sfumato.evaluation.learning.models import ALL, Model, check_models, load_learners, models_named
+from sfumato.methods import AUTO
+from sfumato.methods.coded_workload import CodedWorkload
+from sfumato.policy import Policy
+
+SUITING = {
+    "mondrian:information-gain": "classification",
+    "mondrian:regression": "regression",
+    "mondrian:selection": "selection",
+    "mondrian": "",
+    "tds": "classification",
+}
+"""The methods that are compared unless others are named, and what each of them needs in the workload."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Methods, each under every k and l, and models that learn from what they make. Those that are none are chosen."""
+
+    policy: Policy
+    methods: str | Sequence[str] | None = None
+    k: int | Iterable[int] | None = None
+    l: int | Iterable[int] | None = None
+    models: str | Sequence[str] = ALL
+    folds: int = USUAL
+
+    @property
+    def seed(self) -> int:
+        return self.policy.release.seed or 0
+
+    def check(self) -> None:
+        """Refuse what can be seen to be wrong before a table is read."""
+        if not self.policy.workload:
+            raise UsageError(
+                "there is nothing to learn. Name the column to predict with --target, or write "
+                "[[workload.classification]], [[workload.regression]] or [[workload.selection]] into the policy."
+            )
+        check_folds(self.folds)
+        check_models(self.models)
+        if self.policy.workload.predicted:
+            load_learners()
+        points_of(self.policy, self.methods or AUTO, self.k, self.l)
+
+    @property
+    def for_reading(self) -> Policy:
+        """A policy that the table can be read with, whatever is then asked of it."""
+        # The method that serves any table, so that each of the others is refused in its own rows.
+        return points_of(self.policy, AUTO, self.k, self.l)[0].policy
+
+    def points(self, workload: CodedWorkload) -> list[Point]:
+        """Every method under every k and l, once it is known of which kinds the targets are."""
+        kinds = workload.kinds
+        suiting = [name for name, needed in SUITING.items() if not needed or getattr(kinds, needed)]
+        if kinds.classification and kinds.regression:  # of targets of both kinds the two rules make the same
+            suiting.remove("mondrian:regression")
+        return points_of(self.policy, self.methods or suiting, self.k, self.l)
+
+    def models_for(self, workload: CodedWorkload) -> list[Model]:
+        kinds = [target.kind for target in workload.targets]
+        return models_named(self.models, list(dict.fromkeys(kinds))) if kinds else []

@@ -1,0 +1,1 @@
+"""Kept columns that would undo a release."""

@@ -1,0 +1,77 @@
+"""Columns that would undo the release: kept as they are, they tell who a record is or what it was.
+
+A kept column is linkable when it is nearly unique (most records that have a value are alone with it, so whoever knows
+it knows the record) or nearly determines a quasi-identifier (guessing the quasi-identifier from it makes at most a
+tenth of the errors that guessing without it makes: Goodman and Kruskal's lambda of 0.9), so that what was blurred can
+be read off again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from sfumato.kernels.decorator import kernel
+from sfumato.kernels.threads import in_threads
+from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.passthrough import PassthroughColumn
+
+UNIQUE_SHARE = 0.5
+DETERMINED = 0.9
+DENSE = 1 << 24
+
+
+def linkable_columns(columns: Sequence[PassthroughColumn], codes: Codes, domains: Sequence[Domain]) -> dict[str, str]:
+    """The columns that are linkable, each with the reason in words."""
+    found = {}
+    for column in columns:
+        values, size = column.distinct
+        known = np.bincount(values, minlength=size)[:-1]  # null is the last and identifies nobody
+        alone = int(np.count_nonzero(known == 1))
+        if nearly_unique(alone, int(known.sum())):
+            found[column.name] = f"{alone / known.sum():.0%} of the records that have a value are alone with it"
+            continue
+        determined = in_threads(
+            partial(determines, values, size), [(codes[:, q], domain.size) for q, domain in enumerate(domains)]
+        )
+        if any(determined):
+            name = domains[determined.index(True)].name
+            found[column.name] = f"it nearly determines the quasi-identifier {name!r}"
+    return found
+
+
+def determines(values: Codes, size: int, attribute: tuple[Codes, int]) -> bool:
+    """Whether knowing ``values`` removes nearly all errors in guessing an attribute: its codes and their number."""
+    codes, domain_size = attribute
+    if size * domain_size <= DENSE:
+        counts = joint_counts(values, codes, size, domain_size)
+        without, right = int(counts.sum(axis=0).max()), int(counts.max(axis=1).sum())
+    else:
+        without = int(np.bincount(codes).max())
+        pairs = np.sort(values.astype(np.int64) * domain_size + codes)
+        begins = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
+        lengths = np.diff(np.append(begins, len(pairs)))
+        owner = pairs[begins] // domain_size
+        right = int(np.maximum.reduceat(lengths, np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))).sum())
+    return nearly_determined(right, without, len(codes))
+
+
+def nearly_unique(alone: int, known: int) -> bool:
+    """Whether too many of the records that have a value are alone with it."""
+    return alone > 0 and alone >= UNIQUE_SHARE * known
+
+
+def nearly_determined(right: int, without: int, records: int) -> bool:
+    """Whether knowing a column, with ``right`` guesses, removes nearly all errors of guessing ``without`` it."""
+    return without < records and (right - without) / (records - without) >= DETERMINED
+
+
+@kernel
+def joint_counts(values, codes, size, domain_size):
+    """How often each pair occurs: int64[size, domain_size]. values, codes: uint[n]."""
+    counts = np.zeros((size, domain_size), np.int64)
+    for row in range(len(values)):
+        counts[values[row], codes[row]] += 1
+    return counts

@@ -1,0 +1,95 @@
+"""The values of a sensitive column as numbers, the same in the original and in a release of another kind of file."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, UsageError
+from sfumato.evaluation.queries.answers import Integers
+from sfumato.evaluation.queries.bins import MOST_VALUES, ascending_edges, too_many_values
+from sfumato.evaluation.queries.query_workload import QueryWorkload
+from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.domains import read_number
+
+
+@dataclass(frozen=True)
+class SensitiveNumbers:
+    """The number of every value by its text, None for null. Values of a bin share one; there are ``count``."""
+
+    name: str
+    by_text: Mapping[str | None, int]
+    count: int
+    nulls: Collection[str]
+
+    def of(self, chunks: Iterable[pa.Array]) -> Integers:
+        """The number of each record's value, -1 for a value that has none."""
+        parts = [np.empty(0, np.int64)]
+        for chunk in chunks:
+            texts, indices = encoded(chunk, self.nulls)
+            table = np.array([self.by_text.get(text, -1) for text in (*texts, None)], np.int64)
+            parts.append(table[indices])
+        return np.concatenate(parts)
+
+    def of_release(self, chunks: Iterable[pa.Array]) -> Integers:
+        """The same for values that the original must have."""
+        numbers = self.of(chunks)
+        strange = int(np.count_nonzero(numbers < 0))
+        if strange:
+            raise InputError(
+                f"column {self.name!r} of the release has {strange:,} records with a value that the original does not "
+                "have. Check that both files belong together."
+            )
+        return numbers
+
+
+def number_values(
+    name: str, column: pa.ChunkedArray, workload: QueryWorkload, decimal: str, nulls: Collection[str]
+) -> SensitiveNumbers:
+    """Number the values of the original's column; ``nulls`` are texts that mean null."""
+    texts: set[str | None] = set()
+    for chunk in column.chunks:
+        texts.update(encoded(chunk, nulls)[0])
+        if chunk.null_count:
+            texts.add(None)
+    has_null = None in texts
+    given = sorted(text for text in texts if text is not None)
+    edges = workload.bins.get(name)
+    numbers = [read_number(text if decimal == "." else text.replace(decimal, ".")) for text in given]
+    numeric = all(map(math.isfinite, numbers))
+    if edges is None:
+        if workload.level is not None and numeric and len(given) > MOST_VALUES:
+            raise too_many_values(name, len(given))
+        ordered: list[str | None] = [*given, None] if has_null else [*given]
+        return SensitiveNumbers(name, {text: number for number, text in enumerate(ordered)}, len(ordered), nulls)
+    if not numeric:
+        raise UsageError(
+            f"bins are given for the column {name!r}, which does not hold numbers alone. Leave out its bins."
+        )
+    limits = ascending_edges(name, edges, "numeric")
+    bins = [bisect_right(limits, number) for number in numbers]
+    used = {place: number for number, place in enumerate(sorted(set(bins)))}
+    found: dict[str | None, int] = {text: used[place] for text, place in zip(given, bins, strict=True)}
+    if has_null:
+        found[None] = len(used)
+    return SensitiveNumbers(name, found, len(used) + has_null, nulls)
+
+
+def encoded(chunk: pa.Array, nulls: Collection[str] = ()) -> tuple[list[str | None], NDArray[Any]]:
+    """The distinct values as a CSV file would have them, and each record's place among them; null is the one after."""
+    codes = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+    values = codes.dictionary
+    try:
+        texts = values.cast(pa.string()).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        texts = [None if value is None else str(value) for value in values.to_pylist()]
+    if pa.types.is_floating(values.type):
+        texts = [None if text == "nan" else text for text in texts]
+    return [None if text in nulls else text for text in texts], to_numpy(codes.indices, null=len(texts))

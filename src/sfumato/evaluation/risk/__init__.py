@@ -1,0 +1,1 @@
+"""The risk that records are re-identified."""

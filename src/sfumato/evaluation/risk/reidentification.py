@@ -1,0 +1,190 @@
+"""The risk that a record is re-identified, before or after anonymization.
+
+Prosecutor and journalist risk as in El Emam and Dankar (Protecting privacy using k-anonymity, JAMIA 2008), marketer
+risk as in Dankar and El Emam (A method for evaluating marketer re-identification risk, 2010). With f the records of a
+class in the table and F those of the same class in the population that the table was drawn from, a guess within the
+class is right with probability 1/f for a prosecutor, who knows that the person is in the table, and 1/F for a
+journalist, who does not. A marketer guesses for every record; the risk is the share of right guesses to be expected.
+
+Differs from the papers: without the population, F is f divided by the sampling fraction, the simplest estimate and the
+first that the paper discusses; and f and F may count persons instead of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, UsageError
+from sfumato.evaluation.risk.exposure import LARGEST_SET, Exposure, exposures
+from sfumato.tables.coding.value_order import is_missing
+from sfumato.tables.released_classes import (
+    Merged,
+    ReleasedClasses,
+    find_classes,
+    merge_classes,
+    sizes_elsewhere,
+    with_one_null,
+)
+from sfumato.tables.sources.source import Source
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The probability that a record is guessed right: for the record most at risk, and in the mean of all."""
+
+    highest: float
+    mean: float
+
+    def as_dict(self) -> dict[str, float]:
+        return {"highest": self.highest, "mean": self.mean}
+
+
+@dataclass(frozen=True)
+class Population:
+    """Where the records of the table come from: a population of so many, a sampling fraction, or a table of it."""
+
+    size: int | None = None
+    fraction: float | None = None
+    source: Source | None = None
+
+    def __post_init__(self) -> None:
+        if self.size is not None and self.size < 1:
+            raise UsageError(f"the population must be at least 1, not {self.size}.")
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            raise UsageError(f"the sampling fraction must be above 0 and at most 1, not {self.fraction}.")
+
+    @property
+    def known(self) -> bool:
+        return self.size is not None or self.fraction is not None or self.source is not None
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What could be found out about the records of a table from its quasi-identifiers.
+
+    ``whole`` is for somebody who knows all of them, ``sets`` for somebody who knows a few, the most dangerous sets
+    first. ``journalist`` is there only where the population is known. ``counted`` is records or persons.
+    """
+
+    whole: Exposure
+    smallest_class: int
+    counted: str
+    prosecutor: Attack
+    journalist: Attack | None
+    marketer: float
+    sets: tuple[Exposure, ...]
+    left_out: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "records": self.whole.records,
+            "classes": self.whole.classes,
+            "smallest_class": self.smallest_class,
+            "quasi_identifiers": list(self.whole.columns),
+            "counted": self.counted,
+            **self.whole.counts(),
+            "prosecutor": self.prosecutor.as_dict(),
+            "journalist": None if self.journalist is None else self.journalist.as_dict(),
+            "marketer": self.marketer,
+            "sets": [one.as_dict() for one in self.sets],
+            "left_out": list(self.left_out),
+            "remarks": list(self.remarks),
+        }
+
+
+def measure_risk(
+    source: Source,
+    key: Sequence[str],
+    population: Population,
+    *,
+    columns: Sequence[str],
+    tokens: Sequence[str] = (),
+    person: str | None = None,
+    largest_set: int = LARGEST_SET,
+) -> Risk:
+    """The risk of a table whose classes are told by the columns ``key``, those of the quasi-identifiers ``columns``.
+
+    ``tokens`` are texts that mean null; ``person`` is the column that says whose a record is: persons then count.
+    """
+    found = find_classes(source, key if person is None else [*key, person])
+    if person is not None:
+        _check_persons(found, person, tokens)
+    classes = with_one_null(found, key, tokens)
+    whole = merge_classes(classes, key, person)
+    total = found.records if person is None else len(found.values[person])
+    remarks: list[str] = []
+    journalist = None
+    if population.known:
+        sizes = _population_sizes(population, classes, whole, key, tokens, total, remarks)
+        journalist = _attack(whole.records, sizes)
+    prosecutor = _attack(whole.records, whole.sizes.astype(np.float64))
+    looked = exposures(classes, columns, largest=largest_set, person=person)
+    return Risk(
+        whole=Exposure.of(columns, whole),
+        smallest_class=int(whole.sizes.min()),
+        counted="records" if person is None else "persons",
+        prosecutor=prosecutor,
+        journalist=journalist,
+        marketer=(journalist or prosecutor).mean,
+        sets=looked.sets,
+        left_out=looked.left_out,
+        remarks=tuple(remarks),
+    )
+
+
+def _attack(records: NDArray[np.int64], sizes: NDArray[np.float64]) -> Attack:
+    return Attack(float(1 / sizes.min()), float((records / sizes).sum() / records.sum()))
+
+
+def _population_sizes(
+    population: Population,
+    classes: ReleasedClasses,
+    whole: Merged,
+    key: Sequence[str],
+    tokens: Sequence[str],
+    total: int,
+    remarks: list[str],
+) -> NDArray[np.float64]:
+    """How many of the population are in each class."""
+    if population.source is None:
+        fraction = population.fraction
+        if population.size is not None:
+            if population.size < total:
+                raise UsageError(
+                    f"the population is {population.size:,}, but the table has {total:,}. A population holds the "
+                    "table: give its size."
+                )
+            fraction = total / population.size
+        assert fraction is not None
+        return np.asarray(whole.sizes / fraction)
+    for name in key:
+        if name not in population.source.names:
+            raise UsageError.unknown_column(name, "the population", population.source.names)
+    elsewhere = sizes_elsewhere(classes, find_classes(population.source, key), key, tokens)[whole.one]
+    if not elsewhere.any():
+        raise UsageError(
+            "the population has no record with the quasi-identifiers of any record of the table. Recode it as the "
+            "table was recoded, or give its size instead."
+        )
+    fewer = elsewhere < whole.sizes
+    if fewer.any():
+        remarks.append(
+            f"{int(fewer.sum()):,} classes, {int(whole.records[fewer].sum()):,} records, are larger in the table than "
+            "in the population: they count as large as in the table"
+        )
+    return np.maximum(elsewhere, whole.sizes).astype(np.float64)
+
+
+def _check_persons(found: ReleasedClasses, person: str, tokens: Sequence[str]) -> None:
+    missing = [place for place, value in enumerate(found.values[person]) if is_missing(value, tokens)]
+    unknown = int(found.sizes[np.isin(found.shown[person], missing)].sum())
+    if unknown:
+        raise InputError(
+            f"the person key {person!r} is empty in {unknown:,} records, so nobody can say whose they are. Fill it in, "
+            "or leave these records out."
+        )

@@ -1,0 +1,1 @@
+"""Compiled kernels: the one decorator, the cache of machine code, threads."""

@@ -1,0 +1,182 @@
+"""The normalised certainty penalty as exact integers.
+
+NCP (Ghinita 2007, section 2.1) of a box on one attribute: for numbers its extent over the extent of the table, for
+categories the share of leaves under the lowest node that holds it, 0 for a single leaf. Weights are scaled to sum to 1.
+
+Weight times NCP is scaled to 2 ** 32 and rounded once, here. Sums of these units are exact in any order, so every
+engine and any number of threads break ties in the same way. Attributes are laid out in one flat array, in one of three
+forms:
+
+    DIFFERENCE  a position per code; the cost is the difference, at most ``full``. Null stands so far out that every box
+                that reaches it costs ``full``.
+    TABLE       one entry per (low, high), for up to ``TABLE_LIMIT`` codes.
+    CLIMB       per code its ancestors from the leaf up: (last code under it, cost). For large taxonomies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import UsageError
+from sfumato.kernels.decorator import kernel
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+
+UNIT = 1 << 32
+TABLE_LIMIT = 512
+DIFFERENCE, TABLE, CLIMB = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs of all attributes, as kernels take them.
+
+    layout: int64[d, 4], C-order: form, start in ``units``, stride (codes for TABLE, levels for CLIMB), full cost.
+    units: int64[...], see the module.
+    """
+
+    layout: NDArray[np.int64]
+    units: NDArray[np.int64]
+
+    @property
+    def full(self) -> int:
+        """The cost of a record released as ``*`` on every attribute."""
+        return int(self.layout[:, 3].sum())
+
+
+def exact_costs(domains: Sequence[Domain], weights: Sequence[float], records: int) -> Costs:
+    """The cost tables for a table of so many records."""
+    shares = np.asarray(weights, np.float64) / float(np.sum(weights))
+    layout = np.zeros((len(domains), 4), np.int64)
+    parts: list[NDArray[np.int64]] = []
+    start = 0
+    for attribute, (domain, share) in enumerate(zip(domains, shares.tolist(), strict=True)):
+        full = round(share * UNIT)
+        if isinstance(domain, NumericDomain):
+            form, stride, units = DIFFERENCE, domain.size, _positions(domain, full)
+        elif isinstance(domain, CategoricalDomain):
+            ends, costs = _ancestors(domain, full)
+            if domain.size <= TABLE_LIMIT:
+                form, stride, units = TABLE, domain.size, _table(ends, costs)
+            else:
+                form, stride, units = CLIMB, ends.shape[1], np.stack([ends, costs], axis=2).ravel()
+        else:
+            raise TypeError(f"no costs are known for {type(domain).__name__}")
+        layout[attribute] = form, start, stride, full
+        parts.append(units)
+        start += len(units)
+    result = Costs(layout, np.concatenate(parts))
+    if result.full * records >= 1 << 62:
+        raise UsageError(f"{records:,} records are too many for exact 64-bit costs.")
+    return result
+
+
+def _positions(domain: NumericDomain, full: int) -> NDArray[np.int64]:
+    positions = np.full(domain.size, 2 * full, np.int64)
+    positions[: len(domain.values)] = np.rint(domain.coordinates()[: len(domain.values)] * full)
+    return positions
+
+
+def _ancestors(domain: CategoricalDomain, full: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For every code and level from the leaf up: the last code under that ancestor, and what it costs."""
+    taxonomy = domain.taxonomy
+    nodes = taxonomy.ancestors()
+    span = taxonomy.span()
+    cost = np.where(span == 1, 0, np.rint(span / max(len(taxonomy.leaves), 1) * full).astype(np.int64))
+    ends, costs = taxonomy.last[nodes].astype(np.int64), cost[nodes]
+    # The root is the last level. It also holds null, which is not a leaf, and then always costs everything.
+    levels = nodes.shape[1] + 1
+    all_ends = np.full((domain.size, levels), domain.size - 1, np.int64)
+    all_costs = np.full((domain.size, levels), full, np.int64)
+    all_ends[: len(nodes), :-1] = ends
+    all_costs[: len(nodes), :-1] = costs
+    if domain.has_null:
+        all_costs[-1, 0] = 0
+    return all_ends, all_costs
+
+
+def _table(ends: NDArray[np.int64], costs: NDArray[np.int64]) -> NDArray[np.int64]:
+    codes = len(ends)
+    table = np.zeros((codes, codes), np.int64)
+    for low in range(codes):
+        level = np.argmax(ends[low][None, :] >= np.arange(low, codes)[:, None], axis=1)
+        table[low, low:] = costs[low, level]
+    return table.ravel()
+
+
+@kernel
+def attribute_cost(layout, units, attribute, low, high):
+    """The cost of a box on one attribute. layout, units: see Costs. low, high: int64 codes, low <= high."""
+    form, start, stride = layout[attribute, 0], layout[attribute, 1], layout[attribute, 2]
+    if form == DIFFERENCE:
+        return min(units[start + high] - units[start + low], layout[attribute, 3])
+    if form == TABLE:
+        return units[start + low * stride + high]
+    place = start + low * stride * 2
+    while units[place] < high:
+        place += 2
+    return units[place + 1]
+
+
+@kernel
+def box_cost(low, high, layout, units):
+    """The cost of a record in a box. low, high: int64[d]; layout, units: see Costs."""
+    total = np.int64(0)
+    for q in range(len(low)):
+        total += attribute_cost(layout, units, q, low[q], high[q])
+    return total
+
+
+@kernel
+def widen(low, high, codes):
+    """Make a box hold a record too; whether it grew. low, high: int64[d], changed; codes: uint[d]."""
+    grew = False
+    for q in range(len(low)):
+        code = np.int64(codes[q])
+        if code < low[q]:
+            low[q] = code
+            grew = True
+        if code > high[q]:
+            high[q] = code
+            grew = True
+    return grew
+
+
+def attribute_costs(
+    layout: NDArray[np.int64],
+    units: NDArray[np.int64],
+    attribute: int,
+    low: NDArray[np.integer],
+    high: NDArray[np.integer],
+) -> NDArray[np.int64]:
+    """What each of some boxes costs on one attribute: int64[...]."""
+    form, start, stride, full = layout[attribute].tolist()
+    first, last = low.astype(np.int64), high.astype(np.int64)
+    found: NDArray[np.int64]
+    if form == DIFFERENCE:
+        found = np.minimum(units[start + last] - units[start + first], full)
+    elif form == TABLE:
+        found = units[start + first * stride + last]
+    else:
+        place = start + first * stride * 2
+        while (below := units[place] < last).any():
+            place += 2 * below
+        found = units[place + 1]
+    return found
+
+
+def total_cost(
+    starts: NDArray[np.int64],
+    low: NDArray[np.integer],
+    high: NDArray[np.integer],
+    layout: NDArray[np.int64],
+    units: NDArray[np.int64],
+) -> int:
+    """What all records of the classes pay. low, high: uint[c, d]."""
+    sizes, total = np.diff(starts), 0
+    for q in range(len(layout)):
+        total += int(np.sum(sizes * attribute_costs(layout, units, q, low[:, q], high[:, q])))
+    return total

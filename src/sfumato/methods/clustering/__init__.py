@@ -1,0 +1,1 @@
+"""Methods that bring near records together."""

@@ -1,0 +1,1 @@
+"""Methods on grids of the domain and levels of taxonomies."""

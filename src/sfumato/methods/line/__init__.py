@@ -1,0 +1,1 @@
+"""Methods that put records in a line and cut it."""

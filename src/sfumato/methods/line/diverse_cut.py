@@ -1,0 +1,129 @@
+"""l-diversity of ordered records (Ghinita 2007, section 4).
+
+The requirement chooses the way. Frequency l-diversity: the frontier heuristic (``frontier``, Fig. 8 and 9) makes
+classes whose values all differ; records of a class need not stand side by side on the line. They are then joined to the
+best runs (``blocks``) until k and any distinct l hold: unions of l-diverse classes stay l-diverse. Distinct l-diversity
+and counts of persons alone: the best runs of single records, which is the exact optimum over consecutive partitions of
+the line. As soon as a requirement on a distribution is among them, all together: the best consecutive partition of
+``windows``.
+
+Two things are left to joining (``joining``), which then starts from these classes: frequency l-diversity of a second
+attribute, and lines of which ``windows`` finds no partition.
+
+Differs from the paper: k and l together, by joining; records without a sensitive value go to a class beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.methods.class_counting import Counting
+from sfumato.methods.line.blocks import best_runs
+from sfumato.methods.line.frontier import frontier_classes
+from sfumato.methods.line.windows import best_windows
+from sfumato.methods.method import Records
+from sfumato.requirements import DistinctDiversity, FrequencyDiversity, Joint, KAnonymity, Requirement, Requirements
+
+Kind = TypeVar("Kind", bound=Requirement)
+
+
+def diverse_cuts(
+    records: Records,
+    requirements: Requirements,
+    position: NDArray[np.int64],
+    rows: NDArray[np.uint32],
+    at: NDArray[np.uint32],
+    parts: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Where the line is cut, and the line itself as it was rearranged: its rows and the record at each place.
+
+    parts: where parts of the line begin, with its end, each eligible by itself: the frontier is that of one after the
+    other. Otherwise the line is one part.
+    """
+    if any(_on_distribution(part) for part in requirements.parts):
+        counting = Counting(records, requirements)
+        columns = [records.sensitive[name].codes for name in requirements.attributes]
+        cuts = best_windows(
+            records.codes,
+            at,
+            _by_place(columns, rows),
+            counting.conjunction(),
+            requirements.least_class,
+            records.costs,
+        )
+        if cuts is not None:
+            return cuts, rows, at
+    frequency = strictest_frequency(records, requirements)
+    starts = np.arange(len(at) + 1)
+    if frequency is not None:
+        values = records.sensitive[frequency.attribute]
+        edges = [0, len(at)] if parts is None else parts.tolist()
+        class_of_place, classes = np.empty(len(at), np.int64), 0
+        for here in (slice(*edge) for edge in pairwise(edges)):
+            found, count, _ = frontier_classes(position[here], values.codes[rows[here]], values.distinct, frequency.l)
+            class_of_place[here] = found + classes
+            classes += count
+        # Classes in the order of their first places, the places of each together.
+        first = np.full(classes, len(at))
+        np.minimum.at(first, class_of_place, np.arange(len(at)))
+        line = np.lexsort([np.arange(len(at)), first[class_of_place]])
+        rows, at = rows[line], at[line]
+        sizes = np.bincount(class_of_place, minlength=classes)[np.argsort(first)]
+        starts = np.append(0, np.cumsum(sizes))
+    counted = [(records.sensitive[part.attribute], part.l) for part in _asked(requirements, DistinctDiversity)]
+    columns = [values.codes for values, _ in counted]
+    distinct, least = [values.distinct for values, _ in counted], [needed for _, needed in counted]
+    if records.persons is not None:
+        columns.append(records.persons)
+        distinct.append(int(records.persons.max(initial=0)) + 1)
+        least.append(requirements.least_class)
+    cuts = best_runs(
+        records.codes,
+        at,
+        starts.astype(np.int64),
+        _by_place(columns, rows),
+        np.array(distinct, np.int64),
+        requirements.least_class,
+        np.array(least, np.int64),
+        records.costs,
+    )
+    return cuts, rows, at
+
+
+def strictest_frequency(records: Records, requirements: Requirements) -> FrequencyDiversity | None:
+    """The requirement that the frontier serves, if there is one that the records meet as a whole."""
+    frequency = max(_asked(requirements, FrequencyDiversity), key=lambda part: part.l, default=None)
+    return frequency if frequency is not None and _eligible(records, frequency) else None
+
+
+def needs_joining(requirements: Requirements) -> bool:
+    """May some of these classes not meet requirements that the kernel knows?"""
+    frequencies = {part.attribute for part in _asked(requirements, FrequencyDiversity)}
+    return len(frequencies) > 1 or any(_on_distribution(part) for part in requirements.parts)
+
+
+def _on_distribution(part: Requirement) -> bool:
+    whole = part.part if isinstance(part, Joint) else part
+    return part.condition() is not None and not isinstance(whole, KAnonymity | FrequencyDiversity | DistinctDiversity)
+
+
+def _asked(requirements: Requirements, kind: type[Kind]) -> list[Kind]:
+    """The requirements of one kind; what holds jointly holds by itself too."""
+    parts = [part.part if isinstance(part, Joint) else part for part in requirements.parts]
+    return [part for part in parts if isinstance(part, kind)]
+
+
+def _eligible(records: Records, frequency: FrequencyDiversity) -> bool:
+    """Counted in records, as the frontier counts; a policy that counts persons may ask for less."""
+    values = records.sensitive[frequency.attribute]
+    counts = np.bincount(values.codes[records.rows], minlength=values.distinct + 1)[: values.distinct]
+    return 0 < int(counts.max(initial=0)) * frequency.l <= int(counts.sum())
+
+
+def _by_place(columns: Sequence[NDArray[np.uint32]], rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    return np.array([codes[rows] for codes in columns], np.uint32).reshape(len(columns), len(rows))

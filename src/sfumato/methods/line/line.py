@@ -1,0 +1,50 @@
+"""Records in a line: what an ordering makes of a table, whatever is then asked of the classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels.decorator import kernel
+from sfumato.orderings.ordering import Keys
+
+
+@dataclass(frozen=True)
+class Line:
+    """keys: those of the distinct records. order: uint32[m], the distinct records along the line.
+
+    at: uint32[n], the distinct record at each place. table_rows: uint32[n] and starts: int64[m + 1], see Records.
+    cuts: int64[classes + 1], where the line is cut for a kind of cost and a k, as far as that was foreseen.
+    """
+
+    keys: Keys
+    order: NDArray[np.uint32]
+    at: NDArray[np.uint32]
+    table_rows: NDArray[np.uint32]
+    starts: NDArray[np.int64]
+    cuts: dict[tuple[str, int], NDArray[np.int64]] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> NDArray[np.uint32]:
+        """The row at each place."""
+        return rows_along(self.table_rows, self.starts, self.order)
+
+
+def rows_along(rows: NDArray[np.uint32], starts: NDArray[np.int64], order: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """The row at each place of a line, given as the distinct records in order. rows, starts: see Records."""
+    found = np.empty_like(rows)
+    expand(rows, starts, order, found)
+    return found
+
+
+@kernel
+def expand(rows, starts, line, result):
+    """The rows of the distinct records, in the order of ``line``. rows, result: uint32[n]; starts: int64[m + 1]."""
+    place = 0
+    for i in range(len(line)):
+        for row in range(starts[line[i]], starts[line[i] + 1]):
+            result[place] = rows[row]
+            place += 1

@@ -1,0 +1,1 @@
+"""Search for classes with less loss."""

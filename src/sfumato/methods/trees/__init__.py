@@ -1,0 +1,1 @@
+"""Methods that divide the domain or the records recursively."""

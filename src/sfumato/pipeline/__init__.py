@@ -1,0 +1,1 @@
+"""One run, whatever the engine: plan, prepare, run, release."""

@@ -1,0 +1,131 @@
+"""A learnt recoding on further records: what fails in this batch is left out, and what is left is a release."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.errors import UnmetError
+from sfumato.evaluation.audit.audit import requirements_of
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods.class_counting import Counting
+from sfumato.pipeline.prepare import PreparedTable, fingerprints_of, read_table
+from sfumato.pipeline.release import Draft, most_suppressed
+from sfumato.policy import Policy, WorkloadSettings
+from sfumato.progress import Progress
+from sfumato.releases.local_recoding import shown_classes
+from sfumato.releases.recoding import Recoding
+from sfumato.releases.regions import OUTSIDE
+
+TWICE = (
+    "whoever is in this table and in another release has a region in both, also under the same rules: what changed "
+    "between them, and who came or went, can be told by comparing the two"
+)
+
+
+def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft:
+    """The release of a table under the rules of a recoding, not yet audited.
+
+    Records with a value outside the domain are left out, and those of regions that do not meet the policy in this
+    table. Raises UnmetError where they are more than the policy allows.
+    """
+    policy = recoding.policy
+    with on_compilation(progress.compiling):
+        prepared = read_table(data, _open_policy(recoding, data), progress, recoding.taxonomies)
+        encoded = prepared.encoded
+        with progress.phase("partition", encoded.records):
+            regions = recoding.regions.regions_of(encoded.codes, encoded.domains)
+            outside = int(np.count_nonzero(regions == OUTSIDE))
+            regions = _without_failing(recoding, prepared, regions)
+        left_out = int(np.count_nonzero(regions == OUTSIDE))
+        _check_left_out(policy, encoded.records, outside, left_out)
+        engine, bounds = MemoryEngine(progress), policy.release.bounds
+        shown = replace(encoded, domains=list(recoding.domains))
+        recoded = engine.recode(shown, iter([recoding.regions.classes(regions)]), bounds=bounds)
+        released = engine.release(
+            shown,
+            recoded,
+            prepared.kept,
+            bounds=bounds,
+            keep_order=policy.release.keep_order,
+            persons=prepared.records.persons,
+        )
+    warnings = [*prepared.warnings, TWICE]
+    rules = hashlib.sha256(recoding.to_json().encode()).hexdigest()
+    return Draft(
+        released=released,
+        engine=engine,
+        policy=policy,
+        requirements=prepared.requirements,
+        domains=list(recoding.domains),
+        taxonomies=recoding.all_taxonomies(),
+        records=encoded.records,
+        chosen=recoding.method,
+        source=prepared.source,
+        data=data,
+        options=prepared.options,
+        fingerprints=fingerprints_of(
+            [encoded.codes], encoded.used(), encoded.domains, policy, warnings, progress, rules=rules
+        ),
+        rules=rules,
+        facts={"regions": len(recoding), "outside": outside, "failing": left_out - outside},
+        warnings=warnings,
+        progress=progress,
+    )
+
+
+def _open_policy(recoding: Recoding, data: object) -> Policy:
+    """The policy for a table of any values, whatever it is for.
+
+    It has to have the quasi-identifiers, and what requirements count; of other columns it may lack some.
+    """
+    policy = recoding.policy
+    requirements = requirements_of(policy)
+    names = {*recoding.open_source(data).names, *policy.quasi_identifiers, *requirements.columns, requirements.person}
+    columns = {
+        name: recoding.open_column(name) if column.role == "quasi-identifier" else column
+        for name, column in policy.columns.items()
+        if name in names
+    }
+    accepted = tuple(name for name in policy.accept_linkable if name in names)
+    return policy.model_copy(update={"columns": columns, "accept_linkable": accepted, "workload": WorkloadSettings()})
+
+
+def _without_failing(recoding: Recoding, prepared: PreparedTable, regions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The regions with OUTSIDE for those that do not meet the policy; regions that show the same are one class.
+
+    What is left is counted anew, since some requirements compare a class with the whole release.
+    """
+    own, requirements = recoding.regions, prepared.requirements
+    bounds = recoding.policy.release.bounds
+    shown = shown_classes(recoding.domains, own.region_low, own.region_high, bounds=bounds)
+    regions = regions.copy()
+    while True:
+        here = np.flatnonzero(regions != OUTSIDE).astype(np.uint32)
+        if not len(here):
+            return regions
+        gone = np.flatnonzero(regions == OUTSIDE).astype(np.uint32)
+        there, owner = np.unique(shown[regions[here]], return_inverse=True)
+        counting = Counting(prepared.records.without(gone), requirements)
+        failing = ~requirements.holds(counting.classes(here, owner, len(there)))[owner]
+        if not failing.any():
+            return regions
+        regions[here[failing]] = OUTSIDE
+
+
+def _check_left_out(policy: Policy, records: int, outside: int, left_out: int) -> None:
+    allowed = most_suppressed(policy, records)
+    if left_out <= allowed and left_out < records:
+        return
+    limit = policy.release.max_suppressed_fraction
+    failing = left_out - outside
+    raise UnmetError(
+        f"{left_out:,} of the {records:,} records ({left_out / records:.2%}) cannot be released under these rules: "
+        f"{outside:,} have a value outside the domain, {failing:,} are in regions that do not meet the policy in this "
+        f"table. max_suppressed_fraction allows {limit:.2%}. Nothing was written. Wait until there are more records, "
+        "allow more with --max-suppressed, or learn rules on a table like this one."
+    )

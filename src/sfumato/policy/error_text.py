@@ -1,0 +1,148 @@
+"""What is wrong with a policy, in our words: pydantic finds it, this module says it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from sfumato.errors import PolicyError
+from sfumato.policy.toml_lines import KeyPath, Origin
+
+# How pydantic is told to name the two forms of a taxonomy; it puts these names into the path of an error.
+FILE_TAG: Final = "<file>"
+GROUPING_TAG: Final = "<grouping>"
+
+_EXPECTED = {
+    "bool_type": "must be true or false",
+    "path_type": "must be the path of a directory",
+}
+_TABLE_KINDS = {"model_type", "dict_type"}
+_LONGEST_SHOWN = 40
+_MOST_LISTED = 20
+
+
+def wrong(text: str, key: str | None = None, *, show: bool = True) -> PydanticCustomError:
+    """A value that does not fit: ``text`` goes on from its name.
+
+    ``key`` says which key of a table is to blame. ``show`` the value, unless ``text`` has said enough of it.
+    """
+    return PydanticCustomError("wrong", "{text}", {"text": text, "key": key, "show": show and key is None})
+
+
+def unknown_key(key: object, available: Sequence[str]) -> PydanticCustomError:
+    return PydanticCustomError("unknown_key", "unknown key", {"key": str(key), "available": list(available)})
+
+
+def unknown_choice(key: str, value: object, available: Sequence[str]) -> PydanticCustomError:
+    return PydanticCustomError("unknown_choice", "unknown choice", {"key": key, "sentence": _one_of(available, value)})
+
+
+def explain(error: ValidationError, origin: Origin) -> PolicyError:
+    """The first problem in the order of the file."""
+    problems = [(_path(problem), problem) for problem in error.errors(include_url=False)]
+    path, problem = min(problems, key=lambda pair: origin.line(pair[0]) or 0)
+    return PolicyError(origin.say(_sentence(path, problem), path))
+
+
+def unknown_key_sentence(path: KeyPath, available: Sequence[str]) -> str:
+    *table, key = path
+    where = f" in [{_dotted(table)}]" if table else ""
+    near = get_close_matches(str(key), available, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"Available: {listed(available)}."
+    return f"unknown key {_shown(key)}{where}. {hint}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, at most twenty of them."""
+    quoted = [repr(name) for name in names]
+    more = len(quoted) - _MOST_LISTED
+    return ", ".join(quoted[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _sentence(path: KeyPath, problem: ErrorDetails) -> str:
+    kind, context = problem["type"], problem.get("ctx", {})
+    name, value = _name(path), problem["input"]
+    if kind == "unknown_key":
+        return unknown_key_sentence(path, context["available"])
+    if kind == "wrong":
+        return f"{name} {context['text']}{instead(value) if context['show'] else ''}."
+    if kind == "value_error":
+        return f"{name} {context['error']}{instead(value)}."
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']*)'", context["expected"])
+        return f"{name} {_one_of(choices, value)}"
+    if kind == "unknown_choice":
+        return f"{name} {context['sentence']}"
+    if kind in _TABLE_KINDS:
+        return f"{_dotted(path)} must be a table{instead(value)}. Write [{_dotted(path)}] and its keys below."
+    return f"{name} {_EXPECTED.get(kind, 'has a value that is not allowed')}{instead(value)}."
+
+
+def _path(problem: ErrorDetails) -> KeyPath:
+    """The keys that lead to the problem, as the user wrote them."""
+    parts = problem["loc"]
+    tags = {place for place in range(1, len(parts)) if parts[place - 1] == "taxonomy"}
+    path = tuple(part for place, part in enumerate(parts) if not (place in tags and part in {FILE_TAG, GROUPING_TAG}))
+    key = problem.get("ctx", {}).get("key")
+    return path if key is None else (*path, key)
+
+
+def _name(path: KeyPath) -> str:
+    """How a message calls a setting: the same words whether it came from a file, a flag or Python."""
+    match path:
+        case ("columns", _, "[key]"):
+            return "the name of a column"
+        case ("columns", column, *keys) if keys:
+            return f"{_dotted(keys)} of column {_shown(column)}"
+        case ("method" | "engine" as section, "name"):
+            return str(section)
+        case ("input" | "privacy" | "release" | "engine", key):
+            return str(key)
+    return _dotted(path) or "the table"
+
+
+def _dotted(path: Iterable[str | int]) -> str:
+    """A path in TOML's own spelling."""
+    return ".".join(
+        str(part) if re.fullmatch(r"[A-Za-z0-9_-]+", str(part)) else json.dumps(str(part), ensure_ascii=False)
+        for part in path
+    )
+
+
+def _one_of(choices: Sequence[str], value: object) -> str:
+    near = get_close_matches(value, choices, n=1) if isinstance(value, str) else []
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"must be one of {listed(choices)}{instead(value)}.{hint}"
+
+
+def instead(value: object) -> str:
+    """What was given in the place of what is right."""
+    return f", not {_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    """A value short enough for one line of text."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() if abs(value) >= 10**_LONGEST_SHOWN:
+            return "a number of very many digits"
+        case str() if len(value) > _LONGEST_SHOWN:
+            return repr(value[:_LONGEST_SHOWN] + "...")
+        case str():
+            return repr(value)
+        case int() | float():
+            return str(value)
+        case dict():
+            return "a table"
+        case list() | tuple():
+            return "a list"
+        case None:
+            return "nothing"
+    return f"a value of type {type(value).__name__}"

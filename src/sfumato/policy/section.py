@@ -1,0 +1,68 @@
+"""A table of the policy: what all of them have in common."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from sfumato.policy.error_text import explain, listed, unknown_key, wrong
+from sfumato.policy.toml_lines import Origin
+
+
+class PolicySection(BaseModel):
+    """A table of the policy."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise explain(error, Origin()) from None
+
+    # Without this mark pydantic would call __init__ for the tables inside a policy too, and the path to the wrong key,
+    # which the line is found by, would be lost.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        for key in data:
+            if key not in cls.model_fields:
+                raise unknown_key(key, cls._keys())
+        for name, field in cls.model_fields.items():
+            if field.is_required() and name not in data:
+                choices = get_args(field.annotation)
+                raise wrong(f"is missing. Choose one of {listed(choices)}" if choices else "is missing", name)
+        return data
+
+    @classmethod
+    def _keys(cls) -> list[str]:
+        """The keys that a file may hold."""
+        return [name for name, field in cls.model_fields.items() if not field.exclude]
+
+
+def text_list(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise wrong("must be a list of strings")
+    return tuple(value)
+
+
+def table_list(header: str) -> Any:
+    """A check for tables that stand under ``header``, one by one."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, list | tuple) or not all(isinstance(item, dict | BaseModel) for item in value):
+            raise wrong(f"must be a list of tables, each under [[{header}]]")
+        return value
+
+    return check
+
+
+def given_name(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise wrong("must be a name")
+    return value

@@ -1,0 +1,95 @@
+"""From a method that divides the domain to the recoding that its regions make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import UsageError
+from sfumato.methods import AUTO, Method, method_named, methods
+from sfumato.methods.class_counting import Counting
+from sfumato.methods.method import Records, Regional
+from sfumato.methods.trees.region_tree import Tiling
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.releases.local_recoding import shown_classes
+from sfumato.releases.recoding import Recoding
+from sfumato.requirements import Requirements
+from sfumato.taxonomies.taxonomy import Taxonomy
+
+DEFAULT = "mondrian"
+
+
+def regional(method: Method) -> Regional:
+    """The method, seen to have regions that tile the domain; ``auto``, whose own classes have none, means another."""
+    if method.name == AUTO:
+        method = method_named(DEFAULT)
+    if not has_regions(method):
+        known = ", ".join(name for name, one in methods().items() if has_regions(one))
+        raise UsageError(
+            f"{method.name} has no regions that tile the domain, so it makes no recoding of further records. Choose "
+            f"one of {known}."
+        )
+    assert isinstance(method, Regional)
+    return method
+
+
+def has_regions(method: Method) -> bool:
+    """Whether the classes of a method are regions that tile the domain, each value in one of them."""
+    return isinstance(method, Regional) and method.tiles
+
+
+def grown_recoding(
+    method: Regional,
+    records: Records,
+    requirements: Requirements,
+    policy: Policy,
+    taxonomies: Mapping[str, Taxonomy],
+    names: Sequence[str],
+    progress: Progress,
+) -> Recoding:
+    """The recoding by the regions of a method, every one that has records meeting the requirements.
+
+    names: the columns of the table that are released.
+
+    Where a region does not, by itself or with those that show the same, the division that made it is undone: some
+    requirements the method does not know, and some do not survive that classes become one.
+    """
+    counting, bounds = Counting(records, requirements), policy.release.bounds
+
+    def failing(recoding: Recoding, tree: Tiling) -> NDArray[np.int64]:
+        found = recoding.regions.classes(recoding.regions.regions_of(records.codes, records.domains))
+        shown = shown_classes(recoding.domains, found.low, found.high, bounds=bounds)
+        class_of_record = np.empty(len(records.codes), np.int64)
+        class_of_record[found.rows] = np.repeat(shown, np.diff(found.starts))
+        by_row = np.repeat(class_of_record, np.diff(records.starts))
+        holds = requirements.holds(counting.classes(records.rows, by_row, int(shown.max()) + 1))
+        return tree.leaves_of(records.codes[~holds[class_of_record]])
+
+    tree, _ = method.tree(records, requirements, progress)
+
+    def recoding_by(tree: Tiling) -> Recoding:
+        return Recoding.of(tree, records.domains, policy=policy, method=method.name, taxonomies=taxonomies, names=names)
+
+    return sound_recoding(tree, recoding_by, failing)
+
+
+def sound_recoding(
+    tree: Tiling,
+    recoding_by: Callable[[Tiling], Recoding],
+    failing: Callable[[Recoding, Tiling], NDArray[np.int64]],
+) -> Recoding:
+    """The recoding by a tree without the divisions that lead to a leaf which is ``failing``, as long as there are any.
+
+    failing: the leaves whose records are in a class that does not meet the requirements.
+    """
+    while True:
+        recoding = recoding_by(tree)
+        undone = tree.parent[failing(recoding, tree)]
+        if not len(undone):
+            return recoding
+        if (undone < 0).any():
+            raise AssertionError("the whole table does not meet the requirements, although it was seen to")
+        tree = tree.undivided(undone)

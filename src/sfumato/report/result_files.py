@@ -1,0 +1,126 @@
+"""What several runs came to, as a file: a page, a picture, or a table."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import UsageError
+from sfumato.evaluation.comparison_points import Row
+from sfumato.pictures.curves import NARROW, WIDTH, Limit, Scale, curves
+from sfumato.pictures.picture import FORMATS, Picture
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.target import refuse_input_as_output
+
+KINDS = (".html", *FORMATS, ".csv", ".json")
+WIDE = 8.0  # values whose largest is so many times the smallest are drawn on a logarithmic axis
+
+
+class Results(ABC):
+    """Results that people read as a page or a picture and programs as CSV or JSON."""
+
+    def __init__(self, data: object) -> None:
+        self._source = data if isinstance(data, str | Path) else None  # a frame is not held back for this
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """What the command prints with ``--json``."""
+
+    @abstractmethod
+    def picture(self, theme: str = "light") -> Picture:
+        """The curves."""
+
+    @abstractmethod
+    def page(self) -> str:
+        """One offline HTML page."""
+
+    @abstractmethod
+    def table(self) -> str:
+        """The figures as CSV."""
+
+    def write(self, path: str | Path, *, theme: str = "light") -> Path:
+        """Write a page (.html), the curves (.svg, .png, .pdf) or the table (.csv, .json), as the suffix says."""
+        target = Path(path)
+        check_results(self._source, target)
+        kind = target.suffix.lower()
+        if kind in FORMATS:
+            return self.picture(theme).write(target)
+        if kind == ".html":
+            text = self.page()
+        else:
+            text = self.table() if kind == ".csv" else json.dumps(self.summary(), indent=2) + "\n"
+        with Stage() as stage:
+            staged = stage.path(target)
+            try:
+                staged.write_text(text, "utf-8", newline="\n")
+            except OSError as error:
+                raise cannot_write(target, error) from None
+            stage.publish()
+        return target
+
+
+def check_results(data: object, target: Path) -> None:
+    """Refuse what can be seen to be no place for results before anything is measured."""
+    if target.suffix.lower() not in KINDS:
+        raise UsageError(
+            f"the output {target.name!r} has no suffix that says what to write. Use one of {', '.join(KINDS)}."
+        )
+    check_target(target)
+    refuse_input_as_output(data, target)
+
+
+def scale_for(values: Sequence[float | None]) -> Scale:
+    """Logarithmic for values that are far apart."""
+    numbers = [value for value in values if value is not None]
+    return "log" if numbers and min(numbers) > 0 and max(numbers) / min(numbers) >= WIDE else "linear"
+
+
+def curves_of(
+    rows: Sequence[Row],
+    y: str,
+    title: str,
+    y_title: str,
+    *,
+    theme: str,
+    scale: Scale = "linear",
+    form: str | None = None,
+    limit: Limit | None = None,
+    narrow: bool = False,
+    from_zero: bool = True,
+) -> Picture:
+    """A figure of the rows by k, or by l where there is one k. Where both vary, each l is a line of its own."""
+    ks, ls = {row.k for row in rows}, {row.l for row in rows}
+    by_l = len(ks) == 1 and len(ls) > 1
+    drawn = [
+        {
+            "x": row.l if by_l else row.k,
+            "y": getattr(row, y),
+            "series": row.method if by_l or len(ls) == 1 else f"{row.method}, l = {row.l}",
+        }
+        for row in rows
+    ]
+    if len(ks) == len(ls) == 1:
+        where = f"at {rows[0].label}"
+    elif by_l:
+        where = f"by l, k = {min(ks):,}"
+    else:
+        where = "by k" if len(ls) > 1 or None in ls else f"by k, l = {rows[0].l:,}"
+    return curves(
+        drawn,
+        x="x",
+        y="y",
+        series="series",
+        title=f"{title} {where}",
+        x_title="l" if by_l else "k",
+        y_title=f"{y_title}, logarithmic" if scale == "log" else y_title,
+        x_scale=scale_for([row["x"] for row in drawn]),
+        y_scale=scale,
+        y_format=form,
+        from_zero=from_zero,
+        limit=limit,
+        width=NARROW if narrow else WIDTH,
+        theme=theme,
+    )

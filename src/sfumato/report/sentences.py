@@ -1,0 +1,148 @@
+"""The sentences of the report: what holds, what it cost, and what could still go wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.policy import Grouping, Policy
+from sfumato.report.html import Markup, joined, name
+from sfumato.report.release_facts import ValueDiversity
+from sfumato.report.value_cells import ReleasedValuesOfColumn, median_width
+from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
+
+# Of a loss from 0 to 1, up to where a word is right.
+DEGREES = (
+    (0.0005, "as in the original"),
+    (0.05, "close to the original"),
+    (0.2, "somewhat blurred"),
+    (0.5, "blurred"),
+    (0.8, "strongly blurred"),
+    (1.01, "hardly anything left"),
+)
+
+
+def verdict(summary: Mapping[str, Any], policy: Policy, where: str, *, separated: bool = False) -> str:
+    """One sentence that says it all. ``separated`` are sensitive values in a table of their own."""
+    if not summary["released"]:
+        return "The release has no records: there is nothing in it that could be said of anybody."
+    asked = [one for one in summary["audit"] if "=" in one["requirement"]]
+    failed = [one for one in summary["audit"] if not one["holds"]]
+    if failed:
+        listed = "; ".join(one["requirement"] for one in failed)
+        return (
+            f"The release does not hold what its policy asks for, checked from the {where}: {listed}. Do not share it."
+        )
+    k = f"k = {policy.k:,}" if policy.k > 1 else ""
+    further = [one for one in asked if not one["requirement"].startswith("k-anonymity")]
+    if k and further:
+        more = "the requirement" if len(further) == 1 else f"all {len(further):,} requirements"
+        held = f"{k} and {more} on sensitive columns hold"
+    elif k:
+        held = f"{k} holds"
+    else:
+        held = "; ".join(one["requirement"] for one in further) + (" holds" if len(further) == 1 else " hold")
+    parts = [f"{held}, checked again from the {where}", left_out(summary["suppressed"], summary["records"])]
+    if separated:
+        return f"{_sentence(parts)[:-1]}; quasi-identifiers released as they are."
+    parts.append(f"{percent(summary['gcp'])} of the information lost")
+    if summary.get("bound"):
+        parts.append(beside_the_least(summary["gcp"], summary["bound"]))
+    return _sentence(parts)
+
+
+def beside_the_least(gcp: float, bound: float) -> str:
+    """How far a loss is at most from the least possible, rounded up. The bound is above 0."""
+    ratio = max(math.ceil(gcp / bound * 10 - 1e-9) / 10, 1.0)
+    return f"at most {ratio:g} times the least possible"
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    text = "; ".join(parts)
+    return f"{text if text.startswith('k = ') else text[:1].upper() + text[1:]}."
+
+
+def left_out(suppressed: int, records: int) -> str:
+    """How many records are missing, as people say it."""
+    if not suppressed:
+        return "no record left out"
+    share = suppressed / records
+    if share >= 0.02:
+        return f"{percent(share)} of the records left out"
+    base = 1000
+    while round(share * base) < 1:
+        base *= 10
+    many = round(share * base)
+    while many % 10 == 0:
+        many, base = many // 10, base // 10
+    return f"{many:,} in {base:,} records left out"
+
+
+def percent(share: float) -> str:
+    """Three digits of a share are one after the point of a percentage."""
+    if 0 < share < 0.0005:
+        return "less than 0.1%"
+    if 0.9995 < share < 1:
+        return "more than 99.9%"
+    return f"{share:.1%}".replace(".0%", "%")
+
+
+def degree(loss: float) -> str:
+    """A loss in a word."""
+    return next(word for most, word in DEGREES if loss <= most)
+
+
+def exact_share(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None) -> float:
+    """The share of the records that show a single value. ``taxonomy`` is that of a column that has one as a file."""
+    rule = policy.columns[values.name].taxonomy
+    exact = values.plain & ~values.is_range
+    if values.axis is None and taxonomy is not None:
+        nodes, span = taxonomy.node_of_label(), taxonomy.span()
+        leaves = [text is not None and text in nodes and span[nodes[text]] == 1 for text in values.texts]
+        exact &= np.array(leaves, np.bool_)
+    elif values.axis is None and isinstance(rule, Grouping):
+        exact &= np.array([not (text or "").endswith(ROOT) for text in values.texts], np.bool_)
+    return values.among(exact) / max(values.total, 1)
+
+
+def what_is_shown(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None) -> str:
+    """What records show of a quasi-identifier."""
+    total = max(values.total, 1)
+    whole, null = values.among(values.is_whole) / total, values.among(values.is_null) / total
+    exact = exact_share(values, policy, taxonomy)
+    parts = []
+    if exact:
+        parts.append(f"{percent(exact)} of the records show a single value")
+    blurred = 1 - whole - null - exact
+    if blurred > 1e-9:
+        width = median_width(values)
+        unit = " days" if values.kind == "date" else ""
+        wide = "" if width is None else f", half of them no wider than {width:,.4g}{unit}"
+        parts.append(f"{percent(blurred)} {'a range' if values.axis is not None else 'a group'}{wide}")
+    if whole:
+        parts.append(f"{percent(whole)} show nothing (*)")
+    if null:
+        parts.append(f"{percent(null)} are missing in the original too")
+    return "; ".join(parts) or "nothing"
+
+
+def guessing(diversity: ValueDiversity, group: str) -> Markup:
+    """How sure somebody could be of a sensitive value."""
+    surest = float(diversity.share.max()) if diversity.share.size else 0.0
+    parts: list[object] = [
+        f"Whoever knows a person's {group} and guesses its most frequent ",
+        name(diversity.name),
+        f" is right in {percent(diversity.mean)} of the cases on average, in the worst {group} in {percent(surest)}.",
+        f" Without knowing the {group} it would be {percent(diversity.commonest)}.",
+    ]
+    if diversity.limit is not None:
+        parts.append(f" The policy allows {percent(diversity.limit)}.")
+    if diversity.revealed:
+        some = f"{group}es" if group == "class" else f"{group}s"
+        parts.append(f" {diversity.revealed:,} records are in {some} of a single value, which is revealed.")
+    if diversity.missing:
+        parts.append(f" {diversity.missing:,} records have no value and protect nobody.")
+    return joined(parts)

@@ -1,0 +1,50 @@
+"""Distinct l-diversity (Machanavajjhala et al. 2006): every class has at least l different sensitive values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InfeasibleError
+from sfumato.parameters import Parameter, whole_number
+from sfumato.requirements.conjunction import DISTINCT
+from sfumato.requirements.requirement import ClassCounts, Condition, Requirement, Verdict
+
+
+@dataclass(frozen=True)
+class DistinctDiversity(Requirement):
+    """At least ``l`` different values of ``attribute`` in a class; null is none of them."""
+
+    attribute: str
+    l: int
+    kind = "distinct"
+    parameters: ClassVar = {"l": Parameter(whole_number(1))}
+    example: ClassVar = {"l": 3}
+    closed_under_union = True
+    closed_under_addition = True
+
+    def condition(self) -> Condition:
+        return Condition(DISTINCT, whole=self.l)
+
+    def check_feasible(self, table: ClassCounts) -> None:
+        different = int(self._different(table).max(initial=0))
+        if different < self.l:
+            raise InfeasibleError(
+                f"distinct l-diversity of {self.attribute!r} with l = {self.l:,} needs {self.l:,} different values, "
+                f"but the table has {different:,}. Choose an l of at most {different:,}."
+            )
+
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self._different(classes) >= self.l
+
+    def verdict(self, classes: ClassCounts) -> Verdict:
+        """The value is the number of values in the class that has the fewest."""
+        different = self._different(classes)
+        fewest = int(different.min()) if different.size else 0
+        return Verdict(f"distinct l-diversity of {self.attribute!r}, l = {self.l}", fewest >= self.l, fewest)
+
+    def _different(self, classes: ClassCounts) -> NDArray[np.int64]:
+        return np.bincount(classes.histograms[self.attribute].owner, minlength=len(classes.sizes))

@@ -1,0 +1,1 @@
+"""Many runs: comparisons, trade-offs, learning, bounds and risk."""

@@ -1,0 +1,218 @@
+"""What can be learnt from a release: the protocol of LeFevre 2008, section 4.1.
+
+The records are divided into folds. For each of them a method learns its regions from the records of all others, and
+both parts are recoded with these regions. A model is trained on the one and tested on the other. The domain of a
+column, from which regions are cut, is that of the whole table: like a taxonomy it is known before there are records.
+Nothing else is learnt from a fold that is tested on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.evaluation.comparison_points import Point
+from sfumato.evaluation.learning.features import Features, lie_alike, points, regions
+from sfumato.evaluation.learning.folds import folds_of
+from sfumato.evaluation.learning.models import Model, load_learners
+from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.results import (
+    ACCURACY,
+    CLASS_SIZE,
+    ENTROPY,
+    ERROR,
+    IMPRECISION,
+    ORIGINAL,
+    SQUARED_ERROR,
+    Result,
+)
+from sfumato.evaluation.learning.significance import estimate
+from sfumato.kernels.threads import in_threads
+from sfumato.losses.imprecision import returned_records
+from sfumato.losses.prediction import conditional_entropy, weighted_squared_error
+from sfumato.methods.coded_workload import ClassTarget, CodedWorkload, NumberTarget
+from sfumato.pipeline.prepare import PreparedTable, prepared_for, recoding_of
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.releases.recoding import Recoding
+from sfumato.tables.coding.domains import Domain, NumericDomain
+from sfumato.tables.coding.value_order import ascending
+
+What = tuple[str | None, str | None, str]
+"""Target or selection, model and metric."""
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """A table with what is to be learnt from it, and the fold of each record."""
+
+    table: PreparedTable
+    workload: CodedWorkload
+    models: list[Model]
+    fold: NDArray[np.int64]
+    folds: int
+    seed: int
+    extra: Features | None
+
+    @classmethod
+    def of(cls, table: PreparedTable, study: Study) -> CrossValidation:
+        workload = table.records.workload
+        assert workload is not None
+        if workload.targets:
+            load_learners()
+        classes = workload.classification[0].codes if workload.classification else None
+        fold = folds_of(table.encoded.records, study.folds, study.seed, classes=classes, persons=table.records.persons)
+        extra = _carried_features(table, study.policy.workload.features)
+        return cls(table, workload, study.models_for(workload), fold, study.folds, study.seed, extra)
+
+    def prepared(self, policy: Policy, progress: Progress) -> CrossValidation:
+        """The same once it is seen that a policy can be asked for."""
+        return replace(self, table=prepared_for(self.table, policy, progress))
+
+    @cached_property
+    def original(self) -> Features:
+        """The table as it is."""
+        return points(self.table.encoded.codes, self.table.encoded.domains).beside(self.extra)
+
+    def scores(self, features: Features, fold: int) -> dict[What, float]:
+        """What every model makes of the other folds, tested on this one."""
+        tasks = [
+            (model, target) for model in self.models for target in self.workload.targets if target.kind == model.kind
+        ]
+        found = in_threads(lambda task: self._score(*task, features, fold), tasks)
+        return {
+            (target.name, model.name, ACCURACY if model.kind == "classification" else ERROR): score
+            for (model, target), score in zip(tasks, found, strict=True)
+        }
+
+    def _score(self, model: Model, target: ClassTarget | NumberTarget, features: Features, fold: int) -> float:
+        truth, known = _truth(target)
+        training, test = known & (self.fold != fold), known & (self.fold == fold)
+        if not training.any() or not test.any():
+            return float("nan")
+        said = model.learn(features.of(training), truth[training], features.of(test), self.seed)
+        if model.kind == "classification":
+            return float(np.mean(said == truth[test]))
+        return float(np.mean(np.abs(said - truth[test])))
+
+    def recoding(self, policy: Policy, training: NDArray[np.bool_], progress: Progress) -> Recoding:
+        """What these records teach. The table must have been prepared for the policy."""
+        records = self.table.records.without(np.flatnonzero(~training).astype(np.uint32))
+        MemoryEngine(progress).check_feasible(records, self.table.requirements, 0)
+        return recoding_of(replace(self.table, records=records), policy, progress)
+
+    def features(self, recoding: Recoding, region: NDArray[np.int64]) -> Features:
+        """The table as a recoding shows it."""
+        low, high = recoding.regions.region_low, recoding.regions.region_high
+        shown = regions(low, high, recoding.domains, alike=lie_alike(low, high))
+        return Features(shown.numbers[region], shown.nominal).beside(self.extra)
+
+    def measures(self, recoding: Recoding, region: NDArray[np.int64], training: NDArray[np.bool_]) -> dict[What, float]:
+        """What is seen of the training records themselves."""
+        owner = region[training]
+        found: dict[What, float] = {(None, None, CLASS_SIZE): len(owner) / len(np.unique(owner))}
+        for target in self.workload.targets:
+            truth, known = _truth(target)
+            some, here = owner[known[training]], truth[training & known]
+            if isinstance(target, ClassTarget):
+                pairs, count = np.unique(some * target.distinct + here, return_counts=True)
+                found[target.name, None, ENTROPY] = conditional_entropy(pairs // target.distinct, count)
+            else:
+                error = weighted_squared_error(some, here.astype(np.float64), np.ones_like(some))
+                found[target.name, None, SQUARED_ERROR] = error
+        boxes = self.workload.selections
+        if boxes is not None:
+            first, last = spans_of(recoding, self.table.encoded.domains)
+            sizes, codes = np.bincount(owner, minlength=len(recoding)), self.table.encoded.codes[training]
+            for box, selection in enumerate(recoding.policy.workload.selection):
+                given = returned_records(first, last, sizes, boxes.low[box], boxes.high[box])
+                meant = np.count_nonzero(boxes.holds(box, codes))
+                found[selection.where, None, IMPRECISION] = float(given - meant)
+        return found
+
+    def from_original(self, progress: Progress) -> list[Result]:
+        """What every model learns from the table as it is."""
+        by_fold = []
+        with progress.phase("learn", self.folds):
+            for fold in range(self.folds):
+                by_fold.append(self.scores(self.original, fold))
+                progress.advance(1)
+        return list(_results(by_fold, ORIGINAL, None, None))
+
+    def from_release(self, point: Point, progress: Progress) -> list[Result]:
+        """What every model learns from what a method makes, and what its regions tell themselves."""
+        here = self.prepared(point.policy, progress)
+        by_fold: list[dict[What, float]] = []
+        for fold in range(here.folds):
+            recoding = here.recoding(point.policy, here.fold != fold, progress)
+            region = recoding.regions.regions_of(here.table.encoded.codes, here.table.encoded.domains)
+            with progress.phase("learn"):
+                scores = here.scores(here.features(recoding, region), fold)
+            by_fold.append(scores | here.measures(recoding, region, here.fold != fold))
+        return list(_results(by_fold, point.method, point.k, point.l))
+
+
+def spans_of(recoding: Recoding, domains: Sequence[Domain]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """int64[regions, d]: the first and the last code of a table, with these domains, that each region holds."""
+    low, high = (ends.astype(np.int64) for ends in (recoding.regions.region_low, recoding.regions.region_high))
+    for attribute, (own, domain) in enumerate(zip(recoding.domains, domains, strict=True)):
+        if isinstance(own, NumericDomain) and isinstance(domain, NumericDomain):
+            null = len(domain.values)
+            first = np.append(np.searchsorted(domain.values, own.values), null)
+            last = np.append(np.searchsorted(domain.values, own.values, "right") - 1, null)
+            low[:, attribute], high[:, attribute] = first[low[:, attribute]], last[high[:, attribute]]
+    return low, high
+
+
+def _results(
+    by_fold: list[dict[What, float]],
+    method: str,
+    k: int | None,
+    l: int | None,
+) -> Iterator[Result]:
+    """Every figure of a method, from all folds together."""
+    overlap = 1 / (len(by_fold) - 1)
+    for target, model, metric in by_fold[0]:
+        values = tuple(one[target, model, metric] for one in by_fold)
+        values = tuple(value for value in values if not np.isnan(value))
+        if not values:
+            continue
+        found = estimate(values, overlap)
+        yield Result(
+            method=method,
+            k=k,
+            l=l,
+            target=target,
+            model=model,
+            metric=metric,
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            folds=values,
+        )
+
+
+def _truth(target: ClassTarget | NumberTarget) -> tuple[NDArray[np.integer] | NDArray[np.float64], NDArray[np.bool_]]:
+    """The target of each record, and whether it has one."""
+    if isinstance(target, ClassTarget):
+        return target.codes.astype(np.int64), target.codes < target.distinct
+    return target.values, ~np.isnan(target.values)
+
+
+def _carried_features(table: PreparedTable, names: tuple[str, ...]) -> Features | None:
+    """Columns other than quasi-identifiers that a learner has too; they are released as they are."""
+    columns = {column.name: column for column in table.encoded.carried}
+    numbers, nominal = [], []
+    for name in names:
+        codes, values = columns[name].numbered
+        _, scale = ascending(values)
+        categorical = not np.isfinite(scale).all()
+        scale = np.arange(len(values), dtype=np.float64) if categorical else scale
+        numbers.append(np.append(scale, scale.max(initial=0.0) + 1)[codes])
+        nominal.append(categorical)
+    return Features(np.stack(numbers, axis=1), np.array(nominal)) if numbers else None

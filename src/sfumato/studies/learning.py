@@ -1,0 +1,44 @@
+"""Learning from what several methods make of a table that is read once."""
+
+from __future__ import annotations
+
+from sfumato.evaluation.comparison_points import Attempt
+from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.results import Result
+from sfumato.kernels.decorator import on_compilation
+from sfumato.pipeline.prepare import read_table
+from sfumato.progress import Progress
+from sfumato.studies.cross_validation import CrossValidation
+
+
+class LearningStudy:
+    """The results of one study. ``results`` has what there is so far, also after an interruption."""
+
+    def __init__(self, data: object, study: Study, progress: Progress) -> None:
+        study.check()
+        self.results: list[Result] = []
+        self.complete = False
+        self.records = 0
+        self._data, self._study, self._progress = data, study, progress
+
+    def run(self) -> None:
+        """Learn from the original, then from what each method makes under each k and l."""
+        study, progress = self._study, self._progress
+        with on_compilation(progress.compiling):
+            table = read_table(self._data, study.for_reading, progress)
+            self.records = table.encoded.records
+            lesson = CrossValidation.of(table, study)
+            asked = study.points(lesson.workload)
+            if lesson.models:
+                progress.turned_to("original", 1, len(asked) + 1)
+                self.results += lesson.from_original(progress)
+            for number, point in enumerate(asked, 2):
+                progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(asked) + 1)
+                attempt, found = Attempt(), []
+                with attempt:
+                    found = lesson.from_release(point, progress)
+                if attempt.error is not None:
+                    failed = Result(method=point.method, k=point.k, l=point.l, error=attempt.error, code=attempt.code)
+                    found = [failed]
+                self.results += found
+        self.complete = True

@@ -1,0 +1,108 @@
+"""``sfumato.risk``: from a table, original or released, to the risk that its records are re-identified."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+from sfumato.engines.spark.session import is_spark_frame
+from sfumato.errors import UsageError
+from sfumato.evaluation.audit.audit import class_key
+from sfumato.evaluation.audit.two_tables import GROUP, NOT_HIDDEN
+from sfumato.evaluation.risk.exposure import LARGEST_SET
+from sfumato.evaluation.risk.reidentification import Population, Risk, measure_risk
+from sfumato.methods import method_named
+from sfumato.policy import Policy, merge_flags
+from sfumato.releases.certificate import read_certificate
+from sfumato.tables.locations import location_of
+from sfumato.tables.sources.source import InputOptions, open_source
+
+
+def risk(
+    data: object,
+    policy: Policy | None = None,
+    *,
+    population: object | None = None,
+    sampling_fraction: float | None = None,
+    largest_set: int = LARGEST_SET,
+    **flags: Any,
+) -> Risk:
+    """What could be found out about the records of a table, before or after anonymization.
+
+    ``data`` is a file or a frame. Without a policy the certificate beside a release says which columns are
+    quasi-identifiers; flags such as ``quasi_identifiers`` go over either. ``population`` is the number of persons that
+    the records were drawn from, or a file or frame with their quasi-identifiers; ``sampling_fraction`` is the share of
+    them that is in the table. Sets of up to ``largest_set`` quasi-identifiers are looked at. Where the policy names a
+    person key that the table has, persons are counted.
+    """
+    if population is not None and sampling_fraction is not None:
+        raise UsageError("the population is given twice. Give its size, its table or the sampling fraction.")
+    size = int(population) if isinstance(population, Integral) else None
+    drawn_from = Population(size=size, fraction=sampling_fraction)
+    if not isinstance(largest_set, int) or largest_set < 1:
+        raise UsageError(f"the largest set must have at least 1 column, not {largest_set!r}.")
+    if is_spark_frame(data):
+        return _spark_risk(data, merge_flags(policy, **flags), population, drawn_from, largest_set)
+    certified = read_certificate(data) if isinstance(data, str | os.PathLike) else None
+    if policy is None and certified is not None:
+        policy = Policy.from_dict(certified["policy"], location_of(data).home)  # type: ignore[arg-type]
+    asked = merge_flags(policy, **flags)
+    # Our own releases are always UTF-8; other tables are read as the policy says.
+    given = asked.input.model_dump()
+    options = InputOptions(**(given if certified is None else {"separator": asked.input.separator}))
+    source = open_source(data, options)
+    if not asked.quasi_identifiers:
+        raise UsageError(
+            "nothing says which columns are quasi-identifiers. Name them, or give a policy; 'sfumato policy' proposes "
+            "one."
+        )
+    key = class_key(asked, source.names)
+    if population is not None and size is None:
+        drawn_from = Population(source=open_source(population, InputOptions(**given)))
+    person = asked.privacy.person
+    found = measure_risk(
+        source,
+        key,
+        drawn_from,
+        columns=asked.quasi_identifiers,
+        tokens=asked.input.nulls if source.text or source.kind == "excel" else (),
+        person=person if person in source.names else None,
+        largest_set=largest_set,
+    )
+    return _with_remarks(found, asked, source.names)
+
+
+def _spark_risk(
+    frame: Any, policy: Policy, population: object | None, drawn_from: Population, largest_set: int
+) -> Risk:
+    """The same of a table of Spark, counted by its jobs."""
+    from sfumato.engines.spark.risk import risk_by_spark
+
+    names = tuple(frame.columns)
+    if not policy.quasi_identifiers:
+        raise UsageError("nothing says which columns are quasi-identifiers. Name them, or give a policy.")
+    if policy.privacy.person in names:
+        raise UsageError("persons are not counted in a table of Spark. Leave the person key out, or collect the table.")
+    if population is not None and drawn_from.size is None:
+        raise UsageError("a table of Spark is compared with no population table. Give the size of the population.")
+    key = class_key(policy, names)
+    found = risk_by_spark(frame, key, drawn_from, columns=policy.quasi_identifiers, largest_set=largest_set)
+    return _with_remarks(found, policy, names)
+
+
+def _with_remarks(found: Risk, policy: Policy, names: tuple[str, ...]) -> Risk:
+    """What else a person should know of the figures."""
+    remarks = list(found.remarks)
+    undecided = [name for name, column in policy.columns.items() if column.role == "decide" and name in names]
+    if undecided:
+        remarks.append(
+            f"{len(undecided):,} columns are still to decide in the policy and were not counted among the "
+            "quasi-identifiers"
+        )
+    if policy.privacy.person is not None and policy.privacy.person not in names:
+        remarks.append("the table does not say whose its records are: records were counted, not persons")
+    if method_named(policy.method.name).separates and GROUP in names:
+        remarks.append(NOT_HIDDEN)
+    return replace(found, remarks=tuple(remarks))

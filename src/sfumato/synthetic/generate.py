@@ -1,0 +1,142 @@
+"""Writing a synthetic table beside its taxonomies and its policy, so that it can be anonymized at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from inspect import signature
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import tomli_w
+
+from sfumato.errors import OutputError, UsageError
+from sfumato.synthetic.agrawal import Agrawal
+from sfumato.synthetic.census import Census
+from sfumato.synthetic.generator import Generator
+from sfumato.synthetic.normal import Normal
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+
+GENERATORS: dict[str, type[Generator]] = {kind.name: kind for kind in (Census, Agrawal, Normal)}
+
+BATCHES_A_ROW_GROUP = 4
+
+
+def generate(name: str, records: int, path: str | Path, *, seed: int = 0, **options: Any) -> list[Path]:
+    """Write a table of ``records`` synthetic records, its policy and its taxonomies.
+
+    The format is that of the suffix: .parquet, .csv, .csv.gz or .csv.zst. ``options`` are those of the generator. The
+    policy ``STEM.policy.toml`` lies beside the table, taxonomies lie in ``taxonomies/`` there. All files are there or
+    none. A table and a policy of that name are replaced; a taxonomy that differs is somebody else's and is an error.
+
+    Returns the paths written: the table, the policy, the taxonomies.
+    """
+    generator = make_generator(name, **options)
+    table = Path(path)
+    stem, write = _format(table)
+    batches = generator.batches(records, seed)
+    policy = table.with_name(f"{stem}.policy.toml")
+    texts = {
+        table.parent / "taxonomies" / f"{column}.csv": _taxonomy_text(rows)
+        for column, rows in generator.taxonomies().items()
+    }
+    try:
+        check_target(table)
+        _check_taxonomies(texts)
+        with _directories({place.parent for place in texts}), Stage() as stage:
+            for place, text in {**texts, policy: tomli_w.dumps(generator.policy())}.items():
+                stage.path(place).write_text(text, encoding="utf-8", newline="\n")
+            write(batches, stage.path(table))
+            stage.publish()
+    except OSError as error:
+        raise cannot_write(table, error) from None
+    return [table, policy, *texts]
+
+
+def make_generator(name: str, **options: Any) -> Generator:
+    """The generator of that name with these options."""
+    if name not in GENERATORS:
+        raise UsageError.unknown_choice("generator", name, GENERATORS)
+    kind = GENERATORS[name]
+    known = list(signature(kind).parameters)
+    for option in options:
+        if option not in known:
+            raise UsageError(
+                f"the generator {name} has no option {option!r}. "
+                + (f"Its options: {', '.join(known)}." if known else "It has none.")
+            )
+    return kind(**options)
+
+
+def _write_parquet(batches: Iterator[pa.RecordBatch], path: Path) -> None:
+    first = next(batches)
+    # Without the Arrow schema the file has plain string columns, whatever dictionaries the batches held.
+    with pyarrow.parquet.ParquetWriter(path, first.schema, compression="zstd", store_schema=False) as writer:
+        waiting = chain([first], batches)
+        while group := list(islice(waiting, BATCHES_A_ROW_GROUP)):
+            writer.write_table(pa.Table.from_batches(group))
+
+
+def _write_csv(batches: Iterator[pa.RecordBatch], path: Path, compression: str | None) -> None:
+    first = next(batches)
+    # No name or value holds a separator or a quote, so nothing is quoted; pyarrow would refuse if one did.
+    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+    with pa.output_stream(path, compression=compression) as stream:
+        stream.write((",".join(first.schema.names) + "\n").encode())
+        with pyarrow.csv.CSVWriter(stream, first.schema, write_options=options) as writer:
+            for batch in chain([first], batches):
+                writer.write_batch(batch)
+
+
+Writer = Callable[[Iterator[pa.RecordBatch], Path], None]
+FORMATS: dict[str, Writer] = {
+    ".parquet": _write_parquet,
+    ".csv": partial(_write_csv, compression=None),
+    ".csv.gz": partial(_write_csv, compression="gzip"),
+    ".csv.zst": partial(_write_csv, compression="zstd"),
+}
+
+
+def _format(table: Path) -> tuple[str, Writer]:
+    """The stem of the table's name, and what writes the format of its suffix."""
+    for suffix, write in FORMATS.items():
+        stem = table.name.removesuffix(suffix)
+        if stem not in ("", table.name):
+            return stem, write
+    raise UsageError(f"{table} has no suffix that names a format. Choose a name that ends in {' or '.join(FORMATS)}.")
+
+
+def _taxonomy_text(rows: list[tuple[str, ...]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _check_taxonomies(texts: dict[Path, str]) -> None:
+    for place, text in texts.items():
+        if place.is_file() and place.read_bytes() != text.encode():
+            raise OutputError(
+                f"{place} exists and holds another taxonomy. Move it away, or write to another directory."
+            )
+
+
+@contextmanager
+def _directories(wanted: set[Path]) -> Iterator[None]:
+    """Make the directories that are missing; if the work inside fails, remove them again."""
+    missing = [directory for directory in wanted if not directory.is_dir()]
+    for directory in missing:
+        directory.mkdir()
+    try:
+        yield
+    except BaseException:
+        for directory in missing:
+            with suppress(OSError):  # somebody else uses it by now
+                directory.rmdir()
+        raise

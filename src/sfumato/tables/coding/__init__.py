@@ -1,0 +1,1 @@
+"""Tables in codes: domains, order, arrays."""

@@ -1,0 +1,291 @@
+"""The domain of a quasi-identifier: its values as codes, and how a range of codes is released.
+
+Codes follow the order of the values (numbers, dates) or of the taxonomy's leaves, so a class is described by its
+smallest and largest code on every quasi-identifier: its box. Null is a value of its own, always the last code; a box
+that reaches from a value to null is the whole domain.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
+from sfumato.tables.coding.sorting import distinct_numbers
+from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.taxonomies.widening import Snap
+
+WHOLE = "*"
+EPOCH = datetime.datetime(1970, 1, 1)
+MICROSECOND = datetime.timedelta(microseconds=1)
+DAY = datetime.timedelta(days=1)
+Codes = NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True)
+class ReleasedValues:
+    """What a set of boxes shows for one quasi-identifier.
+
+    ``index`` says for each box which entry it shows; two entries may be equal. ``labels`` are texts, null for null;
+    ``low`` and ``high`` are the typed bounds of the entries, null where an entry is not a range.
+    """
+
+    index: NDArray[np.int64]
+    labels: pa.StringArray
+    low: pa.Array
+    high: pa.Array
+
+
+class Domain(Protocol):
+    """What the rest of the product knows of one quasi-identifier."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def has_null(self) -> bool: ...
+
+    @property
+    def size(self) -> int:
+        """The number of codes, null included."""
+        ...
+
+    @property
+    def kind(self) -> str: ...
+
+    def coordinates(self) -> NDArray[np.float64]:
+        """Each code's place in [0, 1], for orderings."""
+        ...
+
+    def release(self, low: Codes, high: Codes) -> ReleasedValues:
+        """What boxes show that reach from ``low`` to ``high``, code by code."""
+        ...
+
+    def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
+        """The normalised certainty penalty of each released label, NaN for one that is not of this domain."""
+        ...
+
+    def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
+        """The codes under each released label, as first and one past the last; none for one not of this domain."""
+        ...
+
+
+@dataclass(frozen=True)
+class NumericDomain:
+    """Numbers, dates or moments: sorted distinct values, int64 or float64.
+
+    Dates are days since 1970-01-01, moments microseconds since then.
+    """
+
+    name: str
+    values: NDArray[Any]
+    has_null: bool
+    kind: str = "numeric"  # numeric | date | moment
+    snap: Snap | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.values) + self.has_null
+
+    def coordinates(self) -> NDArray[np.float64]:
+        scaled = np.ones(self.size)
+        scaled[: len(self.values)] = _shares(self.values)
+        return scaled
+
+    def release(self, low: Codes, high: Codes) -> ReleasedValues:
+        pairs, index = distinct_numbers(low.astype(np.int64) * self.size + high, self.size**2)
+        first, last = pairs // self.size, pairs % self.size
+        null = len(self.values)
+        if not null:  # nothing but null
+            nothing = self._typed(np.zeros(len(pairs), self.values.dtype), np.ones(len(pairs), np.bool_))
+            return ReleasedValues(index, pa.nulls(len(pairs), pa.string()), nothing, nothing)
+        mixed = last == null
+        bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
+        whole = np.zeros(len(pairs), np.bool_)
+        if self.snap is not None:
+            bottom, top, whole = self.snap.snap(bottom, top, self.values.dtype.kind == "i")
+        whole = whole | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
+        bottom, top = np.where(whole, self.values[0], bottom), np.where(whole, self.values[-1], top)
+        texts, upper = self.texts(bottom), self.texts(top)
+        left, dots, right, nothing = from_texts(["[", "..", "]", ""])
+        ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, nothing)
+        labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
+        labels = pc.if_else(from_numpy((whole & (bottom < top)) | mixed), from_texts([WHOLE])[0], labels)
+        labels = pc.if_else(from_numpy(first == null), pa.nulls(1, pa.string())[0], labels)
+        return ReleasedValues(index, labels, self._typed(bottom, mixed), self._typed(top, mixed))
+
+    def _typed(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> pa.Array:
+        plain = from_numpy(values, missing)
+        if self.kind == "date":
+            return plain.cast(pa.int32()).cast(pa.date32())
+        return plain.cast(pa.timestamp("us")) if self.kind == "moment" else plain
+
+    def texts(self, values: NDArray[Any]) -> pa.StringArray:
+        """Values in the shortest form that reads back as the same value."""
+        if self.kind == "date":
+            return from_numpy(values).cast(pa.int32()).cast(pa.date32()).cast(pa.string())
+        if self.kind == "moment":
+            moments = (EPOCH + datetime.timedelta(microseconds=value) for value in values.tolist())
+            return from_texts([moment.isoformat() for moment in moments])
+        if values.dtype.kind == "f":
+            return from_texts([number_text(value) for value in values.tolist()])
+        return from_numpy(values).cast(pa.string())
+
+    def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
+        return np.array([self._penalty(label) for label in labels], np.float64)
+
+    def _penalty(self, label: str | None) -> float:
+        if label is None:
+            return 0.0
+        if label == WHOLE:
+            return 1.0
+        ends = self._ends(label)
+        if ends is None:
+            return math.nan
+        bottom, top = ends
+        if top == bottom or not len(self.values):
+            return 0.0
+        first, last = self.values[0].item(), self.values[-1].item()
+        if first == last:
+            return 1.0
+        if math.isinf(last - first):
+            bottom, top, first, last = bottom / 2, top / 2, first / 2, last / 2
+        return float(min((top - bottom) / (last - first), 1.0))
+
+    def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
+        values = self.values.tolist()
+        spans = np.zeros((len(labels), 2), np.int64)
+        for place, label in enumerate(labels):
+            if label is None:
+                spans[place] = len(values), self.size
+            elif label == WHOLE:
+                spans[place] = 0, self.size
+            elif (ends := self._ends(label)) is not None:
+                spans[place] = bisect_left(values, ends[0]), bisect_right(values, ends[1])
+        return spans
+
+    def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
+        """The smallest and largest value that a label allows; none for a label that is not of this domain."""
+        low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
+        bottom, top = read_number(low, self.kind), read_number(high if bar else low, self.kind)
+        if any(isinstance(end, Fraction) and end.denominator > 1 for end in (bottom, top)):
+            return None  # a moment within a day is no date
+        return (bottom, top) if bottom <= top else None
+
+
+@dataclass(frozen=True)
+class CategoricalDomain:
+    """Categories: the leaves of a taxonomy, released as the lowest node that holds a class."""
+
+    name: str
+    taxonomy: Taxonomy
+    has_null: bool
+    kind: str = "categorical"
+
+    @property
+    def size(self) -> int:
+        return len(self.taxonomy.leaves) + self.has_null
+
+    def coordinates(self) -> NDArray[np.float64]:
+        return np.arange(self.size) / max(self.size - 1, 1)
+
+    def release(self, low: Codes, high: Codes) -> ReleasedValues:
+        leaves = len(self.taxonomy.leaves)
+        null_node = len(self.taxonomy.labels)
+        nodes = np.zeros(len(low), np.int64)  # the root, also for a box that mixes null with something else
+        inside = high < leaves
+        nodes[inside] = self.taxonomy.lowest_common_ancestor(low[inside], high[inside])
+        nodes[low == leaves] = null_node
+        shown, index = distinct_numbers(nodes, null_node + 1)
+        names = [None if node == null_node else self.taxonomy.labels[node] for node in shown.tolist()]
+        labels, nothing = from_texts(names), pa.nulls(len(names))
+        return ReleasedValues(index, labels, nothing, nothing)
+
+    def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
+        span, nodes = self.taxonomy.span(), self.taxonomy.node_of_label()
+        leaves = len(self.taxonomy.leaves)
+        result = np.full(len(labels), math.nan)
+        for position, label in enumerate(labels):
+            if label is None:
+                result[position] = 0.0
+            elif label == WHOLE:
+                result[position] = 1.0
+            elif label in nodes:
+                under = int(span[nodes[label]])
+                result[position] = 0.0 if under == 1 else under / leaves
+        return result
+
+    def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
+        nodes = self.taxonomy.node_of_label()
+        spans = np.zeros((len(labels), 2), np.int64)
+        for place, label in enumerate(labels):
+            if label is None:
+                spans[place] = len(self.taxonomy.leaves), self.size
+            elif label == WHOLE:
+                spans[place] = 0, self.size
+            elif label in nodes:
+                spans[place] = self.taxonomy.first[nodes[label]], self.taxonomy.last[nodes[label]] + 1
+        return spans
+
+
+def numbers_of(domain: Domain) -> NDArray[np.float64]:
+    """Each code as a number to learn from: numbers as they are, categories by their place; null comes after all."""
+    if not isinstance(domain, NumericDomain) or not len(domain.values):
+        return np.arange(domain.size, dtype=np.float64)
+    numbers = domain.values.astype(np.float64)
+    # One more than 1e22 is no other number.
+    return np.append(numbers, max(numbers[-1] + 1, np.nextafter(numbers[-1], np.inf)))[: domain.size]
+
+
+def _shares(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Where ascending values stand between the first, 0, and the last, 1."""
+    if not len(values) or values[0] == values[-1]:
+        return np.zeros(len(values))
+    if values.dtype.kind == "f":
+        halves = values / 2  # the distance of two large numbers may be more than any number
+        return np.asarray((halves - halves[0]) / (halves[-1] - halves[0]))
+    unsigned = values.astype(np.int64).view(np.uint64)  # differences of these are right up to 64 bits
+    distances = unsigned - unsigned[0]
+    return np.asarray(distances / distances[-1])
+
+
+def number_text(value: float | int) -> str:
+    """A number as people write it: 25, not 25.0."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return repr(value)
+
+
+def label_of(value: object) -> str | None:
+    """A released value as its label; one that was not generalised may still have its type."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
+
+
+def read_number(text: str, kind: str = "numeric") -> float | Fraction:
+    """A number, or a date in days or a moment in microseconds since 1970; NaN for text that is none of its kind.
+
+    A moment given for a date is a fraction of days.
+    """
+    try:
+        if kind == "numeric":
+            # Whole numbers stay whole: beyond 53 bits a float would move them. Columns hold none beyond 64 bits.
+            return int(text) if text.lstrip("-").isdecimal() and len(text) <= 20 else float(text)
+        moment = datetime.datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return math.nan
+    since = moment - EPOCH
+    return Fraction(since // MICROSECOND, DAY // MICROSECOND) if kind == "date" else since // MICROSECOND

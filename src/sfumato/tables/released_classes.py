@@ -1,0 +1,366 @@
+"""The classes of a finished release, found again from its rows alone.
+
+Written apart from the methods and from recoding on purpose: the audit must not inherit their mistakes. A class is a set
+of rows with equal values in all columns of the class key; null equals null and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import UsageError
+from sfumato.kernels.threads import in_threads, slices
+from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.value_order import ascending, is_missing, text_of
+from sfumato.tables.sources.source import Source
+
+LARGEST = 1 << 62
+DENSE_CELLS = 1 << 18  # combinations of values that are counted in a table of all of them
+EXACT = 1 << 53  # whole numbers below are exact as floats
+CHUNK = 1 << 16  # rows that are numbered at once: they stay within a core's cache
+
+
+@dataclass(frozen=True)
+class ReleasedClasses:
+    """Classes by their sizes, and what each shows: values[column][shown[column][class]].
+
+    counts: how many records each row stands for, where it is not one.
+    """
+
+    sizes: NDArray[np.int64]
+    values: dict[str, list[object]]
+    shown: dict[str, NDArray[np.int64]]
+    class_of_row: NDArray[np.int64] | None
+    counts: NDArray[np.int64] | None = None
+
+    @property
+    def records(self) -> int:
+        return int(self.sizes.sum())
+
+    def members(self, keys: NDArray[np.integer]) -> NDArray[np.int64]:
+        """How many different keys the rows of each class have."""
+        assert self.class_of_row is not None
+        return _different(self.class_of_row, keys, len(self.sizes))
+
+
+def find_classes(
+    source: Source, key: Sequence[str], *, by_row: bool = False, counts: NDArray[np.int64] | None = None
+) -> ReleasedClasses:
+    """Group the rows of ``source`` by the columns ``key``; ``by_row`` also says which class each row is in.
+
+    With ``counts``, by row, a row stands for so many records that are equal in all columns.
+    """
+    numbering = {name: _Numbering() for name in key}
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in key}
+    for batch in source.batches(list(key)):
+        in_threads(partial(_number, batch, numbering, parts), key)
+    columns = {name: np.concatenate(arrays) if arrays else np.empty(0, np.uint32) for name, arrays in parts.items()}
+    parts.clear()
+    group = group_rows(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])
+    # Rows of a class mostly stand together, so runs are sorted instead of rows.
+    runs = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if group.size else np.empty(0, np.int64)
+    lengths = np.diff(np.append(runs, group.size))
+    _, first, class_of_run = np.unique(group[runs], return_index=True, return_inverse=True)
+    sizes = np.zeros(len(first), np.int64)
+    np.add.at(sizes, class_of_run, lengths if counts is None else np.add.reduceat(counts, runs))
+    shown = {name: column[runs[first]].astype(np.int64) for name, column in columns.items()}
+    class_of_row = np.repeat(class_of_run, lengths) if by_row else None
+    return ReleasedClasses(sizes, {name: numbering[name].values for name in key}, shown, class_of_row, counts)
+
+
+def group_rows(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int64]:
+    """A number for every row, equal for rows that are equal in all columns and only for those.
+
+    Columns are the digits of the number; where it would grow too large, the numbers that occur are numbered anew.
+    """
+    group = np.zeros(len(columns[0]), np.int64)
+    distinct, begin = 1, 0
+    while begin < len(columns):
+        end = begin
+        while end < len(columns) and distinct * sizes[end] <= LARGEST:
+            distinct *= sizes[end]
+            end += 1
+        if end == begin:
+            found, group = np.unique(group, return_inverse=True)
+            distinct = len(found)
+            continue
+        in_threads(partial(_append_digits, group, columns[begin:end], sizes[begin:end]), slices(len(group), CHUNK))
+        begin = end
+    return group
+
+
+def _append_digits(
+    group: NDArray[np.int64], columns: list[NDArray[Any]], sizes: list[int], part: tuple[int, int]
+) -> None:
+    here = group[part[0] : part[1]]
+    for column, size in zip(columns, sizes, strict=True):
+        here *= size
+        here += column[part[0] : part[1]]
+
+
+def refine(
+    source: Source, classes: ReleasedClasses, columns: Sequence[str], tokens: Collection[str]
+) -> tuple[ReleasedClasses, NDArray[np.int64]]:
+    """The parts of the classes that are equal in ``columns`` too, and the class of each part."""
+    assert classes.class_of_row is not None
+    group = classes.class_of_row
+    for column in columns:
+        ranks, values, _ = _ranked(source, column, tokens, keep_null=True)
+        _, group = np.unique(group * max(len(values), 1) + ranks, return_inverse=True)
+    sizes = _records(group, classes.counts)
+    parent = np.empty(len(sizes), np.int64)
+    parent[group] = classes.class_of_row
+    return ReleasedClasses(sizes, {}, {}, group, classes.counts), parent
+
+
+def _records(
+    owner: NDArray[np.int64], counts: NDArray[np.int64] | None, owners: int | None = None
+) -> NDArray[np.int64]:
+    """How many records each owner has; ``counts`` are those of the rows, where it is not one."""
+    least = owners or 0
+    if counts is None:
+        return np.bincount(owner, minlength=least)
+    return np.bincount(owner, weights=counts, minlength=least).astype(np.int64)  # exact: tables have less than 2 ** 53
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Classes that are merged because fewer columns are compared: the records of each, and what counts as its size.
+
+    one: one of the classes that were merged, of each.
+    """
+
+    records: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    one: NDArray[np.int64]
+
+
+def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str | None = None) -> Merged:
+    """The classes by these columns of their key alone, in no order.
+
+    The size is the number of records or, with ``person``, a column of the key that says whose they are, of persons.
+    """
+    widths = [max(len(classes.values[name]), 1) for name in columns]
+    group = group_rows([classes.shown[name] for name in columns], widths)
+    cells = math.prod(widths)
+    if person is None and cells <= max(DENSE_CELLS, len(group)) and classes.records < EXACT:
+        counts = np.bincount(group, weights=classes.sizes, minlength=cells)
+        one = np.empty(cells, np.int64)
+        one[group] = np.arange(len(group))
+        there = np.flatnonzero(counts)
+        records = counts[there].astype(np.int64)
+        return Merged(records, records, one[there])
+    order = np.argsort(group)
+    begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
+    records = np.add.reduceat(classes.sizes[order], begins)
+    if person is None:
+        return Merged(records, records, order[begins])
+    number = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, group.size)))
+    return Merged(records, _different(number, classes.shown[person][order], len(begins)), order[begins])
+
+
+def with_one_null(classes: ReleasedClasses, columns: Sequence[str], tokens: Collection[str]) -> ReleasedClasses:
+    """The classes with null shown for text that ``tokens`` say means it; some may then show the same."""
+    shown = dict(classes.shown)
+    for name in columns:
+        missing = [place for place, value in enumerate(classes.values[name]) if is_missing(value, tokens)]
+        if len(missing) > 1:
+            shown[name] = np.where(np.isin(shown[name], missing), missing[0], shown[name])
+    return replace(classes, shown=shown)
+
+
+def sizes_elsewhere(
+    classes: ReleasedClasses, elsewhere: ReleasedClasses, columns: Sequence[str], tokens: Collection[str] = ()
+) -> NDArray[np.int64]:
+    """How many records another table has for each class: those with the same text in all ``columns``.
+
+    Null, and text that ``tokens`` say means it, equals null.
+    """
+    numbered, widths = [], []
+    for name in columns:
+        number: dict[str | None, int] = {}
+        both = []
+        for one in (classes, elsewhere):
+            texts = [None if is_missing(value, tokens) else text_of(value) for value in one.values[name]]
+            places = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+            both.append(places[one.shown[name]])
+        numbered.append(np.concatenate(both))
+        widths.append(max(len(number), 1))
+    found, group = np.unique(group_rows(numbered, widths), return_inverse=True)
+    counts = np.zeros(len(found), np.int64)
+    np.add.at(counts, group[len(classes.sizes) :], elsewhere.sizes)
+    return counts[group[: len(classes.sizes)]]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How often each value of a column occurs in each class: class, value and count of every pair that occurs.
+
+    Values are numbered in ascending order. reference: the share of each value in all classes together; numbers: each
+    value as a number, NaN where they are not numbers; known: the rows of each class that have a value.
+    """
+
+    owner: NDArray[np.int64]
+    value: NDArray[np.int64]
+    count: NDArray[np.int64]
+    reference: NDArray[np.float64]
+    numbers: NDArray[np.float64]
+    known: NDArray[np.int64]
+    values: list[object]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The values of a column in a whole release, for whoever sees a part of it at a time.
+
+    rank: the place of all that is written among ``values``, which are in ascending order; one past the last for what is
+    no value. numbers, reference: see Distribution.
+    """
+
+    rank: dict[object, int]
+    values: list[object]
+    numbers: NDArray[np.float64]
+    reference: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, written: Mapping[object, int], tokens: Collection[str], *, keep_null: bool) -> Totals:
+        """``written`` says how often each value, and null, is in the release."""
+        rank, values, numbers = _in_order(list(written), tokens, keep_null=keep_null)
+        total = np.zeros(len(values) + 1, np.int64)
+        np.add.at(total, rank, list(written.values()))
+        places = dict(zip(written, rank.tolist(), strict=True))
+        return cls(places, values, numbers, _shares(total[: len(values)]))
+
+
+def distribution(
+    source: Source,
+    classes: ReleasedClasses,
+    column: str,
+    tokens: Collection[str] = (),
+    where: str = "the policy",
+    *,
+    keep_null: bool = False,
+    persons: NDArray[np.integer] | None = None,
+    totals: Totals | None = None,
+) -> Distribution:
+    """The values of ``column`` by class. Null, and text that ``tokens`` say means it, is a value with ``keep_null``.
+
+    With ``persons``, by row, a person counts once for each value in a class. With ``totals`` the classes are a part of
+    a release, and values are numbered and compared as in all of it.
+    """
+    if column not in source.names:
+        raise UsageError.unknown_column(column, where, source.names)
+    assert classes.class_of_row is not None
+    ranks, values, numbers = _ranked(source, column, tokens, keep_null=keep_null, totals=totals)
+    width = max(len(values), 1)
+    keep = ranks < len(values)
+    owner, ranks = classes.class_of_row[keep], ranks[keep]
+    pairs = owner * width + ranks
+    if persons is None:
+        counts = None if classes.counts is None else classes.counts[keep]
+        known, total = _records(owner, counts, len(classes.sizes)), _records(ranks, counts, len(values))
+        if counts is None:
+            found, count = np.unique(pairs, return_counts=True)
+        else:
+            found, place = np.unique(pairs, return_inverse=True)
+            count = _records(place, counts, len(found))
+    else:
+        keys = persons[keep]
+        known, total = _different(owner, keys, len(classes.sizes)), _different(ranks, keys, len(values))
+        found, place = np.unique(pairs, return_inverse=True)
+        count = _different(place, keys, len(found))
+    reference = _shares(total) if totals is None else totals.reference
+    return Distribution(found // width, found % width, count, reference, numbers, known, values)
+
+
+def _shares(total: NDArray[np.int64]) -> NDArray[np.float64]:
+    return total / max(int(total.sum()), 1)
+
+
+def _ranked(
+    source: Source, column: str, tokens: Collection[str], *, keep_null: bool, totals: Totals | None = None
+) -> tuple[NDArray[np.int64], list[object], NDArray[np.float64]]:
+    """The place of each row's value among the values in ascending order, these values, and each as a number.
+
+    Null, and text that ``tokens`` say means it, has the place after the last; it is a value only with ``keep_null``.
+    """
+    numbering = _Numbering()
+    numbers_of_rows = np.concatenate([numbering.numbers(batch.column(0)) for batch in source.batches([column])])
+    there = numbering.values
+    if totals is not None:
+        rank = np.array([totals.rank[value] for value in there], np.int64)
+        return rank[numbers_of_rows], totals.values, totals.numbers
+    rank, values, numbers = _in_order(there, tokens, keep_null=keep_null)
+    return rank[numbers_of_rows], values, numbers
+
+
+def _in_order(
+    there: list[object], tokens: Collection[str], *, keep_null: bool
+) -> tuple[NDArray[np.int64], list[object], NDArray[np.float64]]:
+    """The place of all that is there among the values in ascending order, these values, and each as a number."""
+    known = [place for place, value in enumerate(there) if not is_missing(value, tokens)]
+    places, numbers = ascending([there[place] for place in known])
+    in_order = np.array(known, np.int64)[places]
+    rank = np.full(len(there), len(known), np.int64)
+    rank[in_order] = np.arange(len(known))
+    values, numbers = [there[place] for place in in_order], numbers[places]
+    if keep_null and len(known) < len(there):
+        values, numbers = [*values, None], np.append(numbers, np.nan)
+    return rank, values, numbers
+
+
+def _different(owner: NDArray[np.integer], keys: NDArray[np.integer], count: int) -> NDArray[np.int64]:
+    """How many different keys belong to each owner. Neither is below 0."""
+    width = int(keys.max()) + 1 if keys.size else 1
+    if count * width <= LARGEST:  # as one number each, which sorts much faster than pairs
+        return np.bincount(np.unique(owner.astype(np.int64) * width + keys) // width, minlength=count)
+    found = np.unique(np.stack([owner.astype(np.int64), keys.astype(np.int64)], axis=1), axis=0)
+    return np.bincount(found[:, 0], minlength=count)
+
+
+def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray[np.int64]:
+    """How many records of each class have its most frequent value in ``column``."""
+    found = distribution(source, classes, column, where="the target", keep_null=True)
+    return np.maximum.reduceat(found.count, np.flatnonzero(np.append(True, found.owner[1:] != found.owner[:-1])))
+
+
+def _number(
+    batch: pa.RecordBatch, numbering: dict[str, _Numbering], parts: dict[str, list[NDArray[Any]]], name: str
+) -> None:
+    parts[name].append(numbering[name].numbers(batch.column(name)))
+
+
+class _Numbering:
+    """Numbers the distinct values of a column across batches."""
+
+    def __init__(self) -> None:
+        self._number: dict[object, int] = {}
+
+    @property
+    def values(self) -> list[object]:
+        return list(self._number)
+
+    def numbers(self, column: pa.Array) -> NDArray[Any]:
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        values = [_hashable(value) for value in encoded.dictionary.to_pylist()]
+        indices = encoded.indices
+        table = np.zeros(len(values) + 1, np.min_scalar_type(len(self._number) + len(values) + 1))
+        for place, value in enumerate(values):
+            table[place] = self._number.setdefault(value, len(self._number))
+        if indices.null_count:
+            table[-1] = self._number.setdefault(None, len(self._number))
+        numbers: NDArray[Any] = table[to_numpy(indices, null=len(values))]
+        return numbers
+
+
+def _hashable(value: object) -> object:
+    """NaN is null: it would otherwise be unequal to itself and make every row its own class."""
+    return None if isinstance(value, float) and math.isnan(value) else value

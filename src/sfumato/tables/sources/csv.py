@@ -1,0 +1,199 @@
+"""CSV as text: every cell keeps its characters, an empty cell is null, a quoted empty cell is the empty string."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from sfumato.errors import InputError
+from sfumato.tables.sources.delivery import TEXT, NoRecordsError, checked_names, deliver
+from sfumato.tables.sources.text_stream import open_text
+from sfumato.tables.sources.unchanged_files import Unchanged
+
+# Also the longest record that can be read: one may touch two blocks but not three.
+_BLOCK_BYTES = 1 << 23
+
+
+class CsvSource:
+    """A CSV file. Its header is checked when it is opened, its records while they are read."""
+
+    kind = "csv"
+    text = True
+    categories: frozenset[str] = frozenset()
+    rows: int | None = None
+
+    def __init__(self, path: Path, *, separator: str, encoding: str, compression: str | None) -> None:
+        self._path = path
+        self._separator = separator
+        self._encoding = encoding
+        self._compression = compression
+        self._where = f"the file {str(path)!r}"
+        self._unchanged = Unchanged.of(path)
+        self.names = self._read_header()
+        self.types = dict.fromkeys(self.names, pa.string())
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return deliver(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # The last column is always read: a quote that is never closed could go unnoticed only there.
+        last = self.names[-1]
+        wanted = list(dict.fromkeys([*columns, last]))
+        final_cell = None
+        try:
+            with self._open() as stream, self._arrow_reader(stream, wanted) as reader:
+                for batch in reader:
+                    if batch.num_rows:
+                        final_cell = batch.column(last)[-1]
+                        yield batch
+        except pa.ArrowException:
+            raise self._fault() or self._unreadable() from None
+        # The text ends with a line end, so an open quote has taken that line end into the last cell.
+        if final_cell is not None and (final_cell.as_py() or "").endswith(("\n", "\r")):
+            fault = self._fault()
+            if fault is not None:
+                raise fault
+
+    def _open(self) -> io.BufferedReader:
+        return open_text(self._path, self._encoding, self._compression)
+
+    def _lines(self) -> io.TextIOWrapper:
+        return io.TextIOWrapper(self._open(), encoding="utf-8", newline="")
+
+    def _arrow_reader(self, stream: io.BufferedReader, wanted: list[str]) -> arrow_csv.CSVStreamingReader:
+        return arrow_csv.open_csv(
+            stream,
+            # The header has been read, so it is skipped here: a record like any other, on one line or several.
+            read_options=arrow_csv.ReadOptions(
+                block_size=_BLOCK_BYTES, column_names=list(self.names), skip_rows_after_names=1
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self._separator,
+                newlines_in_values=True,
+                # With a single column an empty line is a record whose cell is null; with more it is no record.
+                ignore_empty_lines=len(self.names) > 1,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(wanted, TEXT),
+                include_columns=wanted,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+    def _read_header(self) -> tuple[str, ...]:
+        with self._lines() as lines:
+            records = _records(lines, self._separator)
+            header = next(records, None)
+            if header is None:
+                raise InputError(f"{self._where} is empty. Give a file with a header and at least one record.")
+            if not header.closed:
+                raise self._open_quote(header)
+            if header.fields == 0:
+                raise InputError(f"line 1 of {self._where} is empty. Put the names of the columns there.")
+            if not any(record.fields or header.fields == 1 for record in records):
+                raise NoRecordsError(
+                    f"{self._where} has a header and no records. Give a file with at least one record."
+                )
+        with self._lines() as lines:
+            try:
+                names = next(csv.reader(islice(lines, header.last_line), delimiter=self._separator))
+            except csv.Error:
+                raise InputError(f"the header of {self._where} has a name that is too long. Shorten it.") from None
+        return checked_names(names, self._where)
+
+    def _fault(self) -> InputError | None:
+        """What is wrong with the first bad record: slow, and only asked for when something is."""
+        expected = len(self.names)
+        with self._lines() as lines:
+            for record in _records(lines, self._separator):
+                if not record.closed:
+                    return self._open_quote(record)
+                if record.fields not in (0, expected):
+                    return self._ragged(record, expected)
+        return None
+
+    def _ragged(self, record: _Record, expected: int) -> InputError:
+        lines = f"line {record.first_line}"
+        advice = "Quote cells that hold the separator, and check that the separator is right"
+        if record.last_line > record.first_line:
+            lines = f"lines {record.first_line} to {record.last_line}"
+            advice += "; a quote inside may be opened and not closed where it should be"
+        return InputError(
+            f"the record at {lines} of {self._where} has {record.fields} fields where the header has {expected}. "
+            f"{advice}."
+        )
+
+    def _open_quote(self, record: _Record) -> InputError:
+        return InputError(
+            f"the record at line {record.first_line} of {self._where} opens a quote that is never closed. Close it, or "
+            "double the quote if it is part of the cell."
+        )
+
+    def _unreadable(self) -> InputError:
+        return InputError(
+            f"{self._where} cannot be read as CSV. A record longer than {_BLOCK_BYTES >> 20} MiB may be the reason: "
+            "check for missing quotes."
+        )
+
+
+class _Record(NamedTuple):
+    """Where a record stands in the file and how many fields it has; an empty line has none."""
+
+    first_line: int
+    last_line: int
+    fields: int
+    closed: bool
+
+
+def _records(lines: Iterable[str], separator: str) -> Iterator[_Record]:
+    """The records of a CSV text, with its physical lines counted.
+
+    A quote opens a quoted cell only as its first character, as the fast reader has it. Cells are never kept, so that a
+    quote that stays open to the end of a large file does no harm.
+    """
+    number, first, fields, quoted = 0, 1, 0, False
+    for number, line in enumerate(lines, start=1):
+        body = line.rstrip("\r\n")
+        if not quoted:
+            first, fields = number, 1 if body else 0
+            if '"' not in body:
+                yield _Record(number, number, body.count(separator) + fields, closed=True)
+                continue
+        position = 0
+        while True:
+            if not quoted and body.startswith('"', position):
+                quoted, position = True, position + 1
+            if quoted:
+                position = _after_closing_quote(body, position)
+                if position < 0:
+                    break
+                quoted = False
+            position = body.find(separator, position) + 1
+            if position == 0:
+                break
+            fields += 1
+        if not quoted:
+            yield _Record(first, number, fields, closed=True)
+    if quoted:
+        yield _Record(first, number, fields, closed=False)
+
+
+def _after_closing_quote(body: str, position: int) -> int:
+    """The place after the quote that closes a cell, or -1 if the cell goes on in the next line."""
+    while True:
+        quote = body.find('"', position)
+        if quote < 0:
+            return -1
+        if not body.startswith('"', quote + 1):
+            return quote + 1
+        position = quote + 2

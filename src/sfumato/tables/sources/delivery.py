@@ -1,0 +1,137 @@
+"""What every source promises of its batches: sound names, readable types, text as dictionary codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.errors import InputError, UsageError
+from sfumato.kernels.decorator import kernel
+from sfumato.kernels.threads import in_threads
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+
+BATCH_ROWS = 1 << 18
+TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+class NoRecordsError(InputError):
+    """A table that has a header and nothing under it."""
+
+
+def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
+    """The names, if every column has one of its own.
+
+    Columns are told by position: in a file that lacks its header the names are the cells of a record.
+    """
+    if not names:
+        raise InputError(f"{where} has no columns. Give a table with at least one.")
+    first: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        if not name.strip():
+            raise InputError(
+                f"column {position} of {where} has no name. Give every column a name in the header; an index that was "
+                "written as a nameless column is better left out."
+            )
+        if name in first:
+            raise InputError(
+                f"columns {first[name]} and {position} of {where} have the same name. Rename one of them, or add a "
+                "header if there is none."
+            )
+        first[name] = position
+    return tuple(names)
+
+
+def delivered_types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The type of each column's values as batches hold them, the dictionary around text aside."""
+    return {field.name: _value_type(field.type) for field in schema}
+
+
+def deliver(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str], available: Mapping[str, pa.DataType], where: str
+) -> Iterator[pa.RecordBatch]:
+    """The asked columns of raw batches in the form that a source promises; checks what is asked at once."""
+    if not columns:
+        raise ValueError("ask for at least one column")
+    for name in columns:
+        if name not in available:
+            raise UsageError.unknown_column(name, "the request", available)
+        if types.is_nested(available[name]) or isinstance(available[name], pa.BaseExtensionType):
+            raise InputError(
+                f"column {name!r} of {where} has the type {available[name]}, which is not a single value for each "
+                "record. Drop the column, or turn it into numbers, dates or text."
+            )
+    schema = pa.schema(
+        [pa.field(name, TEXT if types.is_string(available[name]) else available[name]) for name in columns]
+    )
+    return _delivered(batches, schema, where)
+
+
+def _delivered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
+    rows = 0
+    for whole in batches:
+        rows += whole.num_rows
+        for start in range(0, whole.num_rows, BATCH_ROWS):
+            part = whole.slice(start, BATCH_ROWS)
+            arrays = in_threads(partial(_column, part), list(schema))
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    if not rows:
+        raise NoRecordsError(f"{where} has no records. Give a table with at least one.")
+
+
+def _value_type(stored: pa.DataType) -> pa.DataType:
+    if types.is_dictionary(stored):
+        return _value_type(stored.value_type)
+    if isinstance(stored, pa.BaseExtensionType):
+        # The characters of a JSON column and the bytes of a UUID stand for themselves; the numbers inside other
+        # extension types mean something only to the library that defines them.
+        storage = _value_type(stored.storage_type)
+        return storage if types.is_string(storage) or types.is_fixed_size_binary(storage) else stored
+    return pa.string() if _is_text(stored) or types.is_null(stored) else stored
+
+
+def _is_text(stored: pa.DataType) -> bool:
+    return bool(types.is_string(stored) or types.is_large_string(stored) or types.is_string_view(stored))
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    array, wanted = batch.column(field.name), field.type
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if wanted != TEXT:
+        return array.dictionary_decode() if types.is_dictionary(array.type) else array
+    if types.is_null(array.type):
+        return pa.nulls(len(array), TEXT)
+    if types.is_dictionary(array.type):
+        array = _values_in_use(array)
+        if array.dictionary.null_count == 0 and len(array.dictionary.unique()) == len(array.dictionary):
+            return array
+        # Arrow allows null and equal values inside a dictionary; whoever counts codes must not meet them.
+        array = array.dictionary_decode()
+    encoded = array.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.string()))
+
+
+def _values_in_use(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same column with a dictionary of the values that occur.
+
+    Categories that no row has are not part of the table: they must neither widen a domain nor be released.
+    """
+    indices, dictionary = array.indices.cast(pa.int32()), array.dictionary
+    occurs = np.zeros(len(dictionary) + 1, np.bool_)
+    mark(to_numpy(indices, null=len(dictionary)), occurs)
+    if not occurs[:-1].all():
+        used = from_numpy(np.flatnonzero(occurs[:-1]).astype(np.int32))
+        indices, dictionary = pc.index_in(indices, value_set=used), dictionary.take(used)
+    return pa.DictionaryArray.from_arrays(indices, dictionary.cast(pa.string()))
+
+
+@kernel
+def mark(indices, occurs):
+    """Set ``occurs`` at every index. indices: int32[n], not modified; occurs: bool[...]."""
+    for row in range(len(indices)):
+        occurs[np.uintp(indices[row])] = True

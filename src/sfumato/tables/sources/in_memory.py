@@ -1,0 +1,85 @@
+"""Tables that are in memory, or come there as a whole when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.errors import InputError
+from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
+
+Collect = Callable[[list[str]], pa.Table]
+
+
+class CollectedSource:
+    """A table whose asked columns are collected as one Arrow table."""
+
+    text = False
+
+    def __init__(self, *, kind: str, schema: pa.Schema, rows: int | None, collect: Collect, where: str) -> None:
+        self.kind = kind
+        self.names = checked_names(schema.names, where)
+        self.types = delivered_types(schema)
+        self.categories = frozenset(field.name for field in schema if types.is_dictionary(field.type))
+        self.rows = rows
+        self._collect = collect
+        self._where = where
+
+    @classmethod
+    def of_table(cls, table: pa.Table, *, kind: str, where: str) -> CollectedSource:
+        return cls(kind=kind, schema=table.schema, rows=table.num_rows, collect=table.select, where=where)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return deliver(self._read(list(columns)), columns, self.types, self._where)
+
+    def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        yield from self._collect(columns).to_batches()
+
+
+class SteadyQuery:
+    """Runs a query for the columns asked for so far, and refuses one that gives other rows when it runs again.
+
+    Columns that are asked for later must belong to the rows that were given before. A query without an order of its
+    own need not give its rows in the same order twice, so the earlier columns are run again with the new ones and
+    compared. What was collected is kept and not run again.
+    """
+
+    def __init__(self, run: Collect, where: str) -> None:
+        self._run = run
+        self._where = where
+        self._collected: pa.Table | None = None
+
+    def __call__(self, columns: list[str]) -> pa.Table:
+        before = self._collected
+        known = [] if before is None else before.column_names
+        missing = [name for name in columns if name not in known]
+        if missing:
+            self._collected = self._run([*known, *missing])
+            if before is not None and not all(_same(before[name], self._collected[name]) for name in known):
+                raise InputError(
+                    f"{self._where} gave other rows, or another order of rows, when it was run again. Collect it "
+                    "first and pass the result, or sort it by columns that are unique together."
+                )
+        assert self._collected is not None
+        return self._collected.select(columns)
+
+
+def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    return bool(_comparable(one).equals(_comparable(other)))
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Equal values of categories may have different codes, and NaN is not equal to itself."""
+    if types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    if types.is_float32(column.type) or types.is_float64(column.type):
+        return nan_as_null(column)
+    return column
+
+
+def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column of floating-point numbers with null for NaN."""
+    return pc.if_else(pc.is_nan(column), pa.nulls(1, column.type)[0], column)

@@ -1,0 +1,60 @@
+"""Parquet: a row group at a time, text as the dictionary codes it is stored in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet, types
+
+from sfumato.errors import InputError
+from sfumato.tables.sources.delivery import BATCH_ROWS, checked_names, deliver, delivered_types
+from sfumato.tables.sources.unchanged_files import Unchanged
+
+
+class ParquetSource:
+    """A Parquet file."""
+
+    kind = "parquet"
+    text = False
+    categories: frozenset[str] = frozenset()
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._where = f"the file {str(path)!r}"
+        self._unchanged = Unchanged.of(path)
+        with self._reading(self._where), parquet.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            rows = file.metadata.num_rows
+        self.names = checked_names(schema.names, self._where)
+        self.types = delivered_types(schema)
+        self.rows: int | None = rows
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return deliver(self.stored(columns), columns, self.types, self._where)
+
+    def stored(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The columns as the file holds them."""
+        return self._unchanged.during(self._read(list(columns)))
+
+    def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        text = [name for name in columns if types.is_string(self.types[name])]
+        with (
+            self._reading(self._where),
+            parquet.ParquetFile(self._path, read_dictionary=text, page_checksum_verification=True) as file,
+        ):
+            for group in range(file.num_row_groups):
+                with self._reading(f"row group {group + 1:,} of {file.num_row_groups:,} of {self._where}"):
+                    yield from file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=True)
+
+    @contextmanager
+    def _reading(self, where: str) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError):
+            raise InputError(
+                f"{where} cannot be read as Parquet: it is damaged, is something else than its name says, or "
+                "uses a feature that is not supported. Make the file anew."
+            ) from None

@@ -1,0 +1,309 @@
+"""Tables of a PostgreSQL server, all passes of one moment.
+
+A transaction that stays open as long as the source holds a snapshot of the database; each pass is a connection of its
+own that takes over that snapshot. Rows come by COPY in the text form of CSV, in the order of the primary key, or of
+their place in the table where there is none.
+"""
+
+from __future__ import annotations
+
+import io
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from sfumato.errors import InputError, OutputError
+from sfumato.tables.databases import Relation, chosen, missing_package, quoted
+from sfumato.tables.locations import ServerLocation
+from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_BLOCK_BYTES = 1 << 23
+_READ_BYTES = 1 << 20
+_MOST_DIGITS = 76
+_TYPES = {
+    "bool": pa.bool_(),
+    "int2": pa.int16(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "float4": pa.float32(),
+    "float8": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+    "time": pa.time64("us"),
+    "bytea": pa.binary(),
+}
+# Everything that decides how values are written as text.
+_SETTINGS = {
+    "DateStyle": "ISO, YMD",
+    "TimeZone": "UTC",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "IntervalStyle": "iso_8601",
+    "idle_in_transaction_session_timeout": "0",
+    "statement_timeout": "0",
+}
+_COLUMNS = """
+    SELECT a.attname, b.typname, b.typcategory, b.typtype,
+           CASE WHEN b.typname = 'numeric' AND coalesce(nullif(a.atttypmod, -1), nullif(t.typtypmod, -1)) IS NOT NULL
+                THEN coalesce(nullif(a.atttypmod, -1), nullif(t.typtypmod, -1)) - 4 END
+    FROM pg_attribute a
+    JOIN pg_type t ON t.oid = a.atttypid
+    JOIN pg_type b ON b.oid = coalesce(nullif(t.typbasetype, 0), t.oid)
+    WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+    ORDER BY a.attnum
+"""
+_KEY = """
+    SELECT a.attname FROM pg_index i
+    CROSS JOIN unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(number, place)
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+    WHERE i.indrelid = %s AND i.indisprimary AND k.place <= i.indnkeyatts ORDER BY k.place
+"""
+_RELATIONS = """
+    SELECT n.nspname, c.relname, c.relkind NOT IN ('r', 'p')
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg\\_%%'
+      AND n.nspname <> 'information_schema' AND NOT c.relispartition ORDER BY 1, 2
+"""
+
+
+@dataclass(frozen=True)
+class _PostgresColumn:
+    name: str
+    type: pa.DataType
+    orderable: bool
+
+
+class PostgresSource:
+    """A table or view of a PostgreSQL server."""
+
+    kind = "postgresql"
+    text = False
+    categories: frozenset[str] = frozenset()
+    rows: int | None = None  # only an estimate is known without counting
+
+    def __init__(self, place: ServerLocation, relation: Relation | None = None) -> None:
+        self._place = place
+        self._where = f"the database {ServerLocation(place.address, None).shown!r}"
+        connection = connect(place, InputError)
+        # The snapshot is let go with the source, also when it was never finished.
+        self.close = weakref.finalize(self, connection.close)
+        with self._reading():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._snapshot = connection.execute("SELECT pg_export_snapshot()").fetchone()[0]
+            if relation is None:
+                relation = chosen(place.table, *relations(connection), self._where)
+            self._where = f"the table {relation.shown!r} of {self._where}"
+            self._relation = relation
+            oid = connection.execute("SELECT %s::regclass::oid", (relation.sql,)).fetchone()[0]
+            self._columns = {one.name: one for one in self._described(connection, oid)}
+            self._order = self._ordered(connection, oid)
+        self.names = checked_names(list(self._columns), self._where)
+        self.types = delivered_types(pa.schema([(one.name, one.type) for one in self._columns.values()]))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return deliver(self._read(columns), columns, self.types, self._where)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        listed = ", ".join(map(quoted, columns))
+        query = f"COPY (SELECT {listed} FROM {self._relation.sql} ORDER BY {self._order}) TO STDOUT (FORMAT csv)"  # noqa: S608
+        with self._reading(), closing(connect(self._place, InputError)) as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute(f"SET TRANSACTION SNAPSHOT '{self._snapshot}'")
+            with connection.cursor().copy(query) as copied:
+                stream = io.BufferedReader(_Copied(copied), _READ_BYTES)
+                try:
+                    if stream.peek(1):
+                        yield from self._parsed(stream, columns)
+                finally:
+                    # Ends the connection before what is left of the table is waited for.
+                    connection.close()
+
+    def _parsed(self, stream: io.BufferedIOBase, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        wanted = {name: self._columns[name].type for name in columns}
+        asked = {name: pa.string() if pa.types.is_binary(kind) else kind for name, kind in wanted.items()}
+        reader = arrow_csv.open_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(column_names=list(columns), block_size=_BLOCK_BYTES, use_threads=False),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=asked,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                true_values=["t"],
+                false_values=["f"],
+            ),
+        )
+        for batch in reader:
+            arrays = [
+                _as_bytes(array) if pa.types.is_binary(wanted[name]) else array
+                for name, array in zip(columns, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _described(self, connection: Any, oid: int) -> list[_PostgresColumn]:
+        found = connection.execute(_COLUMNS, (oid,)).fetchall()
+        free = [name for name, kind, *_, modifier in found if kind == "numeric" and modifier is None]
+        exact = self._exact(connection, free)
+        described = []
+        for name, kind, category, form, modifier in found:
+            if kind == "numeric":
+                stored = exact[name] if modifier is None else _decimal(modifier)
+            elif category == "A" or form == "c":
+                stored = pa.list_(pa.string())  # more than one value, which is refused when it is asked for
+            else:
+                stored = _TYPES.get(kind, pa.string())
+            described.append(_PostgresColumn(name, stored, kind in _TYPES or kind in ("numeric", "text", "varchar")))
+        return described
+
+    def _exact(self, connection: Any, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The digits that columns of exact numbers without a declared size need."""
+        if not names:
+            return {}
+        asked = ", ".join(
+            f"max(scale({name})), max(length(trunc(abs({name}))::text)), "
+            f"bool_or({name} IN ('NaN', 'Infinity', '-Infinity'))"
+            for name in map(quoted, names)
+        )
+        counts = connection.execute(f"SELECT {asked} FROM {self._relation.sql}").fetchone()  # noqa: S608
+        exact = {}
+        for place, name in enumerate(names):
+            scale, whole, odd = counts[place * 3 : place * 3 + 3]
+            scale, whole = scale or 0, whole or 1
+            if odd or scale + whole > _MOST_DIGITS:
+                exact[name] = pa.float64()
+            else:
+                exact[name] = _sized(scale + whole, scale)
+        return exact
+
+    def _ordered(self, connection: Any, oid: int) -> str:
+        key = [name for (name,) in connection.execute(_KEY, (oid,)).fetchall()]
+        if key:
+            return ", ".join(map(quoted, key))
+        if not self._relation.view:
+            return "tableoid, ctid"
+        # Rows of a view have no place: in the order of all columns, where rows that are equal may change places.
+        return ", ".join(
+            quoted(one.name) if one.orderable else f"{quoted(one.name)}::text" for one in self._columns.values()
+        )
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """The messages of server and library may hold cells or a password."""
+        import psycopg
+
+        try:
+            yield
+        except psycopg.errors.InsufficientPrivilege:
+            raise InputError(f"{self._where} may not be read by this user. Ask for the right to SELECT.") from None
+        except psycopg.Error as error:
+            raise InputError(
+                f"{self._where} could not be read ({_named(error)}). Check the connection, and run again."
+            ) from None
+        except pa.ArrowException:
+            raise InputError(
+                f"{self._where} holds a value that cannot be read, such as an infinite date or one before Christ, or a "
+                f"cell of more than {_BLOCK_BYTES >> 20} MiB. Make a view without it, and use that."
+            ) from None
+
+
+class _Copied(io.RawIOBase):
+    """What COPY gives, as a file to read."""
+
+    def __init__(self, copied: Any) -> None:
+        super().__init__()
+        self._blocks = iter(copied)
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        if not self._left:
+            self._left = memoryview(next(self._blocks, b""))
+        target = memoryview(buffer)
+        size = min(len(target), len(self._left))
+        target[:size] = self._left[:size]
+        self._left = self._left[size:]
+        return size
+
+
+def connect(place: ServerLocation, error: type[InputError | OutputError]) -> Any:
+    """A connection whose values are written in one way; what keeps it from being made is told as ``error``."""
+    shown = ServerLocation(place.address, None).shown
+    try:
+        import psycopg
+    except ImportError:
+        raise missing_package(f"the database {shown!r}", "postgres", error) from None
+    try:
+        connection = psycopg.connect(place.address, client_encoding="UTF8", application_name="sfumato")
+    except psycopg.Error as problem:
+        # Told by its words: the text itself may repeat a part of the password.
+        raise error(f"the database {shown!r} {_unreachable(str(problem))}") from None
+    try:
+        for name, value in _SETTINGS.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        connection.commit()
+    except psycopg.Error as problem:
+        connection.close()
+        raise error(f"the database {shown!r} cannot be used ({_named(problem)}).") from None
+    return connection
+
+
+def relations(connection: Any) -> tuple[list[Relation], list[str]]:
+    """The tables and views of a database, and the schemas that need not be named."""
+    rows = [Relation(*row) for row in connection.execute(_RELATIONS).fetchall()]
+    return rows, list(connection.execute("SELECT current_schemas(false)").fetchone()[0])
+
+
+def identity(place: ServerLocation) -> tuple[object, ...] | None:
+    """What tells a table apart from every other, whatever its address; none where there is no such table."""
+    with closing(connect(place, InputError)) as connection:
+        available, usual = relations(connection)
+        try:
+            relation = chosen(place.table, available, usual, "the database")
+        except InputError:
+            return None
+        row = connection.execute(
+            "SELECT pg_postmaster_start_time(), current_database(), %s::regclass::oid", (relation.sql,)
+        ).fetchone()
+        return tuple(row)
+
+
+def _named(error: Any) -> str:
+    return f"{type(error).__name__}, SQLSTATE {error.sqlstate}" if error.sqlstate else type(error).__name__
+
+
+def _unreachable(text: str) -> str:
+    if "password" in text or "authentication" in text:
+        return "does not let this user in. Check user and password, which PGPASSWORD or a password file may hold."
+    if "does not exist" in text:
+        return "or its user does not exist on that server. Check the address."
+    if "connection" in text and "invalid" not in text:
+        return "cannot be reached. Check host and port, and that the server is running."
+    return "has an address that is not understood. Write it as postgresql://user@host:port/database#table."
+
+
+def _decimal(modifier: int) -> pa.DataType:
+    """Of numeric(precision, scale), as the catalogue writes it; a scale below 0 has no digits behind the point."""
+    precision, scale = modifier >> 16, ((modifier & 0x7FF) ^ 1024) - 1024
+    return _sized(precision - min(scale, 0) + max(scale - precision, 0), max(scale, 0))
+
+
+def _sized(digits: int, scale: int) -> pa.DataType:
+    if digits > _MOST_DIGITS:
+        return pa.float64()
+    return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
+
+
+def _as_bytes(texts: pa.Array) -> pa.Array:
+    return pa.array([None if text is None else bytes.fromhex(text[2:]) for text in texts.to_pylist()], pa.binary())

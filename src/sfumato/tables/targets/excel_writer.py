@@ -1,0 +1,170 @@
+"""Writing a released table as an Excel sheet, or refusing one that a sheet would change."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.errors import OutputError, UsageError
+from sfumato.tables.sources.in_memory import nan_as_null
+from sfumato.tables.targets.staging import scratch_directory
+
+ROWS = 1_048_575  # below the header
+COLUMNS = 16_384
+CHARACTERS = 32_767
+EXACT = 1 << 53  # the numbers of a sheet are floating-point
+FIRST_DAY = datetime.date(1900, 1, 1)
+BATCH = 1 << 16
+CREATED = datetime.datetime(1980, 1, 1)  # any fixed moment: same release, same bytes
+
+
+def write_sheet(table: pa.Table, path: Path) -> None:
+    """Write a table without dictionaries. Null and NaN are empty cells."""
+    try:
+        import xlsxwriter
+        from xlsxwriter.exceptions import FileCreateError, FileSizeError
+    except ImportError:
+        raise UsageError("writing Excel files needs a further package: pip install 'sfumato[excel]'") from None
+    table = _with_empty_cells(table)
+    _check_size(table)
+    for name in table.column_names:
+        _check_column(name, table.column(name))
+    _check_rows(table)
+    with scratch_directory(path) as scratch:
+        book = xlsxwriter.Workbook(
+            str(path),
+            {
+                "constant_memory": True,
+                "tmpdir": str(scratch),
+                "strings_to_formulas": False,
+                "strings_to_numbers": False,
+                "strings_to_urls": False,
+            },
+        )
+        book.set_properties({"created": CREATED})
+        _fill(book, table)
+        try:
+            book.close()
+        except FileCreateError as error:
+            raise (error.args[0] if isinstance(error.args[0], OSError) else OSError()) from None
+        except FileSizeError:
+            raise OutputError("the release is too large for an Excel file. Write Parquet or CSV.") from None
+
+
+def _fill(book: Any, table: pa.Table) -> None:
+    days = book.add_format({"num_format": "yyyy-mm-dd"})
+    moments = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+    times = book.add_format({"num_format": "hh:mm:ss"})
+    spans = book.add_format({"num_format": "[h]:mm:ss"})
+    sheet = book.add_worksheet()
+    for place, name in enumerate(table.column_names):
+        sheet.write_string(0, place, name)
+    row = 0
+    for batch in table.to_batches(max_chunksize=BATCH):
+        for record in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            row += 1
+            for place, value in enumerate(record):
+                # Kinds are told apart here, because the library would see numbers and links in text.
+                match value:
+                    case None:
+                        pass
+                    case str():
+                        sheet.write_string(row, place, value)
+                    case bool():
+                        sheet.write_boolean(row, place, value)
+                    case datetime.datetime():
+                        sheet.write_datetime(row, place, value, moments)
+                    case datetime.date():
+                        sheet.write_datetime(row, place, value, days)
+                    case datetime.time():
+                        sheet.write_datetime(row, place, value, times)
+                    case datetime.timedelta():
+                        sheet.write_datetime(row, place, value, spans)
+                    case _:
+                        sheet.write_number(row, place, value)
+
+
+def _with_empty_cells(table: pa.Table) -> pa.Table:
+    """The table with null for NaN, which a sheet does not have, and nanoseconds cut to what Python's moments hold."""
+    return pa.Table.from_arrays([_as_cells(column) for column in table.columns], names=table.column_names)
+
+
+def _as_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if types.is_floating(kind):
+        return nan_as_null(column.cast(pa.float64()))
+    if types.is_timestamp(kind) and kind.unit == "ns":
+        return column.cast(pa.timestamp("us", kind.tz), safe=False)
+    if types.is_time64(kind):
+        return column.cast(pa.time64("us"), safe=False)
+    if types.is_duration(kind) and kind.unit == "ns":
+        return column.cast(pa.duration("us"), safe=False)
+    return column
+
+
+def _check_size(table: pa.Table) -> None:
+    if table.num_rows > ROWS:
+        raise OutputError(
+            f"an Excel sheet has at most {ROWS:,} records, the release has {table.num_rows:,}. Write Parquet or CSV."
+        )
+    if table.num_columns > COLUMNS:
+        raise OutputError(
+            f"an Excel sheet has at most {COLUMNS:,} columns, the release has {table.num_columns:,}. "
+            "Write Parquet or CSV."
+        )
+
+
+def _check_column(name: str, column: pa.ChunkedArray) -> None:
+    kind, what = column.type, None
+    if types.is_string(kind):
+        if (pc.max(pc.utf8_length(column)).as_py() or 0) > CHARACTERS:
+            what = f"text of more than {CHARACTERS:,} characters"
+        elif column.null_count and pc.any(pc.equal(column, "")).as_py():
+            what = "both nulls and empty text, which a sheet shows alike"
+    elif types.is_integer(kind):
+        ends = pc.min_max(column).as_py()
+        if ends["min"] is not None and max(-ends["min"], ends["max"]) > EXACT:
+            what = "whole numbers that a sheet would round"
+    elif types.is_floating(kind):
+        if pc.any(pc.is_inf(column)).as_py():
+            what = "infinite numbers"
+    elif types.is_decimal(kind):
+        if not all(Decimal(repr(float(value))) == value for value in column.unique().drop_null().to_pylist()):
+            what = "decimal numbers that a sheet would round"
+    elif types.is_timestamp(kind) and kind.tz is not None:
+        what = "moments with a time zone"
+    elif types.is_timestamp(kind) or types.is_date(kind):
+        first = pc.min(column).as_py()
+        if first is not None and (first.date() if isinstance(first, datetime.datetime) else first) < FIRST_DAY:
+            what = "days before 1900"
+    elif not (types.is_boolean(kind) or types.is_time(kind) or types.is_duration(kind) or types.is_null(kind)):
+        what = "bytes"
+    if what is not None:
+        raise OutputError(
+            f"column {name!r} holds {what}, which an Excel sheet cannot hold. Write Parquet or Arrow IPC, or turn the "
+            "column into text."
+        )
+
+
+def _check_rows(table: pa.Table) -> None:
+    """A row without a cell is no record to whoever reads the sheet."""
+    filled = reduce(pc.or_, (_is_filled(column) for column in table.columns))
+    empty = table.num_rows - (pc.sum(filled).as_py() or 0)
+    if empty:
+        raise OutputError(
+            f"{empty:,} released records have no value in any column, and an Excel sheet would lose them. "
+            "Write Parquet or CSV."
+        )
+
+
+def _is_filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if types.is_string(column.type):
+        return pc.fill_null(pc.not_equal(column, ""), False)
+    return column.is_valid()

@@ -1,0 +1,231 @@
+"""Writing a released table: Parquet, Arrow IPC, CSV, Excel.
+
+A file holds the released values and nothing else: no index, no metadata of the input, and text columns as plain text
+whose dictionaries on disk hold exactly the released values. A column that a format could not give back as it is, is
+refused. Text is written as it is, also where a spreadsheet would take it for a formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from sfumato.errors import OutputError, UsageError
+from sfumato.tables.targets.staging import cannot_write, final_path
+
+Batches = Callable[[], Iterator[pa.RecordBatch]]
+ROW_GROUP = 1 << 20
+ROWS_OF_A_SHEET = 1 << 20
+COMPRESSION = "zstd"
+# A cell without quotes, a number or a date, may hold these, so that none of them can separate cells without quotes.
+UNQUOTED = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.: ")
+
+
+def write_table(table: pa.Table, path: Path, *, separator: str = ",") -> None:
+    """Write ``table`` in the format that the suffix of ``path`` names."""
+    write_batches(table.schema, table.to_batches, path, separator=separator)
+
+
+def write_batches(schema: pa.Schema, batches: Batches, path: Path, *, separator: str = ",") -> None:
+    """Write the rows that ``batches`` gives, which need not fit into memory, and which may be asked for twice.
+
+    What is written does not depend on the borders of batches.
+    """
+    write, compression = _format(path)
+    schema = schema.remove_metadata()
+    try:
+        write(schema, batches, path, compression, separator)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+    except pa.ArrowException as error:
+        raise OutputError(
+            f"cannot write {final_path(path)}: the format does not hold this table ({type(error).__name__}). "
+            "Choose another format."
+        ) from None
+
+
+def row_groups(schema: pa.Schema, batches: Batches, rows: int = ROW_GROUP) -> Iterator[pa.Table]:
+    """The rows in tables of so many, but for the last, each with one dictionary a column."""
+    waiting: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches():
+        start = 0
+        while held + batch.num_rows - start >= rows:
+            yield _together(schema, [*waiting, batch.slice(start, rows - held)])
+            waiting, held, start = [], 0, start + rows - held
+        if start < batch.num_rows:
+            waiting.append(batch.slice(start))
+            held += batch.num_rows - start
+    if waiting:
+        yield _together(schema, waiting)
+
+
+def _together(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
+    # The metadata of the input is no part of what is released.
+    table = pa.Table.from_batches([batch.replace_schema_metadata(None) for batch in batches], schema)
+    return table.unify_dictionaries() if len(batches) > 1 else table
+
+
+def check_format(path: Path) -> None:
+    """Refuse a suffix that says nothing, before any work is done."""
+    _format(path)
+
+
+def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, str | None, str], None], str | None]:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = {".gz": "gzip", ".zst": "zstd"}.get(suffixes[-1]) if suffixes else None
+    kind = suffixes[-2] if compression and len(suffixes) > 1 else (suffixes[-1] if suffixes else "")
+    writers = {
+        ".parquet": _write_parquet,
+        ".pq": _write_parquet,
+        ".arrow": _write_ipc,
+        ".ipc": _write_ipc,
+        ".feather": _write_ipc,
+        ".csv": _write_csv,
+        ".tsv": _write_csv,
+        ".txt": _write_csv,
+        ".xlsx": _write_excel,
+    }
+    if kind not in writers or (compression and writers[kind] is not _write_csv):
+        raise UsageError(
+            f"the output {path.name!r} has no suffix that names a format. "
+            "Use .parquet, .arrow, .csv, .csv.gz, .csv.zst or .xlsx."
+        )
+    return writers[kind], compression
+
+
+def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
+    with parquet_writer(schema, path) as writer:
+        for group in row_groups(schema, batches):
+            writer.write_table(group.cast(writer.schema), row_group_size=ROW_GROUP)
+
+
+def parquet_writer(schema: pa.Schema, path: Path) -> pq.ParquetWriter:
+    """A file that takes tables of the writer's own schema."""
+    refuse_durations(schema, "Parquet")
+    schema = pa.schema([field if _is_text(field.type) else plain(field) for field in schema])
+    # Statistics of text cost more than all the rest of writing; readers filter by numbers and dates.
+    counted = [field.name for field in schema if not types.is_dictionary(field.type)]
+    return pq.ParquetWriter(
+        path, schema, compression=COMPRESSION, store_schema=False, write_statistics=counted or False
+    )
+
+
+def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
+    stored = pa.schema([plain(field) for field in schema])
+    options = pa.ipc.IpcWriteOptions(compression=COMPRESSION)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, stored, options=options) as writer:
+        for group in row_groups(schema, batches):
+            writer.write_table(group.cast(stored).combine_chunks())
+
+
+def _write_csv(schema: pa.Schema, batches: Batches, path: Path, compression: str | None, separator: str) -> None:
+    refuse_durations(schema, "CSV")
+    _refuse_what_is_no_text(schema, batches)
+    stored = pa.schema([plain(field) for field in schema])
+    if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
+        separator = "\t"  # the rule by which such a file is read
+    if separator in UNQUOTED:
+        stored = pa.schema([field.with_type(pa.string()) for field in stored])
+    quoting = "needed" if separator in UNQUOTED or _needs_quotes(batches, separator) else "none"
+    options = pa.csv.WriteOptions(delimiter=separator, quoting_style=quoting, include_header=False)
+    with pa.output_stream(str(path), compression=compression) as sink:
+        header = io.StringIO()
+        csv.writer(header, delimiter=separator, lineterminator="\n").writerow(schema.names)
+        sink.write(header.getvalue().encode())
+        with pa.csv.CSVWriter(sink, stored, write_options=options) as writer:
+            for group in row_groups(schema, batches):
+                writer.write_table(without_nan(group).cast(stored))
+
+
+def without_nan(table: pa.Table) -> pa.Table:
+    """NaN is null; as text it would come back as a value."""
+    for place, column in enumerate(table.columns):
+        if types.is_floating(column.type):
+            nothing = pc.is_nan(column.cast(pa.float64()))
+            cleared = pc.if_else(nothing, pa.scalar(None, column.type), column)
+            table = table.set_column(place, table.column_names[place], cleared)
+    return table
+
+
+def _needs_quotes(batches: Batches, separator: str) -> bool:
+    """Whether some text could be taken for more than one cell, or for null. Arrow quotes all text or none."""
+    special = f'["\\r\\n{re.escape(separator)}]|^$'
+    return any(pc.any(pc.match_substring_regex(values, special)).as_py() for _, values in _dictionaries(batches))
+
+
+def _dictionaries(batches: Batches) -> Iterator[tuple[str, pa.Array]]:
+    """The values of every column of text, each dictionary once where batches share it."""
+    seen: dict[str, pa.Array] = {}
+    for batch in batches():
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not types.is_dictionary(column.type):
+                continue
+            values = column.dictionary
+            if name not in seen or not _same_buffers(values, seen[name]):
+                seen[name] = values
+                yield name, values.cast(pa.string())
+
+
+def _same_buffers(one: pa.Array, other: pa.Array) -> bool:
+    return [one.offset, len(one), *map(_address, one.buffers())] == [
+        other.offset,
+        len(other),
+        *map(_address, other.buffers()),
+    ]
+
+
+def _address(buffer: pa.Buffer | None) -> int | None:
+    return None if buffer is None else buffer.address
+
+
+def _write_excel(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
+    from sfumato.tables.targets.excel_writer import write_sheet
+
+    # A sheet has a million rows at most, which fit into memory; the writer refuses more.
+    tables = list(row_groups(schema, batches, ROWS_OF_A_SHEET + 1))
+    table = pa.concat_tables(tables) if tables else schema.empty_table()
+    write_sheet(table.cast(pa.schema([plain(field) for field in schema])), path)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(types.is_dictionary(kind) and types.is_string(kind.value_type))
+
+
+def plain(field: pa.Field) -> pa.Field:
+    """The same column without a dictionary."""
+    return field.with_type(field.type.value_type) if types.is_dictionary(field.type) else field
+
+
+def refuse_durations(schema: pa.Schema, form: str) -> None:
+    for field in schema:
+        if types.is_duration(field.type):
+            raise OutputError(
+                f"column {field.name!r} holds durations, which {form} would keep as numbers without their unit. Write "
+                "Arrow IPC, or turn the column into numbers."
+            )
+
+
+def _refuse_what_is_no_text(schema: pa.Schema, batches: Batches) -> None:
+    for field in schema:
+        kind = plain(field).type
+        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+            raise OutputError(
+                f"column {field.name!r} holds bytes, which CSV cannot. Write Parquet or Arrow IPC, or turn the column "
+                "into text."
+            )
+    for name, values in _dictionaries(batches):
+        if pc.any(pc.match_substring(values, "\0")).as_py():
+            raise OutputError(
+                f"column {name!r} holds a NUL character, which CSV cannot. Write Parquet or Arrow IPC, or remove it."
+            )

@@ -1,0 +1,199 @@
+"""A release as a directory of Parquet files.
+
+    DIRECTORY/part-00000.parquet ...       the release
+    DIRECTORY/_certificate.sfumato.json    passed over by readers of directories, as all that begins so
+    DIRECTORY/_sensitive/part-00000...     the second table of a release that has two
+
+The directory is finished under another name beside its target and then changes places with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import glob
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from sfumato.errors import OutputError, UsageError
+from sfumato.tables.locations import DirectoryLocation
+from sfumato.tables.sources.parquet_directory import DirectorySource, parquet_files
+from sfumato.tables.sources.source import Source
+from sfumato.tables.targets.digests import file_digest
+from sfumato.tables.targets.file_writers import ROW_GROUP, Batches, parquet_writer, row_groups
+from sfumato.tables.targets.staging import MARK, cannot_write, check_target, current_mask, sync_directory
+from sfumato.tables.targets.target import Certified
+
+try:
+    import fcntl
+except ImportError:  # Windows has no lock for a directory, so that nothing is taken for abandoned there
+    fcntl = None  # type: ignore[assignment]
+
+PART_ROWS = 4 * ROW_GROUP
+PART = re.compile(r"part-\d{5,}\.parquet")
+REPLACED = ".sfumato-replaced-"
+_HERE = -100  # AT_FDCWD: paths are as they are
+_EXCHANGE = 2  # RENAME_EXCHANGE
+
+
+class DirectoryTarget:
+    """A directory that appears, or takes the place of an earlier release, as a whole."""
+
+    def __init__(self, place: DirectoryLocation) -> None:
+        self._target = place.path
+        self._written: list[DirectoryLocation] = []
+        self._lock: int | None = None
+        self._staged = DirectoryLocation(_beside(place.path, MARK))
+
+    def __enter__(self) -> Self:
+        check_directory(DirectoryLocation(self._target))
+        with self._writing():
+            _restore_or_remove(self._target)
+            self._staged.path.mkdir(mode=0o700)
+            if fcntl is not None:
+                self._lock = os.open(self._staged.path, os.O_RDONLY)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._staged.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+
+    def write(self, schema: pa.Schema, batches: Batches) -> Source:
+        place = self._staged.sensitive if self._written else self._staged
+        self._written.append(place)
+        with self._writing(), contextlib.ExitStack() as part:
+            place.path.mkdir(mode=0o700, exist_ok=True)
+            number, rows, writer = 0, 0, part.enter_context(parquet_writer(schema, _part(place, 0)))
+            for group in row_groups(schema, batches):
+                if rows >= PART_ROWS:
+                    part.close()
+                    number, rows = number + 1, 0
+                    writer = part.enter_context(parquet_writer(schema, _part(place, number)))
+                writer.write_table(group.cast(writer.schema), row_group_size=ROW_GROUP)
+                rows += group.num_rows
+        return DirectorySource(place.path)
+
+    def certified(self) -> list[Certified]:
+        files = [file for place in self._written for file in parquet_files(place.path)]
+        return [
+            {
+                "name": file.relative_to(self._staged.path).as_posix(),
+                "bytes": file.stat().st_size,
+                "sha256": file_digest(file),
+            }
+            for file in files
+        ]
+
+    def publish(self, certificate: str) -> None:
+        with self._writing():
+            self._staged.certificate.write_text(certificate, "utf-8")
+            mask = current_mask()
+            for folder, _, names in os.walk(self._staged.path, topdown=False):
+                for name in names:
+                    with Path(folder, name).open("rb") as file:
+                        os.fsync(file.fileno())
+                    Path(folder, name).chmod(0o666 & ~mask)
+                sync_directory(Path(folder))
+                Path(folder).chmod(0o777 & ~mask)
+            if self._target.is_dir():
+                self._staged.path.chmod(self._target.stat().st_mode & 0o777)
+            _exchange(self._staged.path, self._target)
+            sync_directory(self._target.absolute().parent)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise cannot_write(self._target, error) from None
+        except pa.ArrowException as error:
+            raise OutputError(
+                f"cannot write {self._target}: Parquet does not hold this table ({type(error).__name__}). Choose "
+                "another format."
+            ) from None
+
+
+def check_directory(place: DirectoryLocation) -> None:
+    """Refuse what can be seen to be no place for a release before any work is done."""
+    target = place.path
+    if not target.is_dir():
+        check_target(target)
+        if target.exists():
+            raise UsageError(f"the output {target} is a file. Name a directory that is not there yet.")
+        return
+    try:
+        held = {entry.name for entry in target.iterdir()}
+        inner = place.sensitive.path
+        second = {entry.name for entry in inner.iterdir()} if inner.is_dir() else set()
+    except OSError as error:
+        raise cannot_write(target, error) from None
+    others = [name for name in held - {inner.name, place.certificate.name} if not PART.fullmatch(name)]
+    if target.is_symlink() or others or any(not PART.fullmatch(name) for name in second):
+        raise UsageError(
+            f"the output {target} is a directory that holds other things than a release. Name a file in it, or a "
+            "directory of its own, with a slash behind."
+        )
+    if not os.access(target.absolute().parent, os.W_OK | os.X_OK):
+        raise OutputError(f"no permission to write to the directory {target.absolute().parent}. Choose another output.")
+
+
+def _part(place: DirectoryLocation, number: int) -> Path:
+    return place.path / f"part-{number:05}.parquet"
+
+
+def _beside(target: Path, mark: str) -> Path:
+    target = target.absolute()
+    return target.with_name(f".{secrets.token_hex(4)}{mark}{target.name}")
+
+
+def _exchange(staged: Path, target: Path) -> None:
+    """Let the two directories change places, so that there is one at every moment where the system can do that."""
+    if not target.exists():
+        staged.rename(target)
+        return
+    if _exchanged(staged, target):
+        return
+    aside = _beside(target, REPLACED)
+    target.rename(aside)
+    try:
+        staged.rename(target)
+    except BaseException:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
+    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+
+
+def _restore_or_remove(target: Path) -> None:
+    """Put back what a run had set aside when it was killed, and remove what it had not finished."""
+    folder, name = target.absolute().parent, glob.escape(target.absolute().name)
+    for aside in folder.glob(f".*{REPLACED}{name}"):
+        with contextlib.suppress(OSError):
+            if target.exists():
+                shutil.rmtree(aside)
+            else:
+                aside.rename(target)
+    for left in folder.glob(f".*{MARK}{name}") if fcntl is not None else ():
+        with contextlib.suppress(OSError):
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left)
+            finally:
+                os.close(lock)

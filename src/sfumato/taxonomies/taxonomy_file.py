@@ -1,0 +1,207 @@
+"""Taxonomies from CSV files: one row for each leaf, the leaf first, then ever more general groups, ``*`` last.
+
+Fields are separated by commas or semicolons, there is no header, and all rows are equally long. ARX's files load as
+they are:
+
+- a name may be repeated along a row where a branch has fewer levels (``Other,Other,*`` or ``Other,*,*``);
+- a group named like one of several leaves under it is released as ``NAME (group)``;
+- a root may be missing, or be called otherwise: ``*`` is put over everything.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from sfumato.errors import TaxonomyError
+from sfumato.taxonomies.taxonomy import ROOT, Taxonomy, grow
+
+SEPARATORS = (",", ";")
+
+
+def read_taxonomy(path: str | Path, column: str) -> Taxonomy:
+    """The tree in a CSV file, for the column that messages name."""
+    file = _TaxonomyFile(Path(path), column)
+    rows = _split(file, _text(file))
+    if not rows:
+        raise file.error("it is empty. Write one row for each value of the column: the value, its groups, '*'.")
+    _check_names(file, rows)
+    rows = _with_root(file, rows)
+    _check_leaves(file, rows)
+    _check_parents(file, rows)
+    _check_levels(file, rows)
+    return _tree(file, rows)
+
+
+@dataclass(frozen=True)
+class _TaxonomyFile:
+    path: Path
+    column: str
+
+    def error(self, problem: str, *lines: int) -> TaxonomyError:
+        """What is wrong and what to do, after the place: column, file and lines."""
+        place = f"column {self.column!r}, taxonomy {str(self.path)!r}"
+        if lines:
+            *others, last = map(str, sorted(set(lines)))
+            place += f", lines {', '.join(others)} and {last}" if others else f", line {last}"
+        return TaxonomyError(f"{place}: {problem}")
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int
+    names: tuple[str, ...]
+    """The leaf, then ever more general groups."""
+
+
+def _text(file: _TaxonomyFile) -> str:
+    try:
+        content = file.path.read_bytes()
+    except FileNotFoundError:
+        raise file.error("there is no such file. Paths in a policy start at the policy's directory.") from None
+    except IsADirectoryError:
+        raise file.error("it is a directory. Name the CSV file in it.") from None
+    except OSError as failure:
+        raise file.error(f"it cannot be read ({failure.strerror}). Check the path and its permissions.") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as failure:
+        line = content.count(b"\n", 0, failure.start) + 1
+        raise file.error("it is not UTF-8 text. Save the file in that encoding.", line) from None
+
+
+def _split(file: _TaxonomyFile, text: str) -> list[_Row]:
+    """The rows, split at the separator under which they look most like a taxonomy."""
+    readings = [_read(text, separator) for separator in SEPARATORS]
+    rows, broken_line = max(readings, key=_plausibility)
+    if broken_line is not None:
+        raise file.error('a quotation mark is not closed or not doubled. Write "a ""quoted"" name".', broken_line)
+    return rows
+
+
+def _read(text: str, separator: str) -> tuple[list[_Row], int | None]:
+    """The rows that are not blank, and the line of the row where the quotation marks go wrong, if they do."""
+    rows: list[_Row] = []
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    line = 1
+    try:
+        for names in reader:
+            if len(names) > 1 or "".join(names).strip():
+                rows.append(_Row(line, tuple(names)))
+            line = reader.line_num + 1
+    except csv.Error:
+        return rows, line
+    return rows, None
+
+
+def _plausibility(reading: tuple[list[_Row], int | None]) -> tuple[bool, bool, int]:
+    """Compared in turn: all rows end in the root; they are equally long; they have many fields."""
+    rows, broken_line = reading
+    lengths = {len(row.names) for row in rows}
+    if broken_line is not None:
+        lengths |= {1, 2}  # a field that was quoted for this separator speaks for more than one field
+    rooted = bool(rows) and all(row.names[-1].strip() == ROOT for row in rows)
+    return rooted, len(lengths) == 1 and lengths != {1}, max(lengths, default=0)
+
+
+def _check_names(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
+    (length, _), *others = Counter(len(row.names) for row in rows).most_common()
+    for row in rows:
+        for field, name in enumerate(row.names, start=1):
+            if not name.strip():
+                raise file.error(f"field {field} is empty. Name every node; repeat a name to skip a level.", row.line)
+            if name != ROOT and name.strip() == ROOT:
+                raise file.error(f"field {field} is '*' with blanks around it. Remove the blanks.", row.line)
+        if others and len(row.names) != length:
+            raise file.error(
+                f"this row has {len(row.names)} fields, most rows have {length}. All rows must be equally long; "
+                "repeat a name to skip a level, and quote names that hold the separator.",
+                row.line,
+            )
+
+
+def _with_root(file: _TaxonomyFile, rows: list[_Row]) -> list[_Row]:
+    """The rows, every one ending in ``*``, once or repeated, and without it before."""
+    without = [row for row in rows if row.names[-1] != ROOT]
+    if len(without) == len(rows):
+        rows = [_Row(row.line, (*row.names, ROOT)) for row in rows]
+    elif without:
+        raise file.error("this row does not end in '*', others do. End every row, or none, with '*'.", without[0].line)
+    for row in rows:
+        if row.names[0] == ROOT:
+            raise file.error("'*' stands for the whole domain and cannot be a leaf. Rename the leaf.", row.line)
+        if any(name != ROOT for name in row.names[row.names.index(ROOT) :]):
+            raise file.error("'*' stands before the end of the row. Only the end of a row may be '*'.", row.line)
+    return rows
+
+
+def _check_leaves(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
+    seen: dict[str, _Row] = {}
+    for row in rows:
+        earlier = seen.setdefault(row.names[0], row)
+        if earlier is row:
+            continue
+        advice = "Delete one of the rows." if earlier.names == row.names else "Keep the row with the right groups."
+        raise file.error(f"the leaf {row.names[0]!r} has two rows. {advice}", earlier.line, row.line)
+
+
+def _check_parents(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
+    seen: dict[tuple[int, str], _Row] = {}
+    for row in rows:
+        for level in range(1, len(row.names) - 1):
+            name = row.names[level]
+            earlier = seen.setdefault((level, name), row)
+            if name != ROOT and earlier.names[level + 1] != row.names[level + 1]:
+                raise file.error(
+                    f"the group {name!r} has two parents, {earlier.names[level + 1]!r} and {row.names[level + 1]!r}. "
+                    "Give it one parent, or two groups two names.",
+                    earlier.line,
+                    row.line,
+                )
+
+
+def _check_levels(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
+    """A name may be on two levels only where it is repeated along a row: then one of its nodes is above the other."""
+    seen: dict[str, dict[int, _Row]] = {}
+    for row in rows:
+        for level, name in enumerate(row.names):
+            if name != ROOT:
+                seen.setdefault(name, {}).setdefault(level, row)
+    for name, row_of_level in seen.items():
+        levels = sorted(row_of_level)
+        for lower, upper in pairwise(levels):
+            # A node has one parent, so one row with the lower node shows what is above it.
+            if row_of_level[lower].names[upper] != name:
+                raise file.error(
+                    f"the name {name!r} is on two levels, field {lower + 1} and field {upper + 1}. "
+                    "Give different nodes different names.",
+                    row_of_level[lower].line,
+                    row_of_level[upper].line,
+                )
+
+
+def _tree(file: _TaxonomyFile, rows: Sequence[_Row]) -> Taxonomy:
+    line_of_leaf = {row.names[0]: row.line for row in rows}
+    # A branch that skips a level has `*` there. The name below takes its place: over the same leaves, so not a node.
+    groups = [[_last_name(row.names[: level + 1]) for row in rows] for level in range(len(rows[0].names) - 2, 0, -1)]
+    # A group named like a leaf is over that leaf: a name on two levels is repeated along a row.
+    labels = [[f"{name} (group)" if name in line_of_leaf else name for name in group] for group in groups]
+    taxonomy, repeated = grow([row.names[0] for row in rows], groups, labels)
+    if repeated:
+        nodes = [node for node, label in enumerate(taxonomy.labels) if label == repeated[0]]
+        ends = {int(bound[node]) for node in nodes for bound in (taxonomy.first, taxonomy.last)}
+        raise file.error(
+            f"the name {repeated[0]!r} would stand for two different sets of leaves in a release. "
+            "Rename one of the groups.",
+            *(line_of_leaf[taxonomy.leaves[code]] for code in ends),
+        )
+    return taxonomy
+
+
+def _last_name(names: Sequence[str]) -> str:
+    return next(name for name in reversed(names) if name != ROOT)

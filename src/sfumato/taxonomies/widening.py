@@ -1,0 +1,234 @@
+"""How the released box of a numeric or date column is widened outward.
+
+The column keeps its numbers in ordering and loss; only the two bounds of a class are moved, never inward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import PolicyError
+from sfumato.taxonomies.decimal_multiples import Multiples
+
+# The months in each unit; a week is counted in days.
+MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+UNITS = ("week", *MONTHS)
+# 1970-01-01, day 0, was a Thursday: its week began on Monday, three days earlier.
+DAYS_SINCE_MONDAY = 3
+
+
+class Snapped(NamedTuple):
+    """Widened bounds, both included. Where ``whole`` is set, ``*`` is to be released: the bounds are as they came."""
+
+    low: NDArray[Any]
+    high: NDArray[Any]
+    whole: NDArray[np.bool_]
+
+
+class Snap(Protocol):
+    """Widens boxes outward."""
+
+    def check(self, integral: bool) -> None:
+        """Refuse a column that cannot be widened so; ``integral`` says that it holds whole numbers."""
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
+        """low: int64[n] where integral, else finite float64[n]; high: the same, >= low. Neither is modified."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The smallest interval from m * width to (m + 1) * width that holds the box, of the given widths.
+
+    Whole numbers are released as ``[m * width .. (m + 1) * width - 1]``, others with both ends of the interval,
+    although the upper one belongs to the next interval. A single value stays.
+    """
+
+    widths: tuple[float, ...]
+    column: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "widths", tuple(self.widths))
+        if not self.widths:
+            raise _refusal(self.column, "intervals without a width. Write ascending widths, such as [5, 10, 20].")
+        for narrow, wide in pairwise(self._steps()):
+            if wide <= narrow or wide % narrow:
+                raise _refusal(
+                    self.column,
+                    f"intervals of width {float(wide):g} do not consist of intervals of width {float(narrow):g}. "
+                    "Write ascending widths, each a multiple of the one before, such as [5, 10, 20].",
+                )
+
+    def check(self, integral: bool) -> None:
+        if integral:
+            for step in self._steps():
+                _check_whole(step, "an interval's width", self.column)
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
+        self.check(integral)
+        if integral:
+            return _smallest(_int64(low), _int64(high), [partial(_whole_interval, int(step)) for step in self._steps()])
+        return _smallest(_float64(low), _float64(high), [partial(_interval, Multiples(step)) for step in self._steps()])
+
+    def _steps(self) -> list[Fraction]:
+        return [_decimal(width, "an interval's width", self.column) for width in self.widths]
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """The smallest week, month, quarter, year or decade that holds the box, of the given units.
+
+    Dates are days since 1970-01-01. Weeks begin on Monday; a decade begins with a year that ends in 0. A single day
+    stays.
+    """
+
+    units: tuple[str, ...]
+    column: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "units", tuple(self.units))
+        for unit in self.units:
+            if unit not in UNITS:
+                raise PolicyError.unknown_choice(f"calendar unit{_of(self.column)}", unit, UNITS)
+        if not self.units:
+            raise _refusal(self.column, 'a calendar without a unit. Write units such as ["month", "year"].')
+        if "week" in self.units and len(self.units) > 1:
+            raise _refusal(
+                self.column,
+                "weeks cross the ends of months and years, so a calendar with weeks can have no other unit. "
+                'Write ["week"], or leave the week out.',
+            )
+        if any(UNITS.index(small) >= UNITS.index(large) for small, large in pairwise(self.units)):
+            raise _refusal(self.column, 'calendar units must ascend, such as ["month", "quarter", "year"].')
+
+    def check(self, integral: bool) -> None:
+        if not integral:
+            raise _refusal(self.column, "a calendar needs a column of dates. Use intervals for numbers.")
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True) -> Snapped:
+        self.check(integral)
+        return _smallest(_int64(low), _int64(high), [partial(_period, unit) for unit in self.units])
+
+
+@dataclass(frozen=True)
+class RoundingGrid:
+    """The lower bound down and the upper bound up to a multiple of the step; a single value stays if it is one."""
+
+    step: float
+    column: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        _decimal(self.step, "round", self.column)
+
+    def check(self, integral: bool) -> None:
+        if integral:
+            _check_whole(_decimal(self.step, "round", self.column), "round", self.column)
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
+        self.check(integral)
+        step = _decimal(self.step, "round", self.column)
+        if integral:
+            return _outward_whole(_int64(low), _int64(high), int(step))
+        return _outward(_float64(low), _float64(high), Multiples(step))
+
+
+def _outward_whole(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> Snapped:
+    over = high % step
+    start, end = low - low % step, np.where(over == 0, high, high + (step - over))
+    # A multiple beyond the 64-bit integers has wrapped around.
+    whole = (start > low) | (end < high)
+    return Snapped(np.where(whole, low, start), np.where(whole, high, end), whole)
+
+
+def _outward(low: NDArray[np.float64], high: NDArray[np.float64], multiples: Multiples) -> Snapped:
+    start, _ = multiples.around(low)
+    below, above = multiples.around(high)
+    end = np.where(below == high, below, above)
+    whole = ~(np.isfinite(start) & np.isfinite(end))
+    return Snapped(np.where(whole, low, start), np.where(whole, high, end), whole)
+
+
+# For boxes low..high: the first and the last value of the cell that low lies in, and whether high lies there too.
+Cells = tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]
+
+
+def _smallest(
+    low: NDArray[Any], high: NDArray[Any], sizes: Sequence[Callable[[NDArray[Any], NDArray[Any]], Cells]]
+) -> Snapped:
+    """Every box in the first cell that holds it, the sizes of cells ascending."""
+    new_low, new_high = low.copy(), high.copy()
+    whole = low != high
+    for cells in sizes:
+        waiting = np.flatnonzero(whole)
+        start, end, holds = cells(low[waiting], high[waiting])
+        held = waiting[holds]
+        new_low[held], new_high[held] = start[holds], end[holds]
+        whole[held] = False
+    return Snapped(new_low, new_high, whole)
+
+
+def _whole_interval(width: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells:
+    over = low % width
+    start, end = low - over, low + (width - 1 - over)
+    # A bound beyond the 64-bit integers has wrapped around: such a cell holds nothing.
+    return start, end, (start <= low) & (high <= end)
+
+
+def _interval(multiples: Multiples, low: NDArray[np.float64], high: NDArray[np.float64]) -> Cells:
+    start, end = multiples.around(low)
+    return start, end, (high < end) & np.isfinite(start) & np.isfinite(end)
+
+
+def _period(unit: str, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells:
+    if unit == "week":
+        start = low - (low + DAYS_SINCE_MONDAY) % 7
+        end = start + 6
+    else:
+        month = low.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        # Months are counted from January 1970, with which a quarter, a year and a decade began.
+        first_month = month - month % MONTHS[unit]
+        start = _first_day(first_month)
+        end = _first_day(first_month + MONTHS[unit]) - 1
+    return start, end, high <= end
+
+
+def _first_day(month: NDArray[np.int64]) -> NDArray[np.int64]:
+    return month.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def _int64(values: NDArray[Any]) -> NDArray[np.int64]:
+    return np.asarray(values, dtype=np.int64)
+
+
+def _float64(values: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _decimal(number: float, what: str, column: str) -> Fraction:
+    """The number as the user wrote it: 0.1 is a tenth, not the double nearest to it."""
+    if not (math.isfinite(number) and number > 0):
+        raise _refusal(column, f"{what} must be a number above 0.")
+    return Fraction(str(number))
+
+
+def _check_whole(step: Fraction, what: str, column: str) -> None:
+    if step.denominator != 1 or step > np.iinfo(np.int64).max:
+        raise _refusal(
+            column, f"{what} is {float(step):g}, but the column holds whole numbers. Write a whole number, such as 5."
+        )
+
+
+def _refusal(column: str, problem: str) -> PolicyError:
+    return PolicyError(f"column {column!r}: {problem}" if column else problem)
+
+
+def _of(column: str) -> str:
+    return f" of column {column!r}" if column else ""

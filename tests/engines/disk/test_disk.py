@@ -1,0 +1,549 @@
+"""The disk engine: the same release as in memory, whatever the limit, and nothing left behind."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from strategies import Case, Diverse, cases, diverse_cases, released_rows
+
+import sfumato
+from sfumato.engines.disk import diverse_cut_by_range
+from sfumato.engines.disk import released_rows as released_rows_module
+from sfumato.engines.disk.coded_table import code_table
+from sfumato.engines.disk.streaming_cut import cut_line
+from sfumato.errors import InputError, OutputError, PolicyError, UsageError
+from sfumato.methods import method_named
+from sfumato.methods.line.optimal_cut import (
+    OptimalOneDimensional,
+    box_costs_of,
+    extent_costs_of,
+    extent_positions,
+    optimal_cuts,
+)
+from sfumato.pipeline import disk, plan
+from sfumato.pipeline.plan import choose
+from sfumato.pipeline.prepare import open_table
+from sfumato.policy import merge_flags
+from sfumato.progress import Progress
+from sfumato.tables.coding.sorting import Field, sort_rows
+from sfumato.tables.external.external_sort import in_ranges
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.packed_records import PackedFile
+from sfumato.tables.external.scratch import MARK, Scratch
+
+pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
+
+STREAMED = ("hilbert", "hilbert-fast", "snake", "snake-hilbert", "mondrian")
+TINY = Budget(1)  # sixteen records at a time
+anywhere = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """So little memory that every way over the disk is taken, and a place for temporary files that is looked at."""
+    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: TINY))
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    yield
+    assert not list(place.glob(f"{MARK}*"))
+
+
+def both(data: object, **asked: Any) -> tuple[pa.Table, pa.Table]:
+    """A release in memory and one on disk."""
+    found = []
+    for engine in ("memory", "disk"):
+        release = sfumato.anonymize(data, engine=engine, **asked)
+        assert release.summary()["engine"] == engine
+        found.append(release.data)
+        del release
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("method", STREAMED)
+@pytest.mark.parametrize("keep_order", [False, True])
+@anywhere
+@given(case=cases(rows=120))
+def test_a_release_on_disk_is_the_release_in_memory(method: str, keep_order: bool, tmp_path: Path, case: Case) -> None:
+    memory, disk = both(case.table, method=method, keep_order=keep_order, **case.settings(tmp_path))
+    assert disk.equals(memory)
+    assert disk.schema.equals(memory.schema)
+
+
+@pytest.mark.parametrize("method", STREAMED)
+@pytest.mark.parametrize("k", [1, 2, 7, 300, 2_000])
+def test_runs_of_equal_records_are_cut_as_in_memory(method: str, k: int) -> None:
+    generator = np.random.default_rng(k)
+    age = np.repeat([20, 21, 60, 61], [700, 40, 1, 1_259])
+    table = pa.table({"age": age, "zip": np.full(2_000, "1"), "visits": generator.integers(0, 5, 2_000)})
+    memory, disk = both(table, quasi_identifiers=["age", "zip"], other="keep", k=k, method=method)
+    assert disk.equals(memory)
+
+
+@pytest.mark.parametrize("method", STREAMED)
+def test_a_table_of_one_record_again_and_again_is_one_class(method: str) -> None:
+    table = pa.table({"age": [40] * 3_000, "visits": list(range(3)) * 1_000})
+    memory, disk = both(table, quasi_identifiers=["age"], other="keep", k=3, method=method)
+    assert disk.equals(memory)
+    assert disk.column("age").unique().to_pylist() == ["40"]
+
+
+def every_type(rows: int) -> pa.Table:
+    """Columns of every type that can ride along, with nulls and what is special in each."""
+    chance = random.Random(rows)
+
+    def some(values: list[Any], kind: pa.DataType) -> pa.Array:
+        return pa.array([chance.choice([*values, None]) for _ in range(rows)], kind)
+
+    moment = datetime.datetime(2024, 2, 29, 12, 30, 1, 5)
+    return pa.table(
+        {
+            "age": some(list(range(60)), pa.int16()),
+            "town": some(["Pisa", "Roma", "Siena", ""], pa.string()),
+            "text": some(["b", "a", "", 'ä,"x"'], pa.string()),
+            "whole": some([-(2**62), 0, 2**62], pa.int64()),
+            "small": some([-5, 127], pa.int8()),
+            "unsigned": some([0, 2**64 - 2], pa.uint64()),
+            "float": some([-0.0, 0.0, 1.5, -1e308, float("nan"), float("inf")], pa.float64()),
+            "single": some([0.1, -7.25, float("nan")], pa.float32()),
+            "truth": some([True, False], pa.bool_()),
+            "day": some([moment.date(), datetime.date(1901, 1, 1)], pa.date32()),
+            "moment": some([moment, datetime.datetime(1969, 1, 1)], pa.timestamp("us")),
+            "clock": some([datetime.time(3), datetime.time(23, 59)], pa.time64("us")),
+            "exact": some([Decimal("1.10"), Decimal("-3.00")], pa.decimal128(9, 2)),
+            "nothing": pa.nulls(rows, pa.string()),
+        }
+    )
+
+
+EVERY_TYPE: dict[str, Any] = {"quasi_identifiers": ["age", "town"], "other": "keep", "k": 4, "method": "hilbert"}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "csv.gz"])
+@pytest.mark.parametrize("form", ["labels", "bounds"])
+def test_files_have_the_same_bytes(suffix: str, form: str, tmp_path: Path) -> None:
+    table = every_type(900)
+    accepted = [name for name in table.column_names if name not in ("age", "town")]
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=100)
+    written = []
+    for engine in ("memory", "disk"):
+        release = sfumato.anonymize(
+            tmp_path / "in.parquet", engine=engine, form=form, accept_linkable=accepted, **EVERY_TYPE
+        )
+        written.append(release.write(tmp_path / f"{engine}.{suffix}").read_bytes())
+        del release
+    assert written[0] == written[1]
+
+
+def test_the_size_of_batches_leaves_no_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(released_rows_module, "BATCH", 64)
+    table = every_type(500)
+    accepted = [name for name in table.column_names if name not in ("age", "town")]
+    memory, disk = both(table, accept_linkable=accepted, **EVERY_TYPE)
+    assert repr(disk.to_pylist()) == repr(memory.to_pylist())  # NaN is not equal to itself
+
+
+def test_every_kind_of_frame_comes_back_as_its_kind(frame_kind: Any) -> None:
+    table = pa.table({"age": [30, 31, 52, 53, 54, 55] * 20, "sex": ["f", "m", "f", "m", "f", "f"] * 20})
+    frame = frame_kind.make(table)
+    release = sfumato.anonymize(frame, quasi_identifiers=["age", "sex"], k=5, engine="disk", method="hilbert")
+    assert type(release.data) is type(frame)
+    del release
+
+
+def test_csv_is_read_as_in_memory(tmp_path: Path) -> None:
+    lines = ["age;town;note"] + [f"{20 + i % 40};{'AB'[i % 2]};{'' if i % 7 else 'x,y'}" for i in range(400)]
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    asked = {"quasi_identifiers": ["age", "town"], "other": "keep", "k": 5, "method": "snake-hilbert"}
+    memory, disk = both(tmp_path / "in.csv", input={"separator": ";"}, **asked)
+    assert disk.equals(memory)
+
+
+@anywhere
+@given(case=diverse_cases(rows=80))
+def test_sensitive_requirements_hold_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Diverse) -> None:
+    # Few records side by side need not be diverse, so that more are joined than this memory has room for.
+    monkeypatch.setattr(diverse_cut_by_range, "MOST", 10**6)
+    table, policy = case.case.table, sfumato.Policy.from_dict(case.policy)
+    release = sfumato.anonymize(table, policy, method="hilbert", engine="disk", **case.case.settings(tmp_path))
+    rows = released_rows(release.data)
+    del release
+    assert len(rows) == table.num_rows
+    key = list(case.case.quasi)
+    assert oracle.smallest_class(rows, key) >= case.case.k
+    for asked in case.requirements:
+        if asked["kind"] == "distinct":
+            assert oracle.fewest_values(rows, key, asked["attribute"]) >= asked["l"]
+        else:
+            reached = oracle.reached_frequency(rows, key, asked["attribute"])
+            assert reached is None or reached >= asked["l"]
+
+
+@pytest.mark.parametrize("require", [(), "frequency(ill, l=2)", "entropy(ill, l=2)"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_mondrian_on_disk_meets_the_requirements(require: Any, sampled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(400_000)))
+    generator = np.random.default_rng(9)
+    table = pa.table(
+        {
+            "age": generator.integers(18, 60, 5_000),
+            "zip": generator.integers(0, 20, 5_000),
+            "ill": generator.choice(list("abcdef"), 5_000),
+        }
+    )
+    asked = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 6, "require": require}
+    release = sfumato.anonymize(table, method="mondrian", engine="disk", sampled=sampled, **asked)
+    told = release.summary()["divided"]
+    assert told["by"] == ("samples" if sampled else "counts")
+    assert told["repartitions"] > 0
+    assert oracle.smallest_class(released_rows(release.data), ["age", "zip"]) >= 6
+    if not sampled:
+        assert release.data.equals(sfumato.anonymize(table, method="mondrian", **asked).data)
+    del release
+
+
+def test_a_workload_on_disk_is_served_as_in_memory() -> None:
+    generator = np.random.default_rng(11)
+    age = generator.integers(18, 60, 1_500)
+    table = pa.table(
+        {
+            "age": age,
+            "zip": generator.integers(0, 20, 1_500),
+            "rich": np.where(age + generator.integers(0, 20, 1_500) > 50, "yes", "no"),
+        }
+    )
+    memory, disk = both(table, quasi_identifiers=["age", "zip"], target="rich", k=10)
+    assert disk.equals(memory)
+
+
+def test_with_memory_for_the_table_diverse_classes_are_those_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(10**8)))
+    generator = np.random.default_rng(5)
+    table = pa.table(
+        {
+            "age": generator.integers(18, 90, 3_000),
+            "zip": generator.integers(0, 50, 3_000),
+            "ill": generator.choice(list("abcdef"), 3_000),
+        }
+    )
+    for require in ("frequency(ill, l=3)", "distinct(ill, l=3)", "entropy(ill, l=2)", "t-closeness(ill, t=0.4)"):
+        asked = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 4, "require": require}
+        memory, disk = both(table, method="hilbert", **asked)
+        assert disk.equals(memory), require
+
+
+def test_auto_takes_the_curve_that_loses_less_on_a_sample() -> None:
+    generator = np.random.default_rng(1)
+    table = pa.table({name: generator.choice(list("abcdefgh"), 2_000) for name in "pqrst"})
+    release = sfumato.anonymize(table, quasi_identifiers=list("pqrst"), k=5, engine="disk")
+    told = release.summary()
+    assert told["chosen"] == told["choice"]["start"] == min(told["choice"]["tried"], key=told["choice"]["tried"].get)
+    assert release.data.equals(
+        sfumato.anonymize(table, quasi_identifiers=list("pqrst"), k=5, method=told["chosen"]).data
+    )
+    del release
+
+
+@pytest.mark.parametrize("require", [(), "frequency(ill, l=2)"])
+def test_search_within_ranges_loses_less_and_holds(require: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(500_000)))
+    generator = np.random.default_rng(3)
+    table = pa.table(
+        {name: generator.choice(list("abcdef"), 4_000) for name in "pqrs"}
+        | {"ill": generator.choice(list("uvwxyz"), 4_000)}
+    )
+    asked = {"quasi_identifiers": list("pqrs"), "sensitive": "ill", "k": 5, "require": require, "engine": "disk"}
+    fast, balanced = (sfumato.anonymize(table, effort=effort, **asked) for effort in ("fast", "balanced"))
+    assert balanced.losses.gcp < 0.97 * fast.losses.gcp
+    rows = released_rows(balanced.data)
+    assert oracle.smallest_class(rows, list("pqrs")) >= 5
+    assert sorted(row["ill"] for row in rows) == sorted(table.column("ill").to_pylist())
+    del fast, balanced
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(range(2_000)),
+        pa.array([float(i) if i % 3 else float("nan") for i in range(2_000)]),
+        pa.array([str(i) for i in range(2_000)]),
+        pa.array([i // 3 if i % 5 else None for i in range(2_000)]),
+        pa.array([-0.0 if i % 2 else 0.0 for i in range(2_000)]),
+        pa.array([i % 40 + 0.5 for i in range(2_000)]),
+        pa.array([i % 3 for i in range(2_000)]),
+    ],
+    ids=["unique", "floats", "texts", "threes", "zeros", "told", "harmless"],
+)
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_columns_that_would_undo_the_release_are_refused_as_in_memory(
+    column: pa.Array, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.engines.disk.passthrough_columns.FEW", few)
+    monkeypatch.setattr("sfumato.engines.disk.passthrough_columns.WAITING", 10)
+    monkeypatch.setattr("sfumato.engines.disk.linkability.DENSE", 0 if few == 0 else 1 << 20)
+    table = pa.table({"age": [i % 40 for i in range(2_000)], "column": column})
+    asked = {"quasi_identifiers": ["age"], "other": "keep", "k": 5, "method": "hilbert"}
+
+    def outcome(engine: str) -> object:
+        try:
+            return sfumato.anonymize(table, engine=engine, **asked).data
+        except PolicyError as error:
+            return str(error)
+
+    memory, disk = outcome("memory"), outcome("disk")
+    assert disk.equals(memory) if isinstance(disk, pa.Table) else disk == memory
+
+
+@anywhere
+@given(
+    words=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2**40)), min_size=1, max_size=400),
+    most=st.integers(1, 40),
+    repeated=st.integers(0, 300),
+)
+def test_ranges_bring_records_into_order(
+    words: list[tuple[int, int]], most: int, repeated: int, tmp_path: Path
+) -> None:
+    kind = np.dtype([("first", np.uint64), ("second", np.uint64), ("place", np.uint32)])
+    pairs = [*words, *([words[0]] * repeated)]
+    rows = np.array([(first << 60, second, place) for place, (first, second) in enumerate(pairs)], kind)
+
+    def fields_of(some: Any) -> list[Field]:
+        return [Field(some["first"], 62), Field(some["second"], 41)]
+
+    with Scratch(tmp_path) as scratch:
+        file = PackedFile(scratch.path("rows"), kind)
+        file.append(rows)
+        found = []
+        for part in in_ranges(file, fields_of, most, scratch):
+            assert len(part) <= most
+            found += np.take(part, sort_rows(fields_of(part), len(part)).rows).tolist()
+    assert found == sorted(rows.tolist())
+
+
+@pytest.mark.parametrize(
+    "asked, what",
+    [
+        ({"method": "mondrian-relaxed"}, "mondrian-relaxed works in memory alone"),
+        ({"method": "idistance"}, "idistance works in memory alone"),
+        ({"form": "statistics"}, "means are released in memory alone"),
+        ({"person": "who"}, "persons are counted in memory alone"),
+    ],
+)
+def test_what_disk_cannot_do_is_told_before_any_work(asked: dict[str, Any], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        sfumato.anonymize("nowhere.csv", quasi_identifiers=["age"], k=2, engine="disk", **asked)
+
+
+def test_auto_chooses_by_the_size_of_the_file(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"age": np.arange(200_000) % 90}), tmp_path / "in.parquet")
+    asked = {"quasi_identifiers": ["age"], "k": 5}
+    small, large = merge_flags(None, memory="300MB", **asked), merge_flags(None, memory="2GB", **asked)
+    assert choose(tmp_path / "in.parquet", small).engine == "disk"
+    assert choose(tmp_path / "in.parquet", large).engine == "memory"
+    assert choose(pa.table({"age": [1]}), small).engine == "memory"
+    unable = merge_flags(small, method="topdown")
+    assert choose(tmp_path / "in.parquet", unable).engine == "memory"
+    assert "topdown works in memory alone" in choose(tmp_path / "in.parquet", unable).reason
+    assert plan.free_memory() > 10**6
+
+
+def test_the_records_of_a_text_file_are_estimated(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("age,sex\n" + "41,f\n" * 100_000, "utf-8")
+    choice = choose(tmp_path / "in.csv", merge_flags(None, quasi_identifiers=["age", "sex"], k=5))
+    assert choice.records is not None
+    assert abs(choice.records - 100_000) < 1_000
+
+
+class Disturbing(Progress):
+    """Does something as soon as a phase begins."""
+
+    def __init__(self, phase: str, disturb: Any) -> None:
+        super().__init__()
+        self._phase, self._disturb = phase, disturb
+
+    def began(self, name: str, total: int | None) -> None:
+        if name == self._phase:
+            self._disturb()
+
+
+def published(data: Path, target: Path, progress: Progress) -> None:
+    policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=5, method="hilbert", engine="disk")
+    sfumato.pipeline.release.publish(disk.draft_on_disk(data, policy, 10**9, progress), target)
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(2)
+    table = {"age": generator.integers(18, 90, 4_000), "zip": generator.integers(0, 99, 4_000)}
+    parquet.write_table(pa.table(table), tmp_path / "people.parquet", row_group_size=1_000)
+    return tmp_path / "people.parquet"
+
+
+@pytest.mark.parametrize("phase", ["partition", "recode", "write"])
+def test_a_temporary_directory_that_vanishes_is_an_error_and_nothing_is_written(
+    phase: str, people: Path, tmp_path: Path
+) -> None:
+    def vanish() -> None:
+        for left in (tmp_path / "temporary").glob(f"{MARK}*"):
+            shutil.rmtree(left)
+
+    with pytest.raises(OutputError, match="temporary files"):
+        published(people, tmp_path / "out.parquet", Disturbing(phase, vanish))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "temporary"]
+
+
+def test_a_full_disk_is_an_error_and_nothing_is_written(people: Path, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with pytest.raises(OutputError, match="no space left"):
+            published(people, tmp_path / "out.parquet", Disturbing("partition", fill))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "temporary"]
+
+
+SCRIPT = """
+import sys, tempfile
+from pathlib import Path
+from sfumato import drafting_on_disk, release
+from sfumato.pipeline.prepare import open_table
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.engines.disk.coded_table import code_table
+from sfumato.engines.disk.streaming_cut import cut_line
+from sfumato.policy import merge_flags
+from sfumato.progress import Progress
+
+Budget.of = staticmethod(lambda _: Budget(1))
+tempfile.tempdir = sys.argv[2]
+policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=5, method="hilbert", engine="disk")
+print("ready", flush=True)
+while True:
+    draft = drafting_on_disk.draft_on_disk(Path(sys.argv[1]), policy, 10**9, Progress())
+    release.publish(draft, Path(sys.argv[3]))
+    draft.engine.close()
+    del draft
+"""
+
+
+@pytest.mark.parametrize("method", ["hilbert", "hilbert-fast"])
+def test_classes_do_not_cross_splits(method: str, people: Path) -> None:
+    k, splits = 5, [16, 21, 700, 2_500]
+    policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=k, method=method)
+    opened = open_table(people, policy)
+    with Scratch() as scratch:
+        asked = (opened.requirements, opened.options, opened.taxonomies, scratch, Progress())
+        table = code_table(opened.source, opened.kept, policy, *asked)
+        one = method_named(method)
+        assert isinstance(one, OptimalOneDimensional)
+        classed = cut_line(table, one, k, TINY, scratch, Progress(), splits=splits)
+        codes, cuts = table.codes_of(classed.rows.read()), np.append(0, np.cumsum(classed.sizes.read())).tolist()
+    keys = one.ordering.fitted(codes[:0], np.empty(0, np.int64), table.domains, 0)(codes)
+    position = extent_positions(keys, len(codes))
+    for begin, end in pairwise([0, *splits, len(codes)]):
+        costs = extent_costs_of(position[begin:end])
+        if method == "hilbert":
+            costs = box_costs_of(codes[begin:end], np.arange(end - begin, dtype=np.uint32), table.costs)
+        expected = begin + optimal_cuts(end - begin, k, costs, Progress())
+        assert [cut for cut in cuts if begin <= cut <= end] == expected.tolist()
+
+
+def test_an_interrupted_command_leaves_nothing_behind(people: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "sfumato",
+        "anonymize",
+        str(people),
+        "-o",
+        str(tmp_path / "out.parquet"),
+        "-k",
+        "5",
+    ]
+    command += ["--quasi-identifiers", "age,zip", "--engine", "disk", "--temporary", str(tmp_path / "temporary")]
+    finished = {"out.parquet", "out.parquet.sfumato.json"}
+    for wait in (0.5, 1.5, 2.5):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        left = {path.name for path in tmp_path.iterdir()} - {"people.parquet", "temporary"}
+        assert left in (set(), finished)  # it may have been faster
+        for name in left:
+            (tmp_path / name).unlink()
+        assert not list((tmp_path / "temporary").glob(f"{MARK}*"))
+
+
+def test_a_killed_run_leaves_no_half_release_and_the_next_run_cleans_up(people: Path, tmp_path: Path) -> None:
+    target, place = tmp_path / "out" / "out.parquet", tmp_path / "temporary"
+    target.parent.mkdir()
+    published(people, target, Progress())
+    whole = target.read_bytes()
+    chance = random.Random(4)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(people), str(place), str(target)], stdout=subprocess.PIPE
+    )
+    for _ in range(20):
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(chance.uniform(0.05, 0.6))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert target.read_bytes() == whole
+        assert len(list(place.glob(f"{MARK}*"))) <= 1  # that of the run that was killed, and of none before
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(people), str(place), str(target)], stdout=subprocess.PIPE
+        )
+    process.kill()
+    process.communicate()
+    published(people, target, Progress())
+    assert sorted(path.name for path in target.parent.iterdir()) == ["out.parquet", "out.parquet.sfumato.json"]
+    assert not list(place.glob(f"{MARK}*"))
+
+
+def test_more_different_values_than_fit_are_an_error_that_names_the_column(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "VALUE", 10**7)
+    with pytest.raises(InputError, match="most of them those of 'zip', and the memory limit leaves 400 MB"):
+        sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk", memory="1GB", method="hilbert")
+
+
+def test_two_runs_at_once_leave_each_others_files_alone(tmp_path: Path) -> None:
+    with Scratch(tmp_path) as one, Scratch(tmp_path) as other:
+        assert one.directory.exists()
+        assert other.directory.exists()
+        assert one.directory.stat().st_mode & 0o077 == 0
+
+
+def test_smallest_classes_are_counted_by_the_oracle_too(people: Path) -> None:
+    release = sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=9, engine="disk", method="hilbert")
+    assert oracle.smallest_class(released_rows(release.data), ["age", "zip"]) >= 9
+    del release

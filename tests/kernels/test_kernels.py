@@ -1,0 +1,196 @@
+"""Machine code is kept between processes, and never outlives the source of any kernel it was made from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sfumato
+from sfumato.kernels.threads import slices
+
+PACKAGE = Path(sfumato.__file__).parent
+
+CALLEE = """
+from sfumato.kernels.decorator import kernel
+
+@kernel
+def enough(size, k):
+    return size >= k
+"""
+CALLER = """
+import numpy as np
+from sfumato.kernels.decorator import kernel
+from sfumato.losses.callee import enough
+
+@kernel
+def all_enough(sizes, k):
+    for size in sizes:
+        if not enough(size, k):
+            return False
+    return True
+"""
+ASK_CALLER = """
+import numpy as np
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods.caller import all_enough
+compiled = []
+with on_compilation(lambda: compiled.append(1)):
+    print(all_enough(np.array([3, 4]), 3), bool(compiled))
+"""
+PARTS = """
+from sfumato.kernels.decorator import kernel
+
+@kernel
+def added(one, other):
+    return one + other
+
+@kernel
+def both(number):
+    return added(number, -1) * added(number, number)
+"""
+ASK_PARTS = """
+import gc
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods.parts import added, both
+compiled = []
+with on_compilation(lambda: compiled.append(1)):
+    print(both(5), len(compiled), len(added.signatures), added(2, 3), len(added.signatures), gc.isenabled())
+"""
+ASK_REQUIREMENT = """
+import numpy as np
+from sfumato.kernels.cache import cache_directory
+from sfumato.kernels.decorator import on_compilation
+from sfumato.requirements import KAnonymity, Requirements
+from sfumato.requirements.conjunction import class_holds, conjunction
+compiled = []
+with on_compilation(lambda: compiled.append(1)):
+    tests, none = conjunction(Requirements((KAnonymity(3),)), [], []), np.empty(0, np.int64)
+    held = [size for size in (3, 2) if class_holds(tests, size, none.reshape(0, 0), none, none, none)]
+print(held, bool(compiled), cache_directory() is None)
+"""
+# Root may write everywhere, so it becomes somebody else. What only root may read is loaded before.
+BECOME_NOBODY = """
+import os
+import numba
+import sfumato.errors
+import sfumato.kernels.decorator
+numba.njit(lambda number: number + 1)(1)
+if os.getuid() == 0:
+    os.setuid(65534)
+"""
+ANONYMIZE = """
+import sfumato
+from sfumato.kernels.cache import cache_directory
+from sfumato.kernels.decorator import on_compilation
+import pyarrow as pa
+compiled = []
+with on_compilation(lambda: compiled.append(1)):
+    release = sfumato.anonymize(pa.table({"age": [1, 2, 8, 9]}), quasi_identifiers=["age"], k=2)
+print(release.data["age"].to_pylist(), bool(compiled), cache_directory() is None)
+"""
+
+
+def run(code: str, cache: Path | str, path: Path = PACKAGE.parent) -> str:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(path),
+        "SFUMATO_CACHE_DIR": str(cache),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def package_copy(tmp_path: Path) -> Path:
+    shutil.copytree(PACKAGE, tmp_path / "copy" / "sfumato", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can come to, unlike those of pytest."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path: Path) -> None:
+    callee = package_copy / "sfumato" / "losses" / "callee.py"
+    callee.write_text(CALLEE)
+    (package_copy / "sfumato" / "methods" / "caller.py").write_text(CALLER)
+    cache = tmp_path / "cache"
+    assert run(ASK_CALLER, cache, package_copy) == "True True"
+    assert run(ASK_CALLER, cache, package_copy) == "True False"
+    times = callee.stat()
+    callee.write_text(CALLEE.replace("size >= k", "size >  k"))
+    os.utime(callee, ns=(times.st_atime_ns, times.st_mtime_ns))  # neither time nor length tells of the edit
+    assert run(ASK_CALLER, cache, package_copy) == "False True"
+
+
+def test_a_kernel_is_a_part_of_the_one_that_calls_it_and_compiled_by_itself_for_python_alone(
+    package_copy: Path, tmp_path: Path
+) -> None:
+    (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
+    # Both once: the constant makes no version of its own.
+    assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 2 0 5 1 True"
+    assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 0 0 5 1 True"
+
+
+def test_edited_requirement_is_enforced_by_the_next_process(package_copy: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert run(ASK_REQUIREMENT, cache, package_copy) == "[3] True False"
+    source = package_copy / "sfumato" / "requirements" / "conjunction.py"
+    edited = source.read_text().replace("if size < whole:", "if size <= whole:")
+    assert edited != source.read_text()
+    source.write_text(edited)
+    assert run(ASK_REQUIREMENT, cache, package_copy) == "[] True False"
+
+
+def test_second_process_compiles_nothing(tmp_path: Path) -> None:
+    assert run(ANONYMIZE, tmp_path) == "['[1..2]', '[1..2]', '[8..9]', '[8..9]'] True False"
+    assert run(ANONYMIZE, tmp_path) == "['[1..2]', '[1..2]', '[8..9]', '[8..9]'] False False"
+    assert list((tmp_path / "kernels").rglob("*.nbi"))
+
+
+def test_place_where_no_cache_can_be_made_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    assert run(ASK_REQUIREMENT, tmp_path / "file") == "[3] True True"
+
+
+def test_cache_of_another_user_is_left_alone(open_folder: Path) -> None:
+    assert run(ASK_REQUIREMENT, open_folder) == "[3] True False"
+    files = {path: path.stat().st_mtime_ns for path in open_folder.rglob("*")}
+    for path in files:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        assert run(BECOME_NOBODY + ASK_REQUIREMENT, open_folder) == "[3] True True"
+    finally:
+        for path in files:
+            if path.is_dir():
+                path.chmod(0o755)
+    assert {path: path.stat().st_mtime_ns for path in open_folder.rglob("*")} == files
+
+
+def test_every_kernel_has_the_common_decorator() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        source = path.read_text("utf-8")
+        if path.name != "decorator.py":
+            assert "njit" not in source, path
+            assert "numba.jit" not in source, path
+
+
+def test_slices_cover_everything_once() -> None:
+    assert slices(7, 3) == [(0, 3), (3, 6), (6, 7)]
+    assert slices(6, 3) == [(0, 3), (3, 6)]
+    assert slices(0, 3) == []

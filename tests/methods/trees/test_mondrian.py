@@ -1,0 +1,631 @@
+"""Mondrian against a slow version of it, and the tree of its regions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import oracle
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from test_requirements import (
+    EACH_KIND,
+    Asked,
+    entropy,
+    frequency,
+)
+
+import sfumato
+from sfumato.losses.exact_costs import Costs, attribute_cost, exact_costs
+from sfumato.methods.method import Records, SensitiveValues
+from sfumato.methods.trees.mondrian import MondrianMethod
+from sfumato.methods.trees.region_tree import RegionTree
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.requirements import Joint, KAnonymity, Requirement, Requirements
+from sfumato.requirements.requirement import ClassCounts, Verdict
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.taxonomies.derived import flat, prefix
+
+Splits = Literal["strict", "relaxed"]
+Part = list[int]  # rows
+both_splits = pytest.mark.parametrize("splits", ["strict", "relaxed"])
+# How many units one thread grows to the end: all of these tables, or so few that most regions are given to threads.
+both_ways = pytest.mark.parametrize("block", [1 << 15, 3])
+pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
+
+
+# ---- tables ----
+
+
+@dataclass(frozen=True)
+class Table:
+    """Coded records with one sensitive value each (None is null), and perhaps the person of each."""
+
+    codes: NDArray[Any]
+    domains: list[Domain]
+    weights: list[float]
+    values: list[int | None] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    persons: list[int] | None = None
+
+    @property
+    def costs(self) -> Costs:
+        return exact_costs(self.domains, self.weights, len(self.codes))
+
+    def records(self) -> Records:
+        fields = [Field(self.codes[:, q], bits_for(domain.size)) for q, domain in enumerate(self.domains)]
+        line = sort_rows(fields, len(self.codes))
+        distinct_codes = np.ascontiguousarray(self.codes[line.rows[line.starts[:-1]]])
+        null = len(self.numbers)
+        codes = np.array([null if value is None else value for value in self.values], np.uint32)
+        sensitive = {"s": SensitiveValues(codes, null, np.array(self.numbers, np.float64))} if self.values else {}
+        persons = None if self.persons is None else np.array(self.persons, np.uint32)
+        return Records(distinct_codes, line.starts, line.rows, self.domains, self.costs, sensitive, persons)
+
+
+def numeric(size: int, *, null: bool = False) -> Domain:
+    return NumericDomain("n", np.arange(size - null) ** 2, null)
+
+
+def flat_categories(*, null: bool = False) -> Domain:
+    return CategoricalDomain("c", flat(list("uvwxyz"), "c"), null)
+
+
+def grouped_categories(*, null: bool = False) -> Domain:
+    """Groups within groups, groups of one, and leaves right under the root."""
+    leaves = ["aaa", "aab", "aac", "aba", "abb", "aca", "baa", "bab", "bba", "c", "da"]
+    return CategoricalDomain("g", prefix(leaves, [1, 2], "g"), null)
+
+
+def random_domain(generator: np.random.Generator) -> Domain:
+    null = bool(generator.integers(0, 3) == 0)
+    kinds: list[Callable[[], Domain]] = [
+        lambda: numeric(int(generator.integers(2, 9)), null=null),
+        lambda: numeric(700, null=null),  # so many codes that a region's records are sorted
+        lambda: flat_categories(null=null),
+        lambda: grouped_categories(null=null),
+        lambda: grouped_categories(null=null),
+    ]
+    return kinds[int(generator.integers(0, len(kinds)))]()
+
+
+def random_table(generator: np.random.Generator, rows: int) -> Table:
+    domains = [random_domain(generator) for _ in range(int(generator.integers(1, 5)))]
+    columns = []
+    for domain in domains:
+        few = generator.choice(domain.size, min(domain.size, int(generator.integers(1, 14))), replace=False)
+        share = generator.dirichlet(np.full(len(few), 0.7))
+        columns.append(generator.choice(few, rows, p=share))
+    kind = np.min_scalar_type(max(domain.size for domain in domains) - 1)
+    weights = generator.choice([0.5, 1.0, 1.0, 2.0], len(domains)).tolist()
+    return Table(np.column_stack(columns).astype(kind), domains, weights)
+
+
+def with_values(table: Table, generator: np.random.Generator) -> Table:
+    drawn = generator.integers(0, generator.integers(2, 6), len(table.codes)).tolist()
+    there = sorted(set(drawn))
+    values: list[int | None] = [there.index(value) for value in drawn]
+    if generator.integers(0, 2):
+        for place in generator.choice(len(values), len(values) // 8, replace=False).tolist():
+            if values.count(values[place]) > 1:
+                values[place] = None
+    numbers = sorted(generator.choice(np.arange(-9, 10), len(there), replace=False).tolist())
+    return replace(table, values=values, numbers=numbers)
+
+
+# ---- the slow version ----
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Recursive division as it is written down, on lists of rows."""
+
+    table: Table
+    splits: Splits
+    k: int
+    asked: Sequence[Asked] = ()
+
+    def classes(self) -> list[Part]:
+        table = self.table
+        secret = [len(table.numbers) if value is None else value for value in table.values or [0] * len(table.codes)]
+        rows = range(len(table.codes))
+        person = table.persons or list(rows)
+        whole = sorted(rows, key=lambda row: (table.codes[row].tolist(), secret[row], person[row], row))
+        return [sorted(part) for part in self.divided(whole)]
+
+    def divided(self, rows: Part) -> list[Part]:
+        for attribute in self.attributes(rows):
+            for parts in self.candidates(rows, attribute):
+                if all(self.holds(part) for part in parts):
+                    return [leaf for part in parts for leaf in self.divided(part)]
+        return [rows]
+
+    def code(self, row: int, attribute: int) -> int:
+        return int(self.table.codes[row, attribute])
+
+    def attributes(self, rows: Part) -> list[int]:
+        costs, found = self.table.costs, []
+        for attribute in range(len(self.table.domains)):
+            codes = [self.code(row, attribute) for row in rows]
+            low, high = min(codes), max(codes)
+            if low < high:
+                cost = int(attribute_cost(costs.layout, costs.units, attribute, low, high))
+                found.append((-cost, high - low, attribute))
+        return [attribute for _, _, attribute in sorted(found)]
+
+    def candidates(self, rows: Part, attribute: int) -> Iterator[list[Part]]:
+        domain = self.table.domains[attribute]
+        by_code: dict[int, Part] = {}
+        for row in rows:
+            by_code.setdefault(self.code(row, attribute), []).append(row)
+        codes = sorted(by_code)
+        natural = self.natural(rows, attribute, domain)
+        if natural is not None:
+            yield natural
+        line = [row for code in codes for row in by_code[code]]
+        middle = self.code(line[(len(rows) - 1) // 2], attribute)
+        first_above = next((code for code in codes if code > middle), middle)  # the largest is parted from those below
+
+        def distance(cut: int) -> int:
+            return abs(2 * sum(self.code(row, attribute) < cut for row in rows) - len(rows))
+
+        cuts = sorted(codes[1:], key=lambda cut: (distance(cut), cut))
+        if not isinstance(domain, CategoricalDomain):
+            more_than_k_records = bool(self.asked) or self.table.persons is not None
+            cuts = [first_above, *(cuts if more_than_k_records else [])]
+        thresholds = [
+            [[r for r in rows if self.code(r, attribute) < cut], [r for r in rows if self.code(r, attribute) >= cut]]
+            for cut in cuts
+        ]
+        below = set(line[: len(rows) // 2])
+        halves = [[row for row in rows if row in below], [row for row in rows if row not in below]]
+        if self.splits == "strict":
+            yield from thresholds
+        elif isinstance(domain, CategoricalDomain):
+            yield from [*thresholds, halves]
+        else:
+            yield from [halves, *thresholds]
+
+    def natural(self, rows: Part, attribute: int, domain: Domain) -> list[Part] | None:
+        null = domain.size - 1 if domain.has_null else None
+        nulls = [row for row in rows if self.code(row, attribute) == null]
+        if nulls:
+            return [[row for row in rows if row not in nulls], nulls]
+        if not isinstance(domain, CategoricalDomain):
+            return None
+        paths = {row: self.path(domain, self.code(row, attribute)) for row in rows}
+        level = 0
+        while len({path[level] for path in paths.values()}) == 1:
+            level += 1
+        children = sorted({path[level] for path in paths.values()})
+        return [[row for row in rows if paths[row][level] == child] for child in children]
+
+    def path(self, domain: CategoricalDomain, leaf: int) -> list[int]:
+        """The nodes from the root to a leaf; nodes are numbered in the order of their leaves."""
+        taxonomy = domain.taxonomy
+        return [node for node in range(len(taxonomy.labels)) if taxonomy.first[node] <= leaf <= taxonomy.last[node]]
+
+    def holds(self, part: Part) -> bool:
+        table = self.table
+        members = part if table.persons is None else {table.persons[row] for row in part}
+        if len(members) < self.k:
+            return False
+        known = [value for value in table.values if value is not None]
+        reference = [Fraction(known.count(value), len(known)) for value in range(len(table.numbers))]
+        counts = [[table.values[row] for row in part].count(value) for value in range(len(table.numbers))]
+        return all(one.holds(counts, reference, table.numbers) for one in self.asked)
+
+
+def requirements_for(k: int, asked: Sequence[Asked] = (), *, person: str | None = None) -> Requirements:
+    return Requirements((KAnonymity(k), *(one.requirement for one in asked)), person)
+
+
+def classes_of(table: Table, splits: Splits, requirements: Requirements) -> list[Part]:
+    found = []
+    for batch in MondrianMethod(splits=splits).classes(table.records(), requirements, Progress()):
+        for low, high, (start, end) in zip(batch.low, batch.high, pairwise(batch.starts), strict=True):
+            members = batch.rows[start:end]
+            assert table.codes[members].min(axis=0).tolist() == low.tolist()
+            assert table.codes[members].max(axis=0).tolist() == high.tolist()
+            found.append(sorted(members.tolist()))
+    return found
+
+
+def assert_alike(found: list[Part], expected: list[Part], table: Table, splits: Splits) -> None:
+    """The same classes in the same order. Which of several equal rows are in a class is not decided by the paper."""
+    if splits == "strict":
+        assert found == expected
+        return
+
+    def contents(part: Part) -> Counter[tuple[Any, ...]]:
+        return Counter((*table.codes[row].tolist(), *(table.values[row : row + 1])) for row in part)
+
+    assert [contents(part) for part in found] == [contents(part) for part in expected]
+    assert sorted(row for part in found for row in part) == list(range(len(table.codes)))
+
+
+@both_splits
+@both_ways
+def test_classes_are_those_of_the_slow_version(splits: Splits, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.methods.trees.region_tree.BLOCK", block)
+    generator = np.random.default_rng(block)
+    sizes = []
+    for _ in range(100):
+        table = random_table(generator, int(generator.integers(1, 45)))
+        k = int(generator.integers(1, 6))
+        expected = Slow(table, splits, k).classes()
+        assert_alike(classes_of(table, splits, requirements_for(k)), expected, table, splits)
+        sizes.append(len(expected))
+    assert sum(size > 2 for size in sizes) > 40
+
+
+@both_splits
+@both_ways
+@pytest.mark.parametrize("kind", EACH_KIND)
+def test_diverse_classes_are_those_of_the_slow_version(
+    splits: Splits, block: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.methods.trees.region_tree.BLOCK", block)
+    generator = np.random.default_rng([block, len(kind)])
+    several, tables = 0, 0
+    while tables < 15:
+        table = with_values(random_table(generator, int(generator.integers(8, 40))), generator)
+        slow = Slow(table, splits, int(generator.integers(1, 4)), EACH_KIND[kind])
+        if not slow.holds(list(range(len(table.codes)))):
+            continue
+        tables += 1
+        expected = slow.classes()
+        found = classes_of(table, splits, requirements_for(slow.k, slow.asked))
+        assert_alike(found, expected, table, splits)
+        assert all(slow.holds(part) for part in found)
+        several += len(expected) > 1
+    assert several >= 3
+
+
+@both_splits
+def test_a_class_has_k_persons_and_not_only_k_records(splits: Splits) -> None:
+    generator = np.random.default_rng(3)
+    several = 0
+    for _ in range(30):
+        table = random_table(generator, 36)
+        table = replace(table, persons=generator.integers(0, 14, 36).tolist())
+        k = int(generator.integers(1, 4))
+        slow = Slow(table, splits, k)
+        expected = slow.classes()
+        found = classes_of(table, splits, requirements_for(k, person="p"))
+        assert_alike(found, expected, table, splits)
+        assert all(slow.holds(part) for part in found)
+        several += len(expected) > 2
+    assert several > 10
+
+
+# ---- what it is for ----
+
+
+def points(coordinates: Sequence[tuple[int, int]]) -> pa.Table:
+    return pa.table({"x": [x for x, _ in coordinates], "y": [y for _, y in coordinates]})
+
+
+THREE_CLUSTERS = [
+    (0, 0),
+    (1, 0),
+    (0, 1),
+    (1, 1),
+    (9, 9),
+    (10, 9),
+    (9, 10),
+    (10, 10),
+    (19, 20),
+    (20, 19),
+    (19, 19),
+    (20, 20),
+]
+
+
+@both_splits
+def test_twelve_points_in_three_clusters_are_two_classes_where_hilbert_finds_three(splits: Splits) -> None:
+    method = MondrianMethod(splits=splits).name
+    release = sfumato.anonymize(points(THREE_CLUSTERS), quasi_identifiers=["x", "y"], k=4, method=method)
+    assert (release.audit.classes, release.audit.smallest_class) == (2, 6)
+    assert sfumato.anonymize(points(THREE_CLUSTERS), quasi_identifiers=["x", "y"], k=4).audit.classes == 3
+
+
+def test_a_median_that_would_show_a_value_too_often_is_not_cut_at() -> None:
+    table = points([(place, 0) for place in range(12)]).append_column("s", [list("aaaaaabbbbbb")])
+    release = sfumato.anonymize(table, quasi_identifiers=["x", "y"], sensitive="s", l=2, method="mondrian")
+    assert release.audit.classes == 1
+    mixed = points([(place, 0) for place in range(12)]).append_column("s", [list("aabbbaabbbaa")])
+    release = sfumato.anonymize(mixed, quasi_identifiers=["x", "y"], sensitive="s", l=2, method="mondrian")
+    # Each half has three a and three b; its own middle would leave two a with one b, four from the end do not.
+    assert Counter(row["x"] for row in release.data.to_pylist()) == {
+        "[0..3]": 4,
+        "[4..5]": 2,
+        "[6..7]": 2,
+        "[8..11]": 4,
+    }
+
+
+@pytest.mark.compiled
+def test_hundred_points_on_a_lattice_make_as_many_classes_as_was_reported() -> None:
+    classes, discernibility = [], []
+    for seed in range(200):
+        codes = np.random.default_rng(seed).integers(0, 20, (100, 2)).astype(np.uint8)
+        domains: list[Domain] = [NumericDomain(name, np.arange(20), False) for name in "xy"]
+        found = classes_of(Table(codes, domains, [1.0, 1.0]), "strict", requirements_for(3))
+        classes.append(len(found))
+        discernibility.append(sum(len(part) ** 2 for part in found))
+    assert np.mean(classes) == pytest.approx(25.7, abs=0.3)
+    assert np.mean(discernibility) == pytest.approx(415, abs=5)
+
+
+def test_records_of_the_median_value_are_on_both_sides_only_when_relaxed() -> None:
+    table = pa.table({"age": [1, 5, 5, 5, 5, 5, 5, 9]})
+    strict = sfumato.anonymize(table, quasi_identifiers=["age"], k=2, method="mondrian").data.to_pylist()
+    relaxed = sfumato.anonymize(table, quasi_identifiers=["age"], k=2, method="mondrian-relaxed").data.to_pylist()
+    assert Counter(row["age"] for row in strict) == {"*": 8}
+    assert Counter(row["age"] for row in relaxed) == {"[1..5]": 2, "5": 4, "[5..9]": 2}
+
+
+def test_relaxed_classes_are_smaller_than_two_k_unless_their_records_are_equal() -> None:
+    generator = np.random.default_rng(8)
+    for _ in range(60):
+        table, k = random_table(generator, 60), int(generator.integers(1, 8))
+        for part in classes_of(table, "relaxed", requirements_for(k)):
+            assert k <= len(part)
+            assert len(part) < 2 * k or len(np.unique(table.codes[part], axis=0)) == 1
+
+
+def test_categories_are_divided_by_the_children_of_their_node(tmp_path: Path) -> None:
+    (tmp_path / "city.csv").write_text("Roma,Italy,*\nPisa,Italy,*\nBari,Italy,*\nLyon,France,*\nMetz,France,*\n")
+    table = pa.table({"city": ["Roma"] * 2 + ["Pisa"] * 2 + ["Bari"] * 2 + ["Lyon"] * 3})
+    taxonomy = {"city": str(tmp_path / "city.csv")}
+    released = sfumato.anonymize(table, quasi_identifiers=["city"], taxonomy=taxonomy, k=3, method="mondrian").data
+    # The threshold nearest to the median would put Bari and Lyon together.
+    assert Counter(released["city"].to_pylist()) == {"Italy": 6, "Lyon": 3}
+
+
+def test_one_rare_child_does_not_keep_the_others_together() -> None:
+    cities = ["Bari"] * 5 + ["Como"] * 5 + ["Lodi"] + ["Pisa"] * 5
+    release = sfumato.anonymize(pa.table({"city": cities}), quasi_identifiers=["city"], k=3, method="mondrian")
+    shown = Counter(release.data["city"].to_pylist())
+    assert shown["Bari"] + shown["Como"] + shown["Pisa"] == 10
+    assert shown[oracle.WHOLE] == 6
+
+
+def test_null_is_told_apart_from_values_before_these_are_divided() -> None:
+    table = pa.table({"age": pa.array([1, 2, 3, 4, 50, 51, 52, None, None, None], pa.int64())})
+    released = sfumato.anonymize(table, quasi_identifiers=["age"], k=3, method="mondrian").data["age"].to_pylist()
+    assert Counter(released) == {"[1..4]": 4, "[50..52]": 3, None: 3}
+
+
+def test_the_attribute_of_greater_weight_is_divided_first() -> None:
+    square = points([(x, y) for x in range(4) for y in range(4)])
+    for heavy, light in (("x", "y"), ("y", "x")):
+        release = sfumato.anonymize(
+            square, quasi_identifiers=["x", "y"], k=8, method="mondrian", weight={heavy: 2.0, light: 1.0}
+        )
+        rows = release.data.to_pylist()
+        assert {row[heavy] for row in rows} == {"[0..1]", "[2..3]"}
+        assert {row[light] for row in rows} == {oracle.WHOLE}
+
+
+def test_fewer_records_than_two_k_are_one_class() -> None:
+    table = random_table(np.random.default_rng(5), 19)
+    assert classes_of(table, "strict", requirements_for(10)) == [list(range(19))]
+    assert classes_of(table, "relaxed", requirements_for(10)) == [list(range(19))]
+
+
+@both_splits
+def test_columns_of_one_value_change_nothing(splits: Splits) -> None:
+    table = random_table(np.random.default_rng(6), 40)
+    constant = np.full((40, 1), 2, table.codes.dtype)
+    wider = replace(
+        table,
+        codes=np.hstack([constant, table.codes, constant]),
+        domains=[numeric(5), *table.domains, flat_categories()],
+        weights=[1.0, *table.weights, 1.0],
+    )
+    expected = classes_of(table, splits, requirements_for(3))
+    assert len(expected) > 3
+    assert classes_of(wider, splits, requirements_for(3)) == expected
+
+
+# ---- determinism ----
+
+
+@both_splits
+def test_order_of_the_input_leaves_no_trace_where_equal_records_differ_in_what_is_sensitive(splits: Splits) -> None:
+    generator = np.random.default_rng(9)
+    for _ in range(20):
+        table = pa.table(
+            {
+                "age": generator.integers(0, 4, 60),
+                "city": generator.choice(list("abc"), 60),
+                "s": generator.choice(list("uvwxyz"), 60),
+            }
+        )
+        asks: dict[str, Any] = {"quasi_identifiers": ["age", "city"], "sensitive": "s", "k": 4, "l": 2}
+        asks["method"] = MondrianMethod(splits=splits).name
+        released = sfumato.anonymize(table, **asks).data
+        assert sfumato.anonymize(table.take(generator.permutation(60)), **asks).data.equals(released)
+
+
+@pytest.mark.compiled
+@both_splits
+def test_one_thread_and_any_size_of_blocks_give_the_same_classes(
+    splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = with_values(random_table(np.random.default_rng(12), 3000), np.random.default_rng(13))
+    asked = [entropy(2)]
+    expected = [classes_of(table, splits, requirements_for(4, some)) for some in ((), asked)]
+    assert min(map(len, expected)) > 20
+    monkeypatch.setattr("sfumato.kernels.threads.thread_count", lambda: 1)
+    for block in (1, 50, 900):
+        monkeypatch.setattr("sfumato.methods.trees.region_tree.BLOCK", block)
+        assert [classes_of(table, splits, requirements_for(4, some)) for some in ((), asked)] == expected
+
+
+def test_progress_counts_every_record_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Steps(Progress):
+        total = 0
+
+        def advance(self, steps: int) -> None:
+            self.total += steps
+
+    table = random_table(np.random.default_rng(14), 500)
+    for block in (1 << 15, 20):
+        monkeypatch.setattr("sfumato.methods.trees.region_tree.BLOCK", block)
+        for splits in ("strict", "relaxed"):
+            progress = Steps()
+            assert list(MondrianMethod(splits=splits).classes(table.records(), requirements_for(3), progress))
+            assert progress.total == 500
+
+
+# ---- requirements ----
+
+
+class Odd(Requirement):
+    """A kind that the kernel does not know: classes of an odd number of records."""
+
+    kind = "odd"
+    closed_under_union = False
+    closed_under_addition = False
+    attribute = None
+
+    def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return np.asarray(classes.sizes % 2 == 1)
+
+    def verdict(self, classes: ClassCounts) -> Verdict:
+        return Verdict("odd", bool(self.holds(classes).all()), int(classes.sizes.min()))
+
+
+def test_what_is_left_to_joining_is_said() -> None:
+    method = MondrianMethod(splits="strict")
+    diverse = frequency(2).requirement
+    assert method.meets(Requirements((KAnonymity(2),)))
+    assert method.meets(Requirements((KAnonymity(2), diverse, entropy(3).requirement)))
+    assert method.meets(Requirements((KAnonymity(2),), person="p"))
+    assert not method.meets(Requirements((KAnonymity(2), diverse), person="p"))
+    assert not method.meets(Requirements((KAnonymity(2), Joint(diverse)), joint=("s", "t")))
+    assert not method.meets(Requirements((KAnonymity(2), Odd())))
+
+
+@both_splits
+def test_values_too_frequent_in_records_but_not_in_persons_still_leave_many_classes(splits: Splits) -> None:
+    # One person has half of all records, so that no class of records alone would be diverse.
+    ages = list(range(40))
+    table = pa.table(
+        {
+            "age": [*ages, *ages],
+            "who": [*(f"p{place}" for place in ages), *["often"] * 40],
+            "s": [*("abcd" * 10), *"a" * 40],
+        }
+    )
+    policy = Policy.from_dict(
+        {
+            "columns": {
+                "age": {"role": "quasi-identifier"},
+                "who": {"role": "identifier"},
+                "s": {"role": "sensitive"},
+            },
+            "privacy": {"k": 3, "person": "who", "sensitive": [{"attribute": "s", "kind": "frequency", "l": 2}]},
+        }
+    )
+    release = sfumato.anonymize(table, policy, method=MondrianMethod(splits=splits).name)
+    assert release.audit.holds
+    assert release.audit.classes >= 5
+
+
+# ---- the tree ----
+
+
+def tree_of(table: Table, splits: Splits, k: int) -> tuple[RegionTree, NDArray[np.uint32]]:
+    return MondrianMethod(splits=splits).tree(table.records(), requirements_for(k), Progress())
+
+
+def small_domains(generator: np.random.Generator) -> list[Domain]:
+    kinds = [numeric(6), numeric(5, null=True), flat_categories(null=True), grouped_categories()]
+    return [kinds[place] for place in generator.choice(4, 2, replace=False)]
+
+
+def small_tables(count: int) -> Iterator[Table]:
+    generator = np.random.default_rng(21)
+    for _ in range(count):
+        domains = small_domains(generator)
+        columns = [generator.choice(domain.size, 40, p=generator.dirichlet(np.ones(domain.size))) for domain in domains]
+        yield Table(np.column_stack(columns).astype(np.uint8), domains, [1.0, 1.0])
+
+
+@both_ways
+def test_leaves_tile_the_whole_domain(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.methods.trees.region_tree.BLOCK", block)
+    empty = 0
+    for table in small_tables(40):
+        tree, _ = tree_of(table, "strict", 2)
+        leaves = np.flatnonzero(tree.attribute < 0)
+        every = np.array(list(product(*(range(domain.size) for domain in table.domains))), np.uint8)
+        inside = (every[:, None] >= tree.low[leaves]) & (every[:, None] <= tree.high[leaves])
+        holding = inside.all(axis=2)
+        assert (holding.sum(axis=1) == 1).all()
+        assert (leaves[holding.argmax(axis=1)] == tree.leaves_of(every)).all()
+        empty += int((tree.begin[leaves] == tree.end[leaves]).sum())
+    assert empty > 20
+
+
+@both_splits
+@both_ways
+def test_records_of_a_node_are_in_its_region_and_those_of_its_children(
+    splits: Splits, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.methods.trees.region_tree.BLOCK", block)
+    for table in small_tables(30):
+        tree, rows = tree_of(table, splits, 3)
+        assert (tree.parent[0], tree.begin[0], tree.end[0]) == (-1, 0, len(table.codes))
+        assert tree.low[0].tolist() == [0, 0]
+        assert tree.high[0].tolist() == [domain.size - 1 for domain in table.domains]
+        for node in range(len(tree.parent)):
+            members = table.codes[rows[tree.begin[node] : tree.end[node]]]
+            if len(members):
+                assert members.min(axis=0).tolist() == tree.box_low[node].tolist()
+                assert members.max(axis=0).tolist() == tree.box_high[node].tolist()
+                assert (tree.low[node] <= tree.box_low[node]).all()
+                assert (tree.high[node] >= tree.box_high[node]).all()
+            children = np.flatnonzero(tree.parent == node)
+            assert (len(children) > 0) == (tree.attribute[node] >= 0)
+            if len(children):
+                assert children.tolist() == list(range(tree.first_child[node], tree.first_child[node] + len(children)))
+                assert children[0] > node
+                ends = [tree.begin[node], *tree.end[children]]
+                assert ends[-1] == tree.end[node]
+                assert tree.begin[children].tolist() == ends[:-1]
+                other = 1 - tree.attribute[node]
+                assert set(tree.low[children, other]) == {tree.low[node, other]}
+                assert set(tree.high[children, other]) == {tree.high[node, other]}
+
+
+def test_every_record_comes_to_the_leaf_that_it_was_put_in() -> None:
+    for table in small_tables(30):
+        tree, rows = tree_of(table, "strict", 3)
+        classes = tree.classes()
+        owner = np.repeat(classes, tree.end[classes] - tree.begin[classes])
+        assert tree.leaves_of(table.codes[rows]).tolist() == owner.tolist()
+
+
+def test_parts_of_a_category_are_nodes_of_its_taxonomy_and_what_has_no_records_is_between_them() -> None:
+    # aaa, aab, aac, aba, abb, aca, baa, bab, bba, c, da: nothing of b, and only aab and aba of a.
+    codes = np.array([[1]] * 5 + [[3]] * 5 + [[10]] * 5, np.uint8)
+    tree, _ = tree_of(Table(codes, [grouped_categories()], [1.0]), "strict", 5)
+    leaves = np.flatnonzero(tree.attribute < 0)
+    found = sorted(zip(tree.low[leaves, 0].tolist(), tree.high[leaves, 0].tolist(), strict=True))
+    classes = [(int(tree.low[leaf, 0]), int(tree.high[leaf, 0])) for leaf in tree.classes()]
+    assert classes == [(0, 2), (3, 4), (10, 10)]  # aa, ab, da
+    assert found == [(0, 2), (3, 4), (5, 5), (6, 9), (10, 10)]

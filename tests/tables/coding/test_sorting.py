@@ -1,0 +1,67 @@
+"""Sorting by packed keys is plain sorting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+
+DTYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+@st.composite
+def field_lists(draw: st.DrawFn) -> tuple[list[Field], list[tuple[int, ...]]]:
+    count = draw(st.integers(1, 40))
+    fields, columns = [], []
+    for bits in draw(st.lists(st.integers(0, 64), min_size=1, max_size=6)):
+        top = (1 << bits) - 1
+        few = draw(st.lists(st.integers(0, top), min_size=1, max_size=3))
+        values = draw(st.lists(st.one_of(st.sampled_from(few), st.integers(0, top)), min_size=count, max_size=count))
+        width = min(width for width in DTYPES if width >= bits)
+        fields.append(Field(np.array(values, DTYPES[width]), bits))
+        columns.append(values)
+    return fields, list(zip(*columns, strict=True))
+
+
+@given(field_lists())
+def test_rows_are_in_the_order_of_sorted(case: tuple[list[Field], list[tuple[int, ...]]]) -> None:
+    fields, keys = case
+    expected = sorted(range(len(keys)), key=lambda row: (keys[row], row))
+    found = sort_rows(fields, len(keys))
+    assert found.rows.tolist() == expected
+    starts = [place for place, row in enumerate(expected) if place == 0 or keys[row] != keys[expected[place - 1]]]
+    assert found.starts.tolist() == [*starts, len(keys)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 1000, 70_000])
+def test_ties_are_broken_by_row_number(count: int) -> None:
+    fields = [Field(np.zeros(count, np.uint8), 8), Field(np.full(count, 2**63, np.uint64), 64)]
+    found = sort_rows(fields, count)
+    assert found.rows.tolist() == list(range(count))
+    assert found.starts.tolist() == [0, count]
+
+
+def test_many_rows_with_long_keys_are_sorted() -> None:
+    generator = np.random.default_rng(4)
+    count = 200_000
+    columns = [generator.integers(0, high, count, dtype=np.uint64) for high in (3, 2**40, 2**63)]
+    fields = [Field(columns[0].astype(np.uint8), 2), Field(columns[1], 40), Field(columns[2], 64)]
+    assert sort_rows(fields, count).rows.tolist() == np.lexsort((columns[2], columns[1], columns[0])).tolist()
+
+
+def test_inputs_are_not_modified() -> None:
+    values = np.array([3, 1, 2], np.uint64)
+    sort_rows([Field(values, 64), Field(values, 64)], 3)
+    assert values.tolist() == [3, 1, 2]
+
+
+def test_no_rows_give_no_runs() -> None:
+    found = sort_rows([Field(np.empty(0, np.uint8), 8)], 0)
+    assert (found.rows.tolist(), found.starts.tolist()) == ([], [0])
+
+
+def test_bits_hold_every_number_below_the_count() -> None:
+    assert [bits_for(count) for count in (0, 1, 2, 3, 4, 5, 256, 257, 2**32)] == [0, 0, 1, 2, 2, 3, 8, 9, 32]

@@ -1,57 +1,188 @@
-"""What an engine is: it makes the released rows of tables of one order of size, and gives them to whoever reads them.
+"""The contract of engines: the verbs of a run, in the order in which the pipeline calls them.
 
-How rows come about is an engine's own affair: it brings the right records together for the same kernels, and never
-implements a method again. Nothing above the engines touches what it holds them in.
+The memory, disk and Spark engines bring the right records together for the same kernels; none of them implements a
+method again. Each keeps tables, classes and rows in its own form. The pipeline hands these on from verb to verb and
+never looks inside. What an engine cannot do stands in ``pipeline/capabilities.py`` and is refused before the first verb.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
-import pyarrow as pa
-
-from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.released_classes import ReleasedClasses
+from sfumato.evaluation.audit.audit import AuditReport
+from sfumato.evaluation.measurement import Losses
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.releases.recoding import Recoding
+from sfumato.requirements import Requirements
+from sfumato.tables.coding.domains import Domain
 from sfumato.tables.sources.source import Source
-from sfumato.tables.targets.target import Target
+from sfumato.tables.targets.target import Certified
+from sfumato.taxonomies.taxonomy import Taxonomy
+
+
+class Input(Protocol):
+    """A table of which no record has been read."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    @property
+    def kind(self) -> str:
+        """The kind of file or frame, as the run record has it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: the table, what the policy asks of it, and where progress and warnings go."""
+
+    data: object
+    source: Any  # the Input of the engine
+    policy: Policy
+    requirements: Requirements
+    taxonomies: Mapping[str, Taxonomy]
+    kept: list[str]
+    progress: Progress
+    warnings: list[str] = field(default_factory=list)
+
+    def under(self, policy: Policy, warnings: Sequence[str]) -> Job:
+        """The job for the same table under a policy that differs in method, k and l alone."""
+        return replace(self, policy=policy, requirements=policy.requirements(), warnings=list(warnings))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the classes of a release came about.
+
+    chosen: the method that formed them. choice: what ``auto`` tried. facts: further entries of the summary.
+    """
+
+    chosen: str
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ReleasedRows(Protocol):
+    """The rows of a release, finished but not audited."""
+
+    @property
+    def outcome(self) -> Outcome: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A finished table before its audit. Users never get one."""
+
+    engine: Engine
+    job: Job
+    rows: Any  # the ReleasedRows of the engine
+    records: int  # of the original
+    domains: Sequence[Domain]
+    fingerprints: Mapping[str, str]
+    rules: str | None = None  # a digest of the rules that decided the classes, if they were learnt elsewhere
+    facts: Mapping[str, Any] = field(default_factory=dict)  # further entries of the summary
+
+
+class Output(Protocol):
+    """Where a release is written. It gets its name only when it is published."""
+
+    @property
+    def recorded(self) -> str:
+        """The output as the run record names it."""
+        ...
+
+    def write(self) -> Any:
+        """Write the rows where nobody looks for them, and return what the engine audits."""
+        ...
+
+    def certified(self) -> list[Certified]:
+        """Return the entry of every written file or table in the certificate."""
+        ...
+
+    def publish(self, certificate: str) -> None:
+        """Put the written tables and their certificate in place together."""
+        ...
 
 
 class Engine(Protocol):
-    """What can be done with released rows, whatever engine made them."""
+    """What the pipeline asks of an engine."""
 
     @property
     def name(self) -> str: ...
 
-    @property
-    def limit(self) -> tuple[int, Scratch] | None:
-        """How much memory may be used, in bytes, and where to keep what does not fit; none where nothing is limited."""
+    def check_target(self, data: object, target: str | Path, *, tables: int) -> None:
+        """Refuse a target that cannot take the release of ``data`` before any work is done."""
         ...
 
-    def write(self, released: Any, target: Target) -> Source:
-        """The released rows to where they go, batch by batch; gives them back to read."""
+    def read(self, job: Job) -> Any:
+        """Read the columns that the run needs."""
         ...
 
-    def write_sensitive(self, released: Any, target: Target) -> Source:
-        """The second table, where sensitive values are released apart."""
+    def profile(self, scan: Any) -> Any:
+        """Find the domain of every quasi-identifier."""
         ...
 
-    def readable(self, released: Any) -> object:
-        """The released rows as something that can be read as a table: a table in memory, or a file."""
+    def encode(self, scan: Any, profile: Any) -> Any:
+        """Return the table in codes; it has ``records``, their number, and ``domains``."""
         ...
 
-    def table(self, released: Any) -> pa.Table:
-        """The released rows as a table in memory."""
+    def check(self, table: Any) -> None:
+        """Refuse columns that would undo the release, and requirements that no release can meet."""
         ...
 
-    def sensitive_table(self, released: Any) -> pa.Table | None:
-        """The second table, where there is one."""
+    def fingerprints(self, table: Any) -> dict[str, str]:
+        """Return what the run record recognises the table by."""
         ...
 
-    def persons_of(self, released: Any) -> Any:
-        """Whose each released row is, where persons are counted; never written."""
+    def form_classes(self, table: Any) -> Any:
+        """Decide which records share a class."""
         ...
 
-    def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
-        """The classes of a finished release, by its class key."""
+    def recode(self, table: Any, classes: Any) -> Any:
+        """Return the released rows: what every record shows."""
+        ...
+
+    def keep(self, rows: Any) -> Any:
+        """Keep the rows for as long as the release lives, and return what the engine audits."""
+        ...
+
+    def output(self, draft: Draft, target: str | Path) -> AbstractContextManager[Output]:
+        """Open a target for the rows of a draft. What was not published is removed on the way out."""
+        ...
+
+    def audit(self, draft: Draft, written: Any) -> tuple[AuditReport, Losses]:
+        """Read the finished rows back, judge them, and measure what they lost."""
+        ...
+
+    def sources(self, rows: Any) -> tuple[Source, Source | None]:
+        """Return the finished table to read, and the table of sensitive values if they are released apart."""
+        ...
+
+    def frame(self, draft: Draft) -> Any:
+        """Return the release as the same kind of frame as the input."""
+        ...
+
+    def sensitive_frame(self, draft: Draft) -> Any:
+        """Return the table of sensitive values as a frame, or None if they are in the first table."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the summary says about the engine beside its name."""
+        ...
+
+    def close(self) -> None:
+        """Remove what the engine keeps outside memory."""
+        ...
+
+
+class LearningEngine(Engine, Protocol):
+    """An engine that can learn a recoding."""
+
+    def learn(self, table: Any) -> Recoding:
+        """Learn the recoding whose regions meet the policy on the records of a table."""
         ...

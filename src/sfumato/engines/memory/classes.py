@@ -1,0 +1,119 @@
+"""The classes of a table in memory: formed by a method, tested, and searched for records to leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.engines.memory.coded_table import TableInMemory
+from sfumato.losses.exact_costs import total_cost
+from sfumato.methods import Effort, Method, chosen_name, method_named
+from sfumato.methods.class_counting import Counting
+from sfumato.methods.merge_failing import join_failing
+from sfumato.methods.method import ClassBatch, Records
+from sfumato.methods.suppression import surplus_rows, trimmed
+from sfumato.progress import Progress
+from sfumato.releases.learn_recoding import grown_recoding, regional
+from sfumato.releases.local_recoding import shown_classes
+from sfumato.releases.recoding import Recoding
+from sfumato.requirements import Requirements
+from sfumato.tables.coding.domains import Codes, Domain
+
+
+@dataclass(frozen=True)
+class FormedClasses:
+    """The classes as they are formed; they show boxes of ``domains``. Rows in none of them are left out."""
+
+    method: Method
+    batches: Iterator[ClassBatch]
+    domains: list[Domain]
+
+
+def method_for(table: TableInMemory) -> Method:
+    """Return the method that forms the classes: one with regions if the policy releases regions."""
+    policy = table.job.policy
+    method = method_named(chosen_name(policy.method.name, table.collapsed.workload))
+    return regional(method) if policy.release.boxes == "regions" else method
+
+
+def check_feasible(table: TableInMemory) -> None:
+    """Raise InfeasibleError if no release can meet the requirements within the limit of suppressed records."""
+    policy = table.job.policy
+    # Regions tile the domain whether or not there are outliers, so no record is left out for their sake.
+    most = 0 if policy.release.boxes == "regions" else policy.most_suppressed(table.records)
+    surplus_rows(table.collapsed, table.job.requirements, most)
+
+
+def learn_recoding(table: TableInMemory) -> Recoding:
+    """Learn the recoding whose regions meet the policy on the records of the table."""
+    job = table.job
+    method = regional(method_for(table))
+    with job.progress.phase("partition", table.collapsed.count):
+        return grown_recoding(
+            method, table.collapsed, job.requirements, job.policy, job.taxonomies, job.kept, job.progress
+        )
+
+
+def form_classes(table: TableInMemory) -> FormedClasses:
+    """Form the classes that the policy asks for."""
+    job, method = table.job, method_for(table)
+    release = job.policy.release
+    if release.boxes == "regions":
+        recoding = learn_recoding(table)
+        regions = recoding.regions.regions_of(table.encoded.codes, table.encoded.domains)
+        return FormedClasses(method, iter([recoding.regions.classes(regions)]), list(recoding.domains))
+    batches = assign(
+        table.collapsed,
+        method,
+        job.requirements,
+        job.progress,
+        bounds=release.bounds and not method.separates,
+        most_suppressed=job.policy.most_suppressed(table.records),
+    )
+    return FormedClasses(method, batches, table.encoded.domains)
+
+
+def assign(
+    records: Records,
+    method: Method,
+    requirements: Requirements,
+    progress: Progress,
+    *,
+    bounds: bool,
+    most_suppressed: int = 0,
+) -> Iterator[ClassBatch]:
+    """Yield the classes, each tested against the requirements as it comes."""
+    with progress.phase("partition", records.count):
+        left_out = surplus_rows(records, requirements, most_suppressed)
+        records, most = records.without(left_out), most_suppressed - len(left_out)
+        if method.meets(requirements) and (most == 0 or method.separates):
+            counting = Counting(records, requirements)
+            for batch in method.classes(records, requirements, progress):
+                if not requirements.holds(counting.runs(batch.rows, batch.starts)).all():
+                    raise AssertionError(f"{method.name} made a class that does not meet the requirements")
+                yield batch
+            return
+
+        def shown(low: Codes, high: Codes) -> NDArray[np.integer]:
+            return shown_classes(records.domains, low, high, bounds=bounds)
+
+        def classes_of(remaining: Records) -> ClassBatch:
+            batch = ClassBatch.joined(list(method.classes(remaining, requirements, progress)))
+            return join_failing(batch, remaining, requirements, shown)
+
+        if most == 0 or records.effort == Effort():
+            yield trimmed(records, requirements, most, classes_of)
+            return
+        # Outliers are looked for many times, so that is done without a long search; one search follows without them.
+        quick = trimmed(replace(records, effort=Effort()), requirements, most, classes_of)
+        choice_of_quick = dict(progress.told)
+        searched = classes_of(records.without(np.setdiff1d(records.rows, quick.rows)))
+        layout, units = records.costs.layout, records.costs.units
+        costs = [total_cost(batch.starts, batch.low, batch.high, layout, units) for batch in (quick, searched)]
+        if costs[0] < costs[1]:
+            progress.told.update(choice_of_quick)
+            searched = quick
+        yield searched

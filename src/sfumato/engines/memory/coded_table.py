@@ -1,0 +1,192 @@
+"""The table in codes, in memory.
+
+Codes are the smallest unsigned integers that hold every domain, row by row. Text in passthrough columns is codes too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engines.counted_columns import coded_target, coded_values, coded_workload
+from sfumato.engines.engine import Job
+from sfumato.errors import InputError
+from sfumato.kernels.threads import in_threads
+from sfumato.losses.exact_costs import exact_costs
+from sfumato.methods.coded_workload import CodedWorkload
+from sfumato.methods.method import Effort, Records, SensitiveValues
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.passthrough import PassthroughColumn
+from sfumato.tables.coding.profile import Encoder, profile_column
+from sfumato.tables.coding.sorting import collapse
+from sfumato.tables.coding.value_order import is_missing
+from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.taxonomies.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """Some columns of a source, read once."""
+
+    source: Source
+    table: pa.Table
+
+    @property
+    def records(self) -> int:
+        return int(self.table.num_rows)
+
+
+@dataclass(frozen=True)
+class ScannedInput:
+    """The columns that a run needs, and the person of each record if the policy names a person key."""
+
+    job: Job
+    columns: Scanned
+    persons: NDArray[np.uint32] | None
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The quasi-identifiers in codes, and the passthrough columns."""
+
+    codes: Codes
+    domains: list[Domain]
+    carried: list[PassthroughColumn]
+
+    @property
+    def records(self) -> int:
+        return len(self.codes)
+
+    def used(self) -> list[NDArray[np.int64]]:
+        """Count how often each code of each domain occurs."""
+
+        def counted(attribute: int) -> NDArray[np.int64]:
+            return np.bincount(self.codes[:, attribute], minlength=self.domains[attribute].size)
+
+        return in_threads(counted, range(len(self.domains)))
+
+
+@dataclass(frozen=True)
+class TableInMemory:
+    """A table that was read and understood, before any class is formed.
+
+    collapsed: the records as methods take them, equal ones collapsed.
+    """
+
+    job: Job
+    encoded: Encoded
+    collapsed: Records
+
+    @property
+    def records(self) -> int:
+        return self.encoded.records
+
+    @property
+    def domains(self) -> list[Domain]:
+        return self.encoded.domains
+
+    def shared(self) -> TableInMemory:
+        """The table for several runs, which share what does not depend on k or l."""
+        return replace(self, collapsed=replace(self.collapsed, lines={}))
+
+
+def scan(source: Source, names: Sequence[str], progress: Progress) -> Scanned:
+    """Read the named columns."""
+    with progress.phase("read", source.rows):
+        batches = []
+        for batch in source.batches(names):
+            batches.append(batch)
+            progress.advance(batch.num_rows)
+    return Scanned(source, pa.Table.from_batches(batches))
+
+
+def profile(
+    scanned: Scanned, policy: Policy, options: InputOptions, taxonomies: Mapping[str, Taxonomy], progress: Progress
+) -> list[Encoder]:
+    """Find the domain of every quasi-identifier."""
+
+    def encoder(name: str) -> Encoder:
+        column = scanned.table.column(name)
+        return profile_column(scanned.source, name, column, policy.columns[name], options, taxonomies.get(name))
+
+    with progress.phase("profile"):
+        return in_threads(encoder, policy.quasi_identifiers)
+
+
+def encode(scanned: Scanned, encoders: Sequence[Encoder], progress: Progress) -> Encoded:
+    """Put the table into codes."""
+    domains = [encoder.domain for encoder in encoders]
+    largest = max(domain.size for domain in domains)
+    codes = np.empty((scanned.records, len(domains)), np.min_scalar_type(largest - 1))
+
+    def fill(attribute: int) -> None:
+        start = 0
+        for chunk in scanned.table.column(domains[attribute].name).chunks:
+            codes[start : start + len(chunk), attribute] = encoders[attribute].encode(chunk)
+            start += len(chunk)
+
+    coded = {domain.name for domain in domains}
+    others = [name for name in scanned.table.column_names if name not in coded]
+    with progress.phase("encode"):
+        in_threads(fill, range(len(domains)))
+        columns = in_threads(lambda name: PassthroughColumn.of(name, scanned.table.column(name)), others)
+    return Encoded(codes, domains, columns)
+
+
+def persons_of(scanned: Scanned, policy: Policy) -> NDArray[np.uint32] | None:
+    """Return a number for the person of each record, or None if the policy names no person key."""
+    name = policy.privacy.person
+    if name is None:
+        return None
+    codes, values = PassthroughColumn.of(name, scanned.table.column(name)).numbered
+    missing = np.array([*(is_missing(value, policy.input.nulls) for value in values), True])
+    unknown = int(np.count_nonzero(missing[codes]))
+    if unknown:
+        raise InputError(
+            f"the person key {name!r} is empty in {unknown:,} records, so nobody can say whose they are. "
+            "Fill it in, or leave these records out."
+        )
+    return codes.astype(np.uint32)
+
+
+def workload_of(encoded: Encoded, policy: Policy, progress: Progress) -> CodedWorkload:
+    """Return what the policy says the release is for, in codes."""
+    columns = {column.name: column for column in encoded.carried}
+    with progress.phase("encode"):
+        return coded_workload(policy, encoded.domains, lambda name: coded_target(columns[name], policy))
+
+
+def table_in_memory(scanned: ScannedInput, encoders: Sequence[Encoder]) -> TableInMemory:
+    """Encode a table, and collapse its records for the methods."""
+    job = scanned.job
+    policy, progress = job.policy, job.progress
+    encoded = encode(scanned.columns, encoders, progress)
+    with progress.phase("encode"):
+        sensitive = _sensitive(encoded, job.requirements.columns, policy, job.taxonomies)
+    with progress.phase("collapse"):
+        distinct, line = collapse(encoded.codes, [domain.size for domain in encoded.domains])
+        costs = exact_costs(encoded.domains, policy.weights(encoded.domains), encoded.records)
+    records = Records(
+        distinct, line.starts, line.rows, encoded.domains, costs, sensitive, scanned.persons, policy.release.seed
+    )
+    workload = workload_of(encoded, policy, progress) if policy.workload else None
+    effort = Effort(policy.method.effort, policy.method.seconds)
+    return TableInMemory(job, encoded, replace(records, effort=effort, workload=workload))
+
+
+def _sensitive(
+    encoded: Encoded, names: Sequence[str], policy: Policy, taxonomies: Mapping[str, Taxonomy]
+) -> dict[str, SensitiveValues]:
+    """Return the sensitive attributes that requirements count, in codes."""
+    columns = {column.name: column for column in encoded.carried}
+    keep_null = policy.privacy.null_sensitive == "value"
+    return {
+        name: coded_values(columns[name], policy.input.nulls, keep_null=keep_null, taxonomy=taxonomies.get(name))
+        for name in names
+    }

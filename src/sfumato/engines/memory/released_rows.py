@@ -1,0 +1,202 @@
+"""The released rows of a table in memory: what every record shows, in canonical order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engines.engine import Outcome
+from sfumato.engines.memory.classes import FormedClasses
+from sfumato.engines.memory.coded_table import Encoded, TableInMemory
+from sfumato.evaluation.workload_tasks import WorkloadTasks
+from sfumato.kernels.threads import in_threads
+from sfumato.methods import AUTO
+from sfumato.methods.class_counting import Counting
+from sfumato.methods.method import ClassBatch, Records
+from sfumato.progress import Progress
+from sfumato.releases.anatomy_tables import separated
+from sfumato.releases.local_recoding import LEFT_OUT, Recoded, Recoder, Spread, released_columns
+from sfumato.releases.statistics import SUFFIX as MEAN
+from sfumato.releases.statistics import class_means, grid_of, has_statistics, stated
+from sfumato.requirements import ClassCounts, Requirements
+from sfumato.tables.coding.arrow_arrays import from_numpy
+from sfumato.tables.coding.domains import NumericDomain
+from sfumato.tables.coding.passthrough import PassthroughColumn
+from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.released_classes import ReleasedClasses
+
+
+@dataclass(frozen=True)
+class RowsInMemory:
+    """The released table.
+
+    sensitive: the second table, if sensitive values are released apart. persons: the person of each row if persons are
+    counted; they are never written. tasks: what the release is for, to be measured on it.
+    """
+
+    table: pa.Table
+    outcome: Outcome
+    persons: NDArray[np.uint32] | None = None
+    sensitive: pa.Table | None = None
+    tasks: WorkloadTasks | None = None
+
+
+def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory:
+    """Recode the classes, and arrange the rows of the release."""
+    job, encoded = table.job, table.encoded
+    release, facts = job.policy.release, {}
+    if classes.method.separates:
+        first, second = _two_tables(table, classes.batches, job.requirements.attributes[0])
+        return RowsInMemory(first, outcome_of(classes.method.name, job.progress), sensitive=second)
+    recoded = recode(encoded.records, classes, job.progress, bounds=release.bounds)
+    grids = _grids(table)
+    released, persons = arrange(
+        encoded,
+        recoded,
+        job.kept,
+        job.progress,
+        bounds=release.bounds,
+        means=grids,
+        keep_order=release.keep_order,
+        persons=table.collapsed.persons,
+    )
+    if grids:
+        domains = {domain.name: domain for domain in encoded.domains}
+        facts["statistics"] = {name: stated(domains[name], grid) for name, grid in grids.items()}
+    outcome = replace(outcome_of(classes.method.name, job.progress), facts=facts)
+    return RowsInMemory(released, outcome, persons, tasks=_tasks(table))
+
+
+def outcome_of(method: str, progress: Progress) -> Outcome:
+    """Name the method of a release. For ``auto`` that is the one whose classes the search started from."""
+    choice = progress.told.get("choice", {}) if method == AUTO else {}
+    return Outcome(choice.get("start", method), choice)
+
+
+def recode(records: int, classes: FormedClasses, progress: Progress, *, bounds: bool) -> Recoded:
+    """Find what each class shows."""
+    recoder = Recoder(classes.domains, records, bounds=bounds)
+    for batch in classes.batches:
+        recoder.add(batch)
+    with progress.phase("recode"):
+        return recoder.finish()
+
+
+def shown_classes_of(
+    records: Records, recoded: Recoded, requirements: Requirements, progress: Progress
+) -> ReleasedClasses | None:
+    """Return the classes as a release would show them, without its rows; None if one does not meet the requirements.
+
+    They are counted again after classes that show the same have become one, which not every requirement survives.
+    """
+    with progress.phase("count"):
+        released = records.without(np.flatnonzero(recoded.class_of_row == LEFT_OUT).astype(np.uint32))
+        counting = Counting(released, requirements)
+        if requirements.attributes or records.persons is not None:
+            owner = recoded.class_of_row[released.rows]
+            counts = counting.classes(released.rows, owner, len(recoded.sizes))
+        else:
+            counts = ClassCounts(recoded.sizes)
+        if not requirements.holds(counts).all():
+            return None
+        values: dict[str, list[object]] = {column.domain.name: column.labels.to_pylist() for column in recoded.columns}
+        entries = {column.domain.name: column.entry.astype(np.int64) for column in recoded.columns}
+    return ReleasedClasses(recoded.sizes, values, entries, None)
+
+
+def arrange(
+    encoded: Encoded,
+    recoded: Recoded,
+    names: Sequence[str],
+    progress: Progress,
+    *,
+    bounds: bool,
+    keep_order: bool,
+    means: Mapping[str, Fraction] | None = None,
+    persons: NDArray[np.uint32] | None = None,
+) -> tuple[pa.Table, NDArray[np.uint32] | None]:
+    """Return the released table in canonical order, and the persons of its rows.
+
+    The order is by the released quasi-identifiers, then by the other columns. It is a function of the released rows
+    alone, so it tells nothing about the order of the input.
+    """
+    with progress.phase("arrange"):
+        present = np.flatnonzero(recoded.class_of_row != LEFT_OUT).astype(np.uint32)
+        whole = len(present) == encoded.records
+        if keep_order:
+            rows = None if whole else present
+            spread: Spread = lambda values: values[recoded.class_of_row[present]]  # noqa: E731
+        else:
+            rows = _canonical(recoded, encoded.carried, present)
+            spread = lambda values: np.repeat(values, recoded.sizes)  # noqa: E731
+        recoded_by_name = {column.domain.name: column for column in recoded.columns}
+        carried_by_name = {column.name: column for column in encoded.carried}
+        attributes = {domain.name: attribute for attribute, domain in enumerate(encoded.domains)}
+
+        def released(name: str) -> list[tuple[str, pa.Array]]:
+            if name not in recoded_by_name:
+                return [(name, carried_by_name[name].take(rows))]
+            column = recoded_by_name[name]
+            shown = released_columns(column, spread, bounds)
+            if means and name in means:
+                codes, domain = encoded.codes[:, attributes[name]], encoded.domains[attributes[name]]
+                assert isinstance(domain, NumericDomain)
+                by_class = class_means(codes, domain, recoded, column, means[name])
+                class_of_row: NDArray[np.int64] = spread(np.arange(len(by_class)))
+                shown.append((name + MEAN, by_class.take(from_numpy(class_of_row))))
+            return shown
+
+        columns = [pair for pairs in in_threads(released, names) for pair in pairs]
+    table = pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+    return table, persons if persons is None or rows is None else persons[rows]
+
+
+def _two_tables(table: TableInMemory, batches: Iterator[ClassBatch], sensitive: str) -> tuple[pa.Table, pa.Table]:
+    """Return every record with its group, and the sensitive values of each group."""
+    encoded, records = table.encoded, table.collapsed
+    group = np.full(encoded.records, -1, np.int64)
+    count = 0
+    for batch in batches:
+        group[batch.rows] = np.repeat(np.arange(count, count + len(batch.low)), np.diff(batch.starts))
+        count += len(batch.low)
+    with table.job.progress.phase("arrange"):
+        recoder = Recoder(encoded.domains, encoded.records, bounds=False)
+        recoder.add(ClassBatch(records.rows, records.starts, records.codes, records.codes))
+        rows = np.flatnonzero(group >= 0).astype(np.uint32)
+        column = next(column for column in encoded.carried if column.name == sensitive)
+        return separated(recoder.finish(), column, rows, group[rows])
+
+
+def _canonical(recoded: Recoded, carried: Sequence[PassthroughColumn], present: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the released rows in canonical order: by class, then by the passthrough columns."""
+    fields = [Field(recoded.class_of_row, bits_for(len(recoded.sizes)))]
+    for column in carried:
+        fields += column.fields()
+    if len(present) == len(recoded.class_of_row):
+        return sort_rows(fields, len(present)).rows
+    fields = [Field(field.values[present], field.bits) for field in fields]
+    return present[sort_rows(fields, len(present)).rows]
+
+
+def _grids(table: TableInMemory) -> dict[str, Fraction]:
+    """Return what the means of each column are rounded to, if the release has means."""
+    policy = table.job.policy
+    if policy.release.form != "statistics":
+        return {}
+    return {
+        domain.name: grid_of(domain, policy.columns[domain.name])
+        for domain in table.encoded.domains
+        if has_statistics(domain)
+    }
+
+
+def _tasks(table: TableInMemory) -> WorkloadTasks | None:
+    records = table.collapsed
+    if records.workload is None:
+        return None
+    return WorkloadTasks.of(table.job.policy, records.workload, records.codes, np.diff(records.starts))

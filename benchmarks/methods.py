@@ -17,9 +17,9 @@ import sfumato
 from benchmarks.markdown import show
 from benchmarks.setting import Setting, SmallTable
 from sfumato import Policy, generate
-from sfumato.policy import merge_flags
+from sfumato.policy import InputOptions, merge_flags
 from sfumato.synthetic import Agrawal, Normal
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 
 MANY_K = (5, 10, 25, 50)
 SHOWN_K = 10

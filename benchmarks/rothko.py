@@ -18,7 +18,6 @@ from sfumato.engines.disk.coded_table import CodedTable, code_table
 from sfumato.engines.disk.rothko_io_cost import Traffic, expected_sample_io, expected_tree_io
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.pipeline.prepare import open_table
 from sfumato.policy import Policy, merge_flags
@@ -83,7 +82,7 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
 
 @contextmanager
 def coded(data: pa.Table, policy: Policy) -> Iterator[Coded]:
-    requirements = requirements_of(policy)
+    requirements = policy.requirements()
     opened = open_table(data, policy)
     with Scratch() as scratch:
         table = code_table(

@@ -13,7 +13,7 @@ from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
-from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, requirements_in
+from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key
 from sfumato.evaluation.audit.in_parts import audit_in_parts
 from sfumato.evaluation.audit.kept_columns import kept_columns_hold, kept_columns_hold_in_parts
 from sfumato.evaluation.audit.two_tables import (
@@ -43,8 +43,8 @@ from sfumato.pictures.picture import Picture
 from sfumato.pipeline.apply import draft_applied
 from sfumato.pipeline.plan import draft, fit_recoding
 from sfumato.pipeline.prepare import load_taxonomies
-from sfumato.pipeline.release import Draft, Release, check_release_place, most_suppressed, publish
-from sfumato.policy import Policy, merge_flags
+from sfumato.pipeline.release import Draft, Release, check_release_place, publish
+from sfumato.policy import InputOptions, Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.releases.certificate import read_certificate
 from sfumato.releases.recoding import Recoding
@@ -62,7 +62,7 @@ from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.locations import DirectoryLocation, FileLocation, Location, location_of
 from sfumato.tables.released_classes import find_classes, majorities
 from sfumato.tables.sources.delivery import NoRecordsError
-from sfumato.tables.sources.source import InputOptions, Source, open_place, open_source
+from sfumato.tables.sources.source import Source, open_place, open_source
 from sfumato.tables.targets.target import digests_now, refuse_input_as_output
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
@@ -230,7 +230,7 @@ def audit(
     limit = asked.engine.memory
     with progress.phase("audit", None if limit is None else source.rows):
         second = _sensitive_table(release, asked)
-        before = None if original is None else open_source(original, InputOptions(**asked.input.model_dump()))
+        before = None if original is None else open_source(original, asked.input_options)
         if second is not None:
             if flags.get("memory") is not None:
                 raise UsageError(f"a release by {asked.method.name} is audited as a whole. Leave out memory.")
@@ -244,7 +244,7 @@ def audit(
 
 
 def _audit_of_two(source: Source, second: Source, original: Source | None, policy: Policy) -> AuditReport:
-    requirements = requirements_in(policy)
+    requirements = policy.requirements_without_persons()
     report = audit_groups(source, second, policy, requirements)
     if original is None:
         return report
@@ -256,7 +256,7 @@ def _audit_of_two(source: Source, second: Source, original: Source | None, polic
 
 
 def _audit_in_memory(source: Source, original: Source | None, policy: Policy) -> AuditReport:
-    requirements, key = requirements_in(policy), class_key(policy, source.names)
+    requirements, key = policy.requirements_without_persons(), class_key(policy, source.names)
     taxonomies = _sensitive_taxonomies(requirements, policy)
     classes = find_classes(source, key, by_row=bool(requirements.attributes))
     report = audit_classes(source, classes, policy, requirements, taxonomies)
@@ -267,7 +267,7 @@ def _audit_in_memory(source: Source, original: Source | None, policy: Policy) ->
 def _audit_within(
     memory: int, scratch: Scratch, source: Source, original: Source | None, policy: Policy, progress: Progress
 ) -> AuditReport:
-    requirements, key = requirements_in(policy), class_key(policy, source.names)
+    requirements, key = policy.requirements_without_persons(), class_key(policy, source.names)
     taxonomies = _sensitive_taxonomies(requirements, policy)
     report = audit_in_parts(source, policy, requirements, taxonomies, memory=memory, scratch=scratch, progress=progress)
     kept = [] if original is None else kept_columns_hold_in_parts(source, original, key, memory=memory, scratch=scratch)
@@ -302,7 +302,7 @@ def _sensitive_table(release: object, policy: Policy) -> Source | None:
     """The second table of a release that has two: beside the first, or given as a pair."""
     if not method_named(policy.method.name).separates:
         return None
-    options = InputOptions(separator=policy.input.separator)
+    options = policy.release_input_options
     if isinstance(release, tuple):
         return open_source(release[1], options)
     if not isinstance(release, str | Path):
@@ -385,7 +385,7 @@ def _measured(
     queried: Sequence[str],
 ) -> Measured:
     """Everything that can be measured of tables in memory."""
-    options = InputOptions(**asked.input.model_dump())
+    options = asked.input_options
     engine = MemoryEngine(Progress())
     served = _served(asked, original_source) if second is None else ()
     scanned = engine.scan(original_source, list(dict.fromkeys([*asked.quasi_identifiers, *queried, *served])))
@@ -396,7 +396,7 @@ def _measured(
     losses = measure_release(
         classes,
         domains,
-        [asked.columns[domain.name].weight for domain in domains],
+        asked.weights(domains),
         records=scanned.records,
         k=asked.k,
         majority=None if target is None else majorities(source, classes, target),
@@ -495,7 +495,7 @@ def report_private(
         for table in (original, release):
             refuse_input_as_output(table, Path(path))
     asked, source, _ = _released(release, policy, flags)
-    options = InputOptions(**asked.input.model_dump())
+    options = asked.input_options
     made = private_report(_original(original, asked), source, asked, options, load_taxonomies(asked))
     if path is not None:
         made.write(path)
@@ -504,7 +504,7 @@ def report_private(
 
 def _original(original: object, policy: Policy) -> Source:
     """The table that a release was made of, with its quasi-identifiers."""
-    source = open_source(original, InputOptions(**policy.input.model_dump()))
+    source = open_source(original, policy.input_options)
     for name in policy.quasi_identifiers:
         if name not in source.names:
             raise UsageError.unknown_column(name, "the policy", source.names)
@@ -645,7 +645,7 @@ def proven_bounds(
         with progress.phase("measure"):
             losses = measure(data, frame, policy, **flags)
             report = audit(frame, policy, **flags)
-        left_out = losses.suppressed <= most_suppressed(asked, report.records + losses.suppressed)
+        left_out = losses.suppressed <= asked.most_suppressed(report.records + losses.suppressed)
         measured = MeasuredRelease(float(losses.gcp), report.holds and left_out)
     for found in bounds_of(data, asked, wanted, seconds, progress):
         yield replace(found, release=measured)
@@ -718,8 +718,8 @@ def _asked(release: object, policy: Policy | None, flags: Mapping[str, Any]) -> 
 
 def _open_release(release: object, policy: Policy, certified: Mapping[str, Any] | None) -> Source:
     # Our own releases are always UTF-8; what was made elsewhere is read as the policy says.
-    options = policy.input.model_dump() if certified is None else {"separator": policy.input.separator}
-    return open_source(release[0] if isinstance(release, tuple) else release, InputOptions(**options))
+    options = policy.input_options if certified is None else policy.release_input_options
+    return open_source(release[0] if isinstance(release, tuple) else release, options)
 
 
 def _unchanged(place: Location, certified: Mapping[str, Any]) -> Verdict:
@@ -744,7 +744,7 @@ def _same_quasi_identifiers(first: Source, original: Source, policy: Policy) -> 
     policy = merge_flags(policy, taxonomy=dict.fromkeys(files, "flat"))
     engine = MemoryEngine(Progress())
     scanned = engine.scan(original, policy.quasi_identifiers)
-    encoders = engine.profile(scanned, policy, InputOptions(**policy.input.model_dump()), {})
+    encoders = engine.profile(scanned, policy, policy.input_options, {})
     encoded = engine.encode(scanned, encoders)
-    left_out = most_suppressed(policy, encoded.records)
+    left_out = policy.most_suppressed(encoded.records)
     return quasi_identifiers_of_original(first, encoded.codes, encoded.domains, left_out)

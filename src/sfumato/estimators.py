@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from sfumato.api import fit as fit_recoding
 from sfumato.errors import UsageError
-from sfumato.policy import Policy, merge_flags
+from sfumato.policy import InputOptions, Policy, merge_flags
 from sfumato.releases.recoding import MARK, Recoding
 from sfumato.tables.sources.frames import to_kind
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 
 LEARNING = ("information-gain", "regression")  # the splits that need to know what will be predicted
 SPLITS = ("median", *LEARNING, "selection")

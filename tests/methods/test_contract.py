@@ -20,7 +20,6 @@ from naming import hiding_methods
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.methods import Records, method_named
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.pipeline.prepare import prepare
@@ -147,7 +146,7 @@ def test_order_of_distinct_records_leaves_no_trace_in_kept_columns(
 def test_classes_hold_every_record_once_in_the_smallest_box(method: str, folder: Path, case: Case) -> None:
     settings = case.settings(folder)
     records, codes = records_of(case.table, **settings)
-    requirements = requirements_of(merge_flags(None, **settings))
+    requirements = merge_flags(None, **settings).requirements()
     rows, sizes = [], []
     for batch in method_named(method).classes(records, requirements, Progress()):
         for place in range(len(batch.low)):

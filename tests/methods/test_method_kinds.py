@@ -24,7 +24,6 @@ from naming import hiding_methods
 
 import sfumato
 from sfumato.cli import main
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.methods import method_named, methods
 from sfumato.policy import Policy, merge_flags
 from sfumato.requirements import kinds
@@ -247,7 +246,7 @@ def test_what_a_method_refuses_is_listed(method: str, tree: Path) -> None:
     for kind, way in CELLS:
         case = some_case(kind, way)
         try:
-            method_named(method).check(requirements_of(case.policy(tree)))
+            method_named(method).check(case.policy(tree).requirements())
         except sfumato.UsageError:
             refused.add((kind, way))
             with pytest.raises(sfumato.UsageError):

@@ -25,7 +25,7 @@ import sfumato
 from sfumato.cli import main
 from sfumato.errors import OutputError, UsageError
 from sfumato.pictures.theme import DARK, LIGHT
-from sfumato.policy import Policy
+from sfumato.policy import InputOptions, Policy
 from sfumato.report.figures import size_edges
 from sfumato.report.html import element, joined, name
 from sfumato.report.page import _named
@@ -40,7 +40,7 @@ from sfumato.report.value_cells import (
     median_width,
     values_of,
 )
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 
 SECTIONS = [
     "verdict", "risks", "class-sizes", "loss", "columns", "taxonomies", "classes", "pairs", "diversity", "policy",

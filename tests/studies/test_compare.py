@@ -28,7 +28,7 @@ from sfumato.cli.flags import MOST_VALUES, many_values
 from sfumato.cli.progress_bar import DrawnProgress
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.errors import InputError, PolicyError, UsageError
-from sfumato.evaluation.audit.audit import AuditReport, requirements_of
+from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.comparison_points import Point, Row, exit_code, least_losses, points_of, table_text
 from sfumato.methods import Kinds, check_method, method_named, methods
 from sfumato.methods.method import ClassBatch, Records
@@ -308,7 +308,7 @@ def asked(**flags: Any) -> sfumato.Policy:
 def test_all_means_every_method_that_accepts_what_is_asked_for() -> None:
     points = points_of(asked(), "all", k=[1, 5], l=2)
     for k in (1, 5):
-        requirements = requirements_of(asked(k=k, l=2))
+        requirements = asked(k=k, l=2).requirements()
         expected = []
         for name, method in methods().items():
             try:

@@ -30,7 +30,6 @@ from sfumato.cli.flags import many_ranges
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.errors import AuditError, InputError, PolicyError, UsageError
 from sfumato.evaluation import dual_problem as module
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.evaluation.dual_problem import BEYOND, Question, Step, largest_within, latest
 from sfumato.evaluation.parameter_values import MOST, ParameterValues, runs_of
 from sfumato.methods import methods
@@ -289,7 +288,7 @@ def test_classes_that_fail_once_they_show_the_same_are_not_told_of() -> None:
 
     def shown(sizes: list[int], classes: list[int]) -> object:
         recoded = Recoded(np.array(classes, np.uint32), np.array(sizes), [column])
-        return engine.shown(table.records, recoded, requirements_of(policy))
+        return engine.shown(table.records, recoded, policy.requirements())
 
     assert shown([3, 2], [0, 0, 0, 1, 1]) is None
     assert shown([5], [0, 0, 0, 0, 0]) is not None
@@ -304,7 +303,7 @@ def test_a_requirement_on_values_is_counted_in_the_classes_that_are_shown() -> N
     engine = MemoryEngine(Progress())
     for classes, holds in ([0, 0, 1, 1], False), ([0, 1, 0, 1], True):
         recoded = Recoded(np.array(classes, np.uint32), np.array([2, 2]), [column])
-        assert (engine.shown(table.records, recoded, requirements_of(policy)) is not None) is holds
+        assert (engine.shown(table.records, recoded, policy.requirements()) is not None) is holds
 
 
 # Which values are computed

@@ -17,10 +17,10 @@ from sfumato.cli.output import People
 from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses, show_warnings
 from sfumato.errors import AuditError
-from sfumato.policy import Policy, merge_flags
+from sfumato.policy import InputOptions, Policy, merge_flags
 from sfumato.synthetic import generate
 from sfumato.tables.locations import certificate_path
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 from sfumato.tables.targets.staging import cannot_write
 
 RECORDS = 100_000

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from sfumato.errors import SfumatoError, UsageError
-from sfumato.evaluation.audit.audit import AuditReport, requirements_of
+from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.measurement import Losses
 from sfumato.methods import Kinds, Method, check_method, method_named, methods
 from sfumato.methods.clustering.nearest_neighbour_groups import PerimeterBounds
@@ -172,7 +172,7 @@ def points_of(
     for one_k in _numbers("k", k):
         for one_l in _numbers("l", l):
             asked = merge_flags(policy, k=one_k, l=one_l)
-            requirements = requirements_of(asked)
+            requirements = asked.requirements()
             kinds = Kinds.of(asked.workload)
             names = accepting(requirements, kinds) if chosen is None else chosen
             points += [Point(merge_flags(asked, method=name), one_l) for name in names]

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.errors import UsageError
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.evaluation.comparison_points import Point, Row, points_of
 from sfumato.evaluation.parameter_values import Given, ParameterValues
 from sfumato.methods import method_named
@@ -204,7 +203,7 @@ class Question:
         for the loss that is released as long as nothing widens what is released and nobody is left out.
         """
         found = method_named(method)
-        asked = requirements_of(self.points[0].policy)
+        asked = self.points[0].policy.requirements()
         columns = [self.policy.columns[name] for name in self.policy.quasi_identifiers]
         return (
             self.varies == "k"

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.errors import UnmetError
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods.class_counting import Counting
 from sfumato.pipeline.prepare import PreparedTable, fingerprints_of, read_table
-from sfumato.pipeline.release import Draft, most_suppressed
+from sfumato.pipeline.release import Draft
 from sfumato.policy import Policy, WorkloadSettings
 from sfumato.progress import Progress
 from sfumato.releases.local_recoding import shown_classes
@@ -84,7 +83,7 @@ def _open_policy(recoding: Recoding, data: object) -> Policy:
     It has to have the quasi-identifiers, and what requirements count; of other columns it may lack some.
     """
     policy = recoding.policy
-    requirements = requirements_of(policy)
+    requirements = policy.requirements()
     names = {*recoding.open_source(data).names, *policy.quasi_identifiers, *requirements.columns, requirements.person}
     columns = {
         name: recoding.open_column(name) if column.role == "quasi-identifier" else column
@@ -118,7 +117,7 @@ def _without_failing(recoding: Recoding, prepared: PreparedTable, regions: NDArr
 
 
 def _check_left_out(policy: Policy, records: int, outside: int, left_out: int) -> None:
-    allowed = most_suppressed(policy, records)
+    allowed = policy.most_suppressed(records)
     if left_out <= allowed and left_out < records:
         return
     limit = policy.release.max_suppressed_fraction

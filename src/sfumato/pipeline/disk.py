@@ -9,7 +9,6 @@ from sfumato.engines.disk.coded_table import CodedTable, code_table
 from sfumato.engines.disk.engine import DiskEngine, check_on_disk
 from sfumato.engines.disk.linkability import linkable_on_disk
 from sfumato.errors import InputError, UsageError
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import AUTO, Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.auto import Auto, best_curve
@@ -127,7 +126,7 @@ def _coded(opened: Opened, policy: Policy, engine: DiskEngine, progress: Progres
 
 def refuse_off_disk(policy: Policy) -> None:
     """Refuse what the disk engine has no way to do, before any work is done."""
-    requirements = requirements_of(policy)
+    requirements = policy.requirements()
     method = method_named(chosen_name(policy.method.name, None))
     check_method(method, requirements, Kinds.of(policy.workload))
     check_on_disk(method)
@@ -141,7 +140,7 @@ def refuse_off_disk(policy: Policy) -> None:
 
 def refuse_to_fit_on_disk(policy: Policy) -> None:
     """The same for learning a recoding."""
-    requirements = requirements_of(policy)
+    requirements = policy.requirements()
     method = regional(method_named(policy.method.name))
     check_method(method, requirements, Kinds.of(policy.workload))
     if policy.engine.sampled:

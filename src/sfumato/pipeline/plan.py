@@ -19,10 +19,9 @@ from sfumato.pipeline.release import Draft
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.learn_recoding import regional
-from sfumato.releases.local_recoding import kept_columns
 from sfumato.releases.recoding import Recoding
 from sfumato.tables.external.memory_budget import Budget
-from sfumato.tables.sources.source import InputOptions, Source, is_text_file, kind_of_file, open_source
+from sfumato.tables.sources.source import Source, is_text_file, kind_of_file, open_source
 
 BASE = 300 * 10**6  # what a run takes before it reads a record
 RECORD, COLUMN = 40, 10  # bytes that a record takes in memory, by itself and for every column; measured
@@ -119,9 +118,9 @@ def choose(data: object, policy: Policy, refuse: Callable[[Policy], None] = refu
         raise UsageError("the Spark engine takes Spark's own tables. Use --engine auto, memory or disk for this one.")
     if asked == "disk":
         refuse(policy)
-    source = open_source(data, InputOptions(**policy.input.model_dump()))
+    source = open_source(data, policy.input_options)
     policy.check_columns(source.names)
-    columns = len(kept_columns(policy, source.names))
+    columns = len(policy.kept_columns(source.names))
     records, size = _size(data, source)
     needed = None if records is None else BASE + records * (RECORD + COLUMN * columns)
     memory = given or int(SHARE * free_memory())

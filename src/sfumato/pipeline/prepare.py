@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from sfumato.engines.memory.engine import Encoded, MemoryEngine
 from sfumato.errors import AuditError, PolicyError, UsageError
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.evaluation.linkability.linkable_columns import linkable_columns
 from sfumato.evaluation.measurement import Losses, measure_release
 from sfumato.evaluation.workload_tasks import WorkloadTasks
@@ -20,18 +19,18 @@ from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.methods.method import Records
-from sfumato.pipeline.release import Draft, most_suppressed
-from sfumato.policy import EngineSettings, Policy, merge_flags
+from sfumato.pipeline.release import Draft
+from sfumato.policy import EngineSettings, InputOptions, Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.releases.learn_recoding import grown_recoding, regional
-from sfumato.releases.local_recoding import Recoded, kept_columns
+from sfumato.releases.local_recoding import Recoded
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import earlier_releases, fingerprints
 from sfumato.releases.statistics import WARNING, grid_of, has_statistics, stated
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.passthrough import PassthroughColumn
-from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.tables.sources.source import Source, open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
@@ -64,12 +63,12 @@ class Opened:
 
 def open_table(data: object, policy: Policy, taxonomies: Mapping[str, Taxonomy] | None = None) -> Opened:
     """Everything that can be wrong with policy, files and schema. Taxonomies are read from files unless given."""
-    requirements = requirements_of(policy)
-    options = InputOptions(**policy.input.model_dump())
+    requirements = policy.requirements()
+    options = policy.input_options
     source = open_source(data, options)
     taxonomies = load_taxonomies(policy) if taxonomies is None else taxonomies
     policy.check_columns(source.names)
-    kept = kept_columns(policy, source.names)
+    kept = policy.kept_columns(source.names)
     check_bound_names(policy, kept)
     if method_named(policy.method.name).separates:
         _check_separable(policy, kept)
@@ -109,7 +108,7 @@ def read_table(
     with progress.phase("check"):
         _check_linkable(encoded, policy)
         sensitive = engine.sensitive(encoded, requirements.columns, policy, taxonomies)
-    weights = [policy.columns[domain.name].weight for domain in encoded.domains]
+    weights = policy.weights(encoded.domains)
     records = engine.order(encoded, weights, sensitive, persons=persons, seed=policy.release.seed)
     workload = engine.workload(encoded, policy) if policy.workload else None
     records = replace(records, effort=Effort(policy.method.effort, policy.method.seconds), workload=workload)
@@ -120,13 +119,13 @@ def read_table(
 
 def prepared_for(table: PreparedTable, policy: Policy, progress: Progress) -> PreparedTable:
     """A table that was read, once it is seen that the policy's method can be used and what it asks for can be met."""
-    requirements, workload = requirements_of(policy), table.records.workload
+    requirements, workload = policy.requirements(), table.records.workload
     method = method_of(table, policy)
     _check_method(method, policy, Kinds() if workload is None else workload.kinds)
     if method.separates:
         _check_separable(policy, table.kept)
     # Regions tile the domain with outliers and without, so no record is left out for their sake.
-    most = 0 if policy.release.boxes == "regions" else most_suppressed(policy, table.records.count)
+    most = 0 if policy.release.boxes == "regions" else policy.most_suppressed(table.records.count)
     MemoryEngine(progress).check_feasible(table.records, requirements, most)
     warnings = [*policy_warnings(policy), *_empty_selections(table, policy)]
     return replace(table, requirements=requirements, warnings=warnings)
@@ -189,7 +188,7 @@ def sketch_of(prepared: PreparedTable, policy: Policy, progress: Progress) -> Sk
     """
     encoded, requirements = prepared.encoded, prepared.requirements
     engine = MemoryEngine(progress)
-    most = most_suppressed(policy, encoded.records)
+    most = policy.most_suppressed(encoded.records)
     recoded = _recoded(prepared, policy, engine, progress)
     shown = engine.shown(prepared.records, recoded, requirements)
     if shown is None or not 0 <= encoded.records - shown.records <= most:
@@ -197,7 +196,7 @@ def sketch_of(prepared: PreparedTable, policy: Policy, progress: Progress) -> Sk
             "the classes do not meet the policy, or leave out more than it allows, so nothing is told of them. This is "
             "a fault in Sfumato: please report it."
         )
-    weights = [policy.columns[domain.name].weight for domain in encoded.domains]
+    weights = policy.weights(encoded.domains)
     losses = measure_release(shown, encoded.domains, weights, records=encoded.records, k=policy.k)
     return Sketch(len(shown.sizes), int(shown.sizes.min(initial=encoded.records)), losses)
 
@@ -209,7 +208,7 @@ def draft_of(prepared: PreparedTable, policy: Policy, progress: Progress, prints
     method = method_of(prepared, policy)
     facts: dict[str, Any] = {}
     if method.separates:
-        most = most_suppressed(policy, encoded.records)
+        most = policy.most_suppressed(encoded.records)
         classes = engine.assign(prepared.records, method, requirements, bounds=False, most_suppressed=most)
         released = engine.separate(encoded, prepared.records, classes, requirements.attributes[0])
     else:
@@ -255,7 +254,7 @@ def _recoded(prepared: PreparedTable, policy: Policy, engine: MemoryEngine, prog
         regions = recoding.regions.regions_of(encoded.codes, encoded.domains)
         shown = replace(encoded, domains=list(recoding.domains))
         return engine.recode(shown, iter([recoding.regions.classes(regions)]), bounds=bounds)
-    most = most_suppressed(policy, encoded.records)
+    most = policy.most_suppressed(encoded.records)
     method = method_of(prepared, policy)
     classes = engine.assign(prepared.records, method, prepared.requirements, bounds=bounds, most_suppressed=most)
     return engine.recode(encoded, classes, bounds=bounds)
@@ -325,7 +324,7 @@ def _check_method(method: Method, policy: Policy, kinds: Kinds) -> None:
     if method.separates and (policy.release.keep_order or policy.release.form != "labels"):
         key = "keep_order" if policy.release.keep_order else "form"
         raise UsageError(f"{key} does not go with {policy.method.name}. Remove one of the two.")
-    check_method(method, requirements_of(policy), kinds)
+    check_method(method, policy.requirements(), kinds)
 
 
 def _check_linkable(encoded: Encoded, policy: Policy) -> None:

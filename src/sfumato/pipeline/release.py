@@ -23,7 +23,7 @@ from sfumato.evaluation.workload_tasks import WorkloadTasks, measure_tasks
 from sfumato.methods import AUTO
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
-from sfumato.policy import Policy
+from sfumato.policy import InputOptions, Policy
 from sfumato.progress import Progress
 from sfumato.releases.certificate import certificate
 from sfumato.releases.run_record import record_run
@@ -33,7 +33,7 @@ from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Domain
 from sfumato.tables.locations import FileLocation, Location, location_of
 from sfumato.tables.sources.frames import to_kind
-from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.tables.sources.source import Source, open_source
 from sfumato.tables.targets.target import check_place, open_target, refuse_input_as_output
 from sfumato.taxonomies.taxonomy import Taxonomy
 
@@ -78,7 +78,7 @@ class Draft:
         """
         report, losses = self._judged(source, second)
         require_pass(report)
-        if not 0 <= self.records - report.records <= most_suppressed(self.policy, self.records):
+        if not 0 <= self.records - report.records <= self.policy.most_suppressed(self.records):
             raise AuditError(
                 f"the release has {report.records:,} records and the table {self.records:,}, which leaves out more "
                 "than the policy allows; it was withheld. This is a fault in Sfumato: please report it."
@@ -112,7 +112,7 @@ class Draft:
             else:
                 report = audit_groups(source, second, self.policy, self.requirements)
             require_pass(report)  # what does not pass is not measured
-            weights = [self.policy.columns[domain.name].weight for domain in self.domains]
+            weights = self.policy.weights(self.domains)
             groups = None if second is None else group_sizes(source)
             losses = measure_release(
                 classes, self.domains, weights, records=self.records, k=self.policy.k, groups=groups
@@ -262,11 +262,6 @@ def check_release_place(data: object, place: Location, *, separated: bool) -> No
     check_place(place, tables=2 if separated else 1)
     for one in (place, place.sensitive) if separated else (place,):
         refuse_input_as_output(data, one)
-
-
-def most_suppressed(policy: Policy, records: int) -> int:
-    """How many records may be left out."""
-    return int(policy.release.max_suppressed_fraction * records * (1 + 1e-12))  # 0.07 * 100 is less than 7
 
 
 def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, Any]:

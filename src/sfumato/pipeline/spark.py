@@ -41,7 +41,7 @@ from sfumato.engines.spark.released_rows import write_arranged
 from sfumato.engines.spark.session import Frame, Session, session_of
 from sfumato.engines.spark.spark_tables import open_table
 from sfumato.errors import AuditError, UsageError
-from sfumato.evaluation.audit.audit import require_pass, requirements_of
+from sfumato.evaluation.audit.audit import require_pass
 from sfumato.methods import AUTO, Method, check_method, chosen_name, method_named, methods
 from sfumato.methods.auto import CURVES, Auto, best_curve
 from sfumato.methods.coded_workload import Kinds
@@ -53,13 +53,11 @@ from sfumato.pipeline.prepare import check_bound_names, known_by, load_taxonomie
 from sfumato.pipeline.spark_release import SparkRelease, Told, parent_of
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.releases.local_recoding import kept_columns
 from sfumato.releases.run_record import fingerprints_of_contents, secret_number
 from sfumato.requirements import KAnonymity, Requirements
 from sfumato.tables.coding.domains import Domain
 from sfumato.tables.coding.profile import Encoder
 from sfumato.tables.sources.delivery import NoRecordsError
-from sfumato.tables.sources.source import InputOptions
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 TRIED = 1 << 16  # records that methods are tried on
@@ -194,7 +192,7 @@ def _release(
 
 def _check_supported(policy: Policy) -> None:
     """Refuse what the Spark engine does not do, before any work is done."""
-    requirements = requirements_of(policy)
+    requirements = policy.requirements()
     asked = {
         "max_suppressed": policy.release.max_suppressed_fraction > 0,
         "keep_order": policy.release.keep_order,
@@ -225,12 +223,12 @@ def _prepared(
     session: Session, data: object, policy: Policy, progress: Progress, options: SparkOptions, scratch: Workspace
 ) -> PreparedFrame:
     """Everything that can be wrong with policy, files, schema, data and feasibility, in that order."""
-    requirements = requirements_of(policy)
-    input_options = InputOptions(**policy.input.model_dump())
+    requirements = policy.requirements()
+    input_options = policy.input_options
     table = open_table(session, data, input_options)
     taxonomies = load_taxonomies(policy)
     policy.check_columns(table.names)
-    names = kept_columns(policy, table.names)
+    names = policy.kept_columns(table.names)
     check_bound_names(policy, names)
     table.check(names)
     quasi = list(policy.quasi_identifiers)

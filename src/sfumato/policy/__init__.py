@@ -7,6 +7,7 @@ text of a TOML file, ``problems`` words what is wrong.
 from __future__ import annotations
 
 from sfumato.policy.flags import merge_flags
+from sfumato.policy.input_options import InputOptions
 from sfumato.policy.model import (
     ColumnSettings,
     EngineSettings,
@@ -24,6 +25,7 @@ __all__ = [
     "ColumnSettings",
     "EngineSettings",
     "Grouping",
+    "InputOptions",
     "InputSettings",
     "MethodSettings",
     "Policy",

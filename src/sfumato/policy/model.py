@@ -6,10 +6,10 @@ import numbers
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, get_args
 
 import tomli_w
 from pydantic import (
@@ -37,12 +37,13 @@ from sfumato.policy.error_text import (
     unknown_key_sentence,
     wrong,
 )
+from sfumato.policy.input_options import InputOptions
 from sfumato.policy.section import PolicySection, given_name, table_list, text_list
 from sfumato.policy.toml_lines import Origin, key_lines
 from sfumato.policy.workload import LeastGain, WorkloadSettings, check_roles
 
 if TYPE_CHECKING:
-    from sfumato.requirements import Requirement
+    from sfumato.requirements import Requirement, Requirements
 
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
@@ -353,6 +354,13 @@ class ReleaseSettings(PolicySection):
         return self
 
 
+class NamedDomain(Protocol):
+    """The values that one column can take; only its name counts here."""
+
+    @property
+    def name(self) -> str: ...
+
+
 class Policy(PolicySection):
     """All that the user decides about a release."""
 
@@ -448,6 +456,52 @@ class Policy(PolicySection):
     def others(self) -> tuple[str, ...]:
         """The columns with the role ``other``; those that have no role at all are not among them."""
         return self._with_role("other")
+
+    @property
+    def input_options(self) -> InputOptions:
+        """How the input is read."""
+        return InputOptions(**self.input.model_dump())
+
+    @property
+    def release_input_options(self) -> InputOptions:
+        """How a release that Sfumato wrote is read again: it is always UTF-8, and its nulls are empty."""
+        return InputOptions(separator=self.input.separator)
+
+    def requirements(self) -> Requirements:
+        """What every class must meet. Raises PolicyError where the policy is incomplete (see ``check_complete``)."""
+        # Imported here, since requirements load numba, and reading a policy must not.
+        from sfumato.requirements import Joint, KAnonymity, Requirements
+
+        self.check_complete()
+        person, joint = self.privacy.person, self.sensitive if self.privacy.joint else ()
+        parts: list[Requirement] = [KAnonymity(self.k, "records" if person is None else "persons")]
+        for settings in self.privacy.sensitive:
+            part = settings.requirement()
+            parts.append(Joint(part) if joint else part)
+        return Requirements(tuple(parts), person, joint)
+
+    def requirements_without_persons(self) -> Requirements:
+        """What can be checked in a released file, which does not say whose the records are.
+
+        A policy that counts persons is then checked for k records in every class only.
+        """
+        from sfumato.requirements import KAnonymity, Requirements
+
+        requirements = self.requirements()
+        return requirements if requirements.person is None else Requirements((KAnonymity(self.k),))
+
+    def kept_columns(self, names: Iterable[str]) -> list[str]:
+        """Those of a table's columns that are released, in the order of the table."""
+        identifiers = set(self.identifiers)
+        return [name for name in names if name not in identifiers and (name in self.columns or self.other == "keep")]
+
+    def weights(self, domains: Iterable[NamedDomain]) -> list[float]:
+        """How much each of these quasi-identifiers counts in losses and costs."""
+        return [self.columns[domain.name].weight for domain in domains]
+
+    def most_suppressed(self, records: int) -> int:
+        """How many of ``records`` records the release may leave out."""
+        return int(self.release.max_suppressed_fraction * records * (1 + 1e-12))  # 0.07 * 100 is less than 7
 
     def taxonomy_path(self, column: str) -> Path:
         """The taxonomy file of a column that has one."""

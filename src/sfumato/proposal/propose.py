@@ -26,7 +26,7 @@ from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, with_one_null
 from sfumato.tables.sources.in_memory import CollectedSource
-from sfumato.tables.sources.source import InputOptions, Source, check_readable, is_text_file, open_source
+from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
 from sfumato.tables.targets.staging import Stage
 
 MOST_CANDIDATES = 30  # columns whose sets are looked at
@@ -139,7 +139,7 @@ def propose_policy(
         reading = find_reading(place.path, given.get("encoding"), given.get("separator"))
         found = {"encoding": reading.encoding, "separator": reading.separator}
         given.update({key: value for key, value in found.items() if value is not None})
-    source = open_source(data, InputOptions(**InputSettings(**given).model_dump()))
+    source = open_source(data, Policy(input=InputSettings(**given)).input_options)
     _check_header(source)
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = MemoryEngine(progress).scan(source, readable)

@@ -15,20 +15,12 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.threads import in_threads
 from sfumato.methods.method import ClassBatch
-from sfumato.policy import Policy
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.sorting import Field, SortedRows, bits_for, sort_rows
 
 LEFT_OUT = np.uint32(0xFFFFFFFF)  # the class of a record that is not released
-
-
-def kept_columns(policy: Policy, names: Sequence[str]) -> list[str]:
-    """The columns of the table that are released, in the table's order."""
-    dropped = set(policy.identifiers)
-    undeclared = policy.other == "keep"
-    return [name for name in names if name not in dropped and (name in policy.columns or undeclared)]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from sfumato.errors import UsageError
 from sfumato.kernels.threads import in_threads
 from sfumato.policy import ColumnSettings, Policy
-from sfumato.releases.local_recoding import kept_columns
 from sfumato.releases.regions import Divided, Regions
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
 from sfumato.tables.coding.domains import (
@@ -32,7 +31,7 @@ from sfumato.tables.coding.domains import (
 )
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import profile_column
-from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.tables.sources.source import Source, open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 MARK = {b"sfumato": b"unaudited"}  # of the schema of a table that was recoded and not audited
@@ -150,7 +149,7 @@ class Recoding:
 
     def transformed(self, source: Source) -> tuple[pa.Table, NDArray[np.int64]]:
         """The recoded table, and the region of each record."""
-        kept = kept_columns(self.policy, source.names)
+        kept = self.policy.kept_columns(source.names)
         table = _read(source, kept)
         regions = self._regions(source, table)
         shown = zip(self.domains, self.shown(), strict=True)
@@ -199,14 +198,14 @@ class Recoding:
 
     def open_source(self, data: object) -> Source:
         """A further table to read, which has all the quasi-identifiers."""
-        source = open_source(data, InputOptions(**self.policy.input.model_dump()))
+        source = open_source(data, self.policy.input_options)
         for domain in self.domains:
             if domain.name not in source.names:
                 raise UsageError.unknown_column(domain.name, "the recoding", source.names)
         return source
 
     def _regions(self, source: Source, table: pa.Table) -> NDArray[np.int64]:
-        options = InputOptions(**self.policy.input.model_dump())
+        options = self.policy.input_options
 
         def encoded(domain: Domain) -> tuple[Codes, Domain]:
             column = table.column(domain.name)

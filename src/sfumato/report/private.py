@@ -17,7 +17,7 @@ from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.pictures.axes import DAY, Axis
 from sfumato.pictures.bars import Bar, bars, histogram
 from sfumato.pictures.heat_map import difference_map
-from sfumato.policy import Policy
+from sfumato.policy import InputOptions, Policy
 from sfumato.progress import Progress
 from sfumato.report.figures import TITLE, figure
 from sfumato.report.html import Markup, cut, element, folded, joined, name, named, table
@@ -29,7 +29,7 @@ from sfumato.report.value_cells import NULL, ValueCells, crossed, edges_of
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.value_order import is_missing, text_of
 from sfumato.tables.released_classes import find_classes
-from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 HEADING = "Before and after: do not share"

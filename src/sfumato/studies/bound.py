@@ -12,7 +12,7 @@ from sfumato.errors import UsageError
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
 from sfumato.pipeline.prepare import read_table
-from sfumato.pipeline.release import Draft, most_suppressed
+from sfumato.pipeline.release import Draft
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 
@@ -24,7 +24,7 @@ def bounds_of(
     check_bounded(policy)
     with on_compilation(progress.compiling):
         table = read_table(data, policy, progress)
-        most = most_suppressed(policy, table.records.count)
+        most = policy.most_suppressed(table.records.count)
         MemoryEngine(progress).check_feasible(table.records, table.requirements, most)
         yield from lower_bounds(
             table.records,

@@ -17,7 +17,7 @@ from sfumato.methods import method_named
 from sfumato.policy import Policy, merge_flags
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 
 
 def risk(
@@ -50,9 +50,7 @@ def risk(
         policy = Policy.from_dict(certified["policy"], location_of(data).home)  # type: ignore[arg-type]
     asked = merge_flags(policy, **flags)
     # Our own releases are always UTF-8; other tables are read as the policy says.
-    given = asked.input.model_dump()
-    options = InputOptions(**(given if certified is None else {"separator": asked.input.separator}))
-    source = open_source(data, options)
+    source = open_source(data, asked.input_options if certified is None else asked.release_input_options)
     if not asked.quasi_identifiers:
         raise UsageError(
             "nothing says which columns are quasi-identifiers. Name them, or give a policy; 'sfumato policy' proposes "
@@ -60,7 +58,7 @@ def risk(
         )
     key = class_key(asked, source.names)
     if population is not None and size is None:
-        drawn_from = Population(source=open_source(population, InputOptions(**given)))
+        drawn_from = Population(source=open_source(population, asked.input_options))
     person = asked.privacy.person
     found = measure_risk(
         source,

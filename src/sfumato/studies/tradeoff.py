@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from sfumato.evaluation.audit.audit import class_key, requirements_of
+from sfumato.evaluation.audit.audit import class_key
 from sfumato.evaluation.comparison_points import Attempt, Point
 from sfumato.evaluation.dual_problem import Question, Step, by_method, largest_within
 from sfumato.evaluation.learning.models import load_learners
@@ -27,11 +27,11 @@ from sfumato.methods import chosen_name, method_named
 from sfumato.methods.method import Foreseeing
 from sfumato.pipeline.prepare import PreparedTable, draft_of, prepared_for, read_table, shared, sketch_of
 from sfumato.pipeline.release import Draft, Release
-from sfumato.policy import merge_flags
+from sfumato.policy import InputOptions, merge_flags
 from sfumato.progress import Progress
 from sfumato.studies.cross_validation import CrossValidation
 from sfumato.tables.released_classes import find_classes
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 
 MODELS = ("tree", "regression-tree")
 FOLDS = 5  # fewer than evaluate has: there are many points
@@ -91,7 +91,7 @@ class TradeoffStudy:
         """Let methods do at once what they need for all k."""
         many: dict[str, list[int]] = {}
         for point in points:
-            asked = requirements_of(point.policy)
+            asked = point.policy.requirements()
             if not asked.attributes and asked.person is None:
                 many.setdefault(point.method, []).append(point.k)
         for name, many_k in many.items():

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 import sfumato
 from sfumato.api import anonymize_to_file
 from sfumato.engines.memory.engine import MemoryEngine, Released
-from sfumato.evaluation.audit.audit import audit_classes, requirements_of
+from sfumato.evaluation.audit.audit import audit_classes
 from sfumato.methods import ClassBatch, Records
-from sfumato.policy import merge_flags
+from sfumato.policy import InputOptions, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements, Verdict
 from sfumato.tables.released_classes import find_classes
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 from sfumato.tables.targets import target as target_module
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
@@ -423,4 +423,4 @@ def test_an_audit_that_is_to_count_persons_never_counts_records_instead() -> Non
     classes = find_classes(source, ["age"], by_row=True)
     for persons in (None, np.zeros(3, np.uint32)):
         with pytest.raises(AssertionError, match="whose the records are"):
-            audit_classes(source, classes, policy, requirements_of(policy), {}, persons)
+            audit_classes(source, classes, policy, policy.requirements(), {}, persons)

@@ -21,11 +21,11 @@ from strategies import Case, cases
 
 import sfumato
 from sfumato.cli import main
-from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, requirements_of
+from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key
 from sfumato.evaluation.audit.in_parts import audit_in_parts
 from sfumato.evaluation.audit.with_losses import examined_in_parts
 from sfumato.evaluation.measurement import Losses, measure_release
-from sfumato.policy import Policy, merge_flags
+from sfumato.policy import InputOptions, Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import ClassCounts, FrequencyDiversity, Histogram, Verdict
 from sfumato.tables.coding.profile import profile_source
@@ -40,7 +40,7 @@ from sfumato.tables.external.partition_by_key import (
 )
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.released_classes import find_classes, majorities
-from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.tables.sources.source import Source, open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
@@ -146,7 +146,7 @@ def audited(table: pa.Table, policy: Policy, trees: dict[str, Taxonomy], memory:
     """What the audit in parts finds, and how many files it made on the way."""
     source = open_source(table, InputOptions())
     with Scratch() as scratch:
-        requirements = requirements_of(policy)
+        requirements = policy.requirements()
         report = audit_in_parts(
             source, policy, requirements, trees, memory=memory, scratch=scratch, progress=Progress()
         )
@@ -157,7 +157,7 @@ def audited(table: pa.Table, policy: Policy, trees: dict[str, Taxonomy], memory:
 def audited_in_memory(table: pa.Table, policy: Policy, trees: dict[str, Taxonomy]) -> AuditReport:
     source = open_source(table, InputOptions())
     classes = find_classes(source, class_key(policy, source.names), by_row=True)
-    return audit_classes(source, classes, policy, requirements_of(policy), trees)
+    return audit_classes(source, classes, policy, policy.requirements(), trees)
 
 
 # ---- the same as in memory ----
@@ -175,7 +175,7 @@ def test_verdicts_are_those_found_in_memory_for_every_requirement(data: st.DataO
     trees = {"s": tree} if any("hierarchical" in parameters.values() for *_, parameters in chosen) else {}
     if data.draw(st.booleans()):
         table = shuffled(table)
-    others = len(requirements_of(policy).columns)
+    others = len(policy.requirements().columns)
     found, _ = audited(table, policy, trees, tight(table, KEY, others))
     assert_same_report(found, audited_in_memory(table, policy, trees))
 
@@ -211,7 +211,7 @@ class Examined:
     policy: Policy
 
     def both(self, target: str | None, memory: int) -> tuple[tuple[AuditReport, Losses], tuple[AuditReport, Losses]]:
-        policy, requirements = self.policy, requirements_of(self.policy)
+        policy, requirements = self.policy, self.policy.requirements()
         taxonomies = {
             name: read_taxonomy(policy.taxonomy_path(name), name)
             for name in policy.quasi_identifiers
@@ -238,7 +238,7 @@ class Examined:
         classes = find_classes(source, class_key(policy, source.names), by_row=True)
         report = audit_classes(source, classes, policy, requirements, taxonomies)
         majority = None if target is None else majorities(source, classes, target)
-        weights = [policy.columns[domain.name].weight for domain in domains]
+        weights = policy.weights(domains)
         losses = measure_release(classes, domains, weights, records=records, k=policy.k, majority=majority)
         return in_parts, (report, losses)
 
@@ -406,7 +406,7 @@ def test_lost_temporary_files_are_told_and_never_half_a_result(damage: str) -> N
         source: Any = Interrupted(open_source(table, InputOptions()), after)
         with pytest.raises(sfumato.OutputError, match="temporary files in"):
             audit_in_parts(
-                source, policy, requirements_of(policy), {}, memory=80_000, scratch=scratch, progress=Progress()
+                source, policy, policy.requirements(), {}, memory=80_000, scratch=scratch, progress=Progress()
             )
 
 

@@ -26,9 +26,9 @@ from sfumato.evaluation.queries import QueryAccuracy, QueryWorkload, grouped_rec
 from sfumato.evaluation.queries.anatomy_estimates import Anatomized
 from sfumato.evaluation.queries.answers import RangeQuery
 from sfumato.pipeline.prepare import load_taxonomies
-from sfumato.policy import merge_flags
+from sfumato.policy import InputOptions, merge_flags
 from sfumato.progress import Progress
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 
 SECRET = "zzsecretzz"
 ASKED: dict[str, Any] = {"quasi_identifiers": ["age"], "sensitive": "ill", "other": "drop", "k": 1}

@@ -11,7 +11,6 @@ import oracle
 import pytest
 from numpy.typing import NDArray
 
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.losses import exact_costs as costs_module
 from sfumato.losses.exact_costs import DIFFERENCE, TABLE, Costs, attribute_cost, exact_costs, total_cost
 from sfumato.methods.line import optimal_cut
@@ -77,7 +76,7 @@ def records_of(codes: NDArray[Any], domains: list[Domain]) -> Records:
 
 
 def classes_of(method: OptimalOneDimensional, records: Records, k: int) -> list[list[int]]:
-    requirements = requirements_of(merge_flags(None, quasi_identifiers=["q"], k=k))
+    requirements = merge_flags(None, quasi_identifiers=["q"], k=k).requirements()
     return [
         batch.rows[batch.starts[place] : batch.starts[place + 1]].tolist()
         for batch in method.classes(records, requirements, Progress())
@@ -152,7 +151,7 @@ def test_cutting_ends_when_no_partition_can_cost_less_than_the_limit(k: int, mon
             assert oracle.total_cost(found[k].tolist(), box_cost(codes, costs)) == total
     assert reached[0] < reached[total // 3] < reached[total] == count
     records = records_of(codes, domains)
-    requirements = requirements_of(merge_flags(None, quasi_identifiers=["q"], k=k))
+    requirements = merge_flags(None, quasi_identifiers=["q"], k=k).requirements()
     whole = next(BOX.classes(records, requirements, Progress()))
     paid = total_cost(whole.starts, whole.low, whole.high, records.costs.layout, records.costs.units)
     assert BOX.below(paid, records, requirements, Progress()) is None

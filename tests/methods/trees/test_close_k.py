@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sfumato
-from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods import ClassBatch, Method, Records, method_named
 from sfumato.methods.trees import close_k as close_k_module
@@ -115,7 +114,7 @@ def records_of(codes: NDArray[Any]) -> Records:
 
 
 def partition(method: Method, codes: NDArray[Any], k: int, progress: Progress | None = None) -> ClassBatch:
-    requirements = requirements_of(merge_flags(None, quasi_identifiers=["q"], k=k))
+    requirements = merge_flags(None, quasi_identifiers=["q"], k=k).requirements()
     return ClassBatch.joined(list(method.classes(records_of(codes), requirements, progress or Progress())))
 
 
@@ -392,5 +391,5 @@ def test_a_hundred_thousand_distinct_records_are_peeled_to_the_last(method: Info
 def test_method_is_found_by_name_and_sees_to_k_alone(method: InformationDependency) -> None:
     assert method_named(method.name) == method
     diverse = merge_flags(None, quasi_identifiers=["q"], sensitive="s", l=2, k=4)
-    assert not method.meets(requirements_of(diverse))
-    assert method.meets(requirements_of(merge_flags(None, quasi_identifiers=["q"], k=4)))
+    assert not method.meets(diverse.requirements())
+    assert method.meets(merge_flags(None, quasi_identifiers=["q"], k=4).requirements())

@@ -20,6 +20,7 @@ from database_tables import address, in_directory, in_duckdb, in_postgres, in_sq
 from pyarrow import parquet
 
 from sfumato.errors import InputError, SfumatoError, UsageError
+from sfumato.policy import InputOptions
 from sfumato.tables.locations import (
     DatabaseLocation,
     DirectoryLocation,
@@ -28,7 +29,7 @@ from sfumato.tables.locations import (
     location_of,
     without_password,
 )
-from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.tables.sources.source import Source, open_source
 
 PASSWORD = "Tr0ub4dor"
 CELL = "Zaphod"

@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError, UsageError
+from sfumato.policy import InputOptions
 from sfumato.tables.sources.frames import to_kind
-from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.tables.sources.source import Source, open_source
 
 SECRET = "Zaphod"
 DAY = datetime.date(2020, 2, 29)

@@ -28,7 +28,8 @@ from pyarrow import feather, parquet
 
 import sfumato.errors
 from sfumato.errors import InputError, UsageError
-from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.policy import InputOptions
+from sfumato.tables.sources.source import Source, open_source
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 DEFAULTS = InputOptions()

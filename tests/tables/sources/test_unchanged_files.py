@@ -19,7 +19,8 @@ from test_sources import KINDS
 import sfumato
 from sfumato.errors import InputError
 from sfumato.pipeline import prepare
-from sfumato.tables.sources.source import InputOptions, Source, open_source
+from sfumato.policy import InputOptions
+from sfumato.tables.sources.source import Source, open_source
 
 CELL = "Zaphod"
 PEOPLE = pa.table({"name": [CELL, "Trillian", "Ford", "Arthur"], "age": [42, 31, 200, 30]})

@@ -30,9 +30,10 @@ from sfumato.cli import main
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.errors import OutputError, SfumatoError, UsageError
 from sfumato.pipeline import release as release_module
+from sfumato.policy import InputOptions
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.tables.sources.source import open_source
 from sfumato.tables.targets import parquet_directory_target
 from sfumato.tables.targets.target import open_target
 

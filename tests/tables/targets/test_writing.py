@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from sfumato.errors import OutputError, UsageError
-from sfumato.tables.sources.source import InputOptions, open_source
+from sfumato.policy import InputOptions
+from sfumato.tables.sources.source import open_source
 from sfumato.tables.targets import excel_writer
 from sfumato.tables.targets.file_writers import check_format, write_table
 from sfumato.tables.targets.staging import Stage

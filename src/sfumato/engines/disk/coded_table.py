@@ -20,7 +20,7 @@ from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import Costs, exact_costs
 from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.methods.method import Effort, Records, SensitiveValues
-from sfumato.policy import Policy
+from sfumato.policy import InputOptions, Policy
 from sfumato.progress import Progress
 from sfumato.requirements import ClassCounts, Histogram, Requirements
 from sfumato.tables.coding.domains import Codes, Domain
@@ -29,7 +29,7 @@ from sfumato.tables.coding.profile import Collector, Encoder, add_column, profil
 from sfumato.tables.coding.sorting import collapse
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 SAMPLE = 1 << 16
@@ -199,7 +199,7 @@ def code_table(
             samples.append(rows[-file.count % step :: step])
             file.append(rows)
             progress.advance(len(rows))
-    weights = [policy.columns[domain.name].weight for domain in domains]
+    weights = policy.weights(domains)
     return CodedTable(
         file,
         domains,

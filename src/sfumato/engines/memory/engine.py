@@ -22,7 +22,7 @@ from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Effort, Method, Records, SensitiveValues
 from sfumato.methods.suppression import surplus_rows, trimmed
-from sfumato.policy import Policy
+from sfumato.policy import InputOptions, Policy
 from sfumato.progress import Progress
 from sfumato.releases.anatomy_tables import separated
 from sfumato.releases.local_recoding import LEFT_OUT, Recoded, Recoder, Spread, released_columns, shown_classes
@@ -36,7 +36,7 @@ from sfumato.tables.coding.profile import Encoder, profile_column
 from sfumato.tables.coding.sorting import Field, bits_for, collapse, sort_rows
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.tables.released_classes import ReleasedClasses, find_classes
-from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.target import Target
 from sfumato.taxonomies.taxonomy import Taxonomy
 

@@ -51,7 +51,7 @@ def examined_by_spark(
     plain = release.toDF(*places.values()).select(*(places[name] for name in (*key, *others)))
     totals = {name: _totals(plain, places[name], policy) for name in requirements.attributes}
     grouped = _counted(session, release, plain, {name: places[name] for name in (*key, *others)})
-    weights = [policy.columns[domain.name].weight for domain in domains]
+    weights = policy.weights(domains)
     told = (policy, requirements, dict(taxonomies), list(domains), totals, weights)
     known = shared(session, told)
     schema = StructType([StructField("part", IntegerType()), StructField("found", BinaryType())])

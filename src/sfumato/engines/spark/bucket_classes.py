@@ -67,7 +67,7 @@ class BucketTask:
         columns: those that are counted, by name.
         """
         distinct, line = collapse(codes, [domain.size for domain in self.domains])
-        weights = [self.policy.columns[domain.name].weight for domain in self.domains]
+        weights = self.policy.weights(self.domains)
         workload = None
         if self.policy.workload:
             workload = coded_workload(self.policy, self.domains, lambda name: self.targets[name].of(columns[name]))

@@ -20,13 +20,12 @@ from sfumato.engines.spark.session import Frame, in_our_words
 from sfumato.engines.spark.spark_tables import SparkTable, one_array
 from sfumato.errors import InputError, SfumatoError
 from sfumato.methods.method import SensitiveValues
-from sfumato.policy import Policy
+from sfumato.policy import InputOptions, Policy
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import CategoricalDomain
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profiler_of
 from sfumato.tables.sources.in_memory import nan_as_null
-from sfumato.tables.sources.source import InputOptions
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 MOST_CATEGORIES = 1_000_000

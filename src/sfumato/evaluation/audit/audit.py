@@ -18,10 +18,7 @@ from sfumato.policy import Policy
 from sfumato.requirements import (
     ClassCounts,
     Histogram,
-    Joint,
-    KAnonymity,
     Refinement,
-    Requirement,
     Requirements,
     Verdict,
 )
@@ -56,23 +53,6 @@ class AuditReport:
             }
             for one in self.verdicts
         ]
-
-
-def requirements_of(policy: Policy) -> Requirements:
-    """What the policy asks of every class."""
-    policy.check_complete()
-    person, joint = policy.privacy.person, policy.sensitive if policy.privacy.joint else ()
-    parts: list[Requirement] = [KAnonymity(policy.k, "records" if person is None else "persons")]
-    for asked in policy.privacy.sensitive:
-        part = asked.requirement()
-        parts.append(Joint(part) if joint else part)
-    return Requirements(tuple(parts), person, joint)
-
-
-def requirements_in(release: Policy) -> Requirements:
-    """What can be checked of a release from its file alone, where nobody knows whose the records are."""
-    asked = requirements_of(release)
-    return asked if asked.person is None else Requirements((KAnonymity(release.k),))
 
 
 def class_counts(

@@ -17,7 +17,7 @@ from sfumato.tables.coding.domains import Domain
 from sfumato.tables.coding.profile import profile_source
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.released_classes import ReleasedClasses, majorities
-from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 
@@ -41,7 +41,7 @@ def examined_in_parts(
     """
     if target is not None and target not in source.names:
         raise UsageError.unknown_column(target, "the target", source.names)
-    weights = [policy.columns[domain.name].weight for domain in domains]
+    weights = policy.weights(domains)
     found: list[Measurement] = []
 
     def measure(part: Source, classes: ReleasedClasses) -> None:
@@ -75,9 +75,7 @@ def measured_in_parts(
 ) -> Losses:
     """Every loss of a release, measured from the two tables alone; both are read batch by batch."""
     columns = {name: policy.columns[name] for name in policy.quasi_identifiers}
-    encoders, records = profile_source(
-        original, columns, InputOptions(**policy.input.model_dump()), taxonomies, progress
-    )
+    encoders, records = profile_source(original, columns, policy.input_options, taxonomies, progress)
     with progress.phase("measure", release.rows):
         _, losses = examined_in_parts(
             release,

@@ -16,9 +16,10 @@ from sfumato.evaluation.queries.datacube import datacube
 from sfumato.evaluation.queries.query_workload import QueryWorkload
 from sfumato.evaluation.queries.range_queries import range_accuracy
 from sfumato.evaluation.queries.sensitive_values import number_values
+from sfumato.policy import InputOptions
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.released_classes import ReleasedClasses
-from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.tables.sources.source import Source
 
 
 def measure_queries(

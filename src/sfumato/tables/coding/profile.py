@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TaxonomyError
 from sfumato.kernels.threads import in_threads
-from sfumato.policy import ColumnSettings, Grouping
+from sfumato.policy import ColumnSettings, Grouping, InputOptions
 from sfumato.progress import Progress
 from sfumato.tables.coding.arrow_arrays import to_numpy
 from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.derived import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap

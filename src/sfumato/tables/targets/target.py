@@ -15,6 +15,7 @@ from typing import Protocol, Self, TypedDict
 import pyarrow as pa
 
 from sfumato.errors import InputError, UsageError
+from sfumato.policy import InputOptions
 from sfumato.tables.locations import (
     DatabaseLocation,
     DirectoryLocation,
@@ -25,7 +26,7 @@ from sfumato.tables.locations import (
     location_of,
 )
 from sfumato.tables.sources.parquet_directory import parquet_files
-from sfumato.tables.sources.source import InputOptions, Source, open_place
+from sfumato.tables.sources.source import Source, open_place
 from sfumato.tables.targets.digests import file_digest, table_digest
 from sfumato.tables.targets.file_writers import Batches, check_format, write_batches
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target

@@ -2,7 +2,7 @@
 
 The memory, disk and Spark engines bring the right records together for the same kernels; none of them implements a
 method again. Each keeps tables, classes and rows in its own form. The pipeline hands these on from verb to verb and
-never looks inside. What an engine cannot do stands in ``pipeline/capabilities.py`` and is refused before the first verb.
+never looks inside. ``pipeline/capabilities.py`` lists what an engine cannot do; that is refused before the first verb.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.measurement import Losses
+from sfumato.methods import AUTO
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
@@ -65,6 +66,12 @@ class Outcome:
     chosen: str
     choice: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def outcome_of(method: str, progress: Progress) -> Outcome:
+    """Name the method of a release. For ``auto`` that is the one whose classes the search started from."""
+    choice = progress.told.get("choice", {}) if method == AUTO else {}
+    return Outcome(choice.get("start", method), choice)
 
 
 class ReleasedRows(Protocol):
@@ -128,7 +135,7 @@ class Engine(Protocol):
         ...
 
     def encode(self, scan: Any, profile: Any) -> Any:
-        """Return the table in codes; it has ``records``, their number, and ``domains``."""
+        """Return the table in codes; it has ``count``, the number of records, and ``domains``."""
         ...
 
     def check(self, table: Any) -> None:
@@ -171,8 +178,12 @@ class Engine(Protocol):
         """Return the table of sensitive values as a frame, or None if they are in the first table."""
         ...
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Return what the summary says about the engine beside its name."""
+        ...
+
+    def origin(self, job: Job) -> str:
+        """Return the input as the run record names it."""
         ...
 
     def close(self) -> None:

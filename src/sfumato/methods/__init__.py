@@ -37,7 +37,7 @@ __all__ = [
     "Kinds",
     "Method",
     "Records",
-    "Workload",
+    "CodedWorkload",
     "check_method",
     "chosen_name",
     "method_named",

@@ -8,12 +8,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.engines.engine import Draft, Outcome
+from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.released_rows import RowsInMemory, arrange, recode
 from sfumato.errors import UnmetError
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods.class_counting import Counting
-from sfumato.pipeline.prepare import PreparedTable, fingerprints_of, read_table
-from sfumato.pipeline.release import Draft
+from sfumato.pipeline.prepare import read_table, recognised
 from sfumato.policy import Policy, WorkloadSettings
 from sfumato.progress import Progress
 from sfumato.releases.local_recoding import shown_classes
@@ -27,53 +29,48 @@ TWICE = (
 
 
 def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft:
-    """The release of a table under the rules of a recoding, not yet audited.
+    """Recode a table by the rules of a recoding. The rows are not audited yet.
 
-    Records with a value outside the domain are left out, and those of regions that do not meet the policy in this
-    table. Raises UnmetError where they are more than the policy allows.
+    Records with a value outside the domain are left out, and so are those of regions that do not meet the policy in
+    this table. Raises UnmetError if they are more than the policy allows.
     """
-    policy = recoding.policy
+    policy, engine = recoding.policy, MemoryEngine()
     with on_compilation(progress.compiling):
-        prepared = read_table(data, _open_policy(recoding, data), progress, recoding.taxonomies)
-        encoded = prepared.encoded
-        with progress.phase("partition", encoded.records):
+        table = read_table(data, _open_policy(recoding, data), progress, recoding.taxonomies)
+        encoded = table.encoded
+        with progress.phase("partition", encoded.count):
             regions = recoding.regions.regions_of(encoded.codes, encoded.domains)
             outside = int(np.count_nonzero(regions == OUTSIDE))
-            regions = _without_failing(recoding, prepared, regions)
+            regions = _without_failing(recoding, table, regions)
         left_out = int(np.count_nonzero(regions == OUTSIDE))
-        _check_left_out(policy, encoded.records, outside, left_out)
-        engine, bounds = MemoryEngine(progress), policy.release.bounds
-        shown = replace(encoded, domains=list(recoding.domains))
-        recoded = engine.recode(shown, iter([recoding.regions.classes(regions)]), bounds=bounds)
-        released = engine.release(
-            shown,
+        _check_left_out(policy, encoded.count, outside, left_out)
+        domains, bounds = list(recoding.domains), policy.release.bounds
+        recoded = recode(encoded.count, iter([recoding.regions.classes(regions)]), domains, progress, bounds=bounds)
+        released, persons = arrange(
+            replace(encoded, domains=domains),
             recoded,
-            prepared.kept,
+            table.job.kept,
+            progress,
             bounds=bounds,
             keep_order=policy.release.keep_order,
-            persons=prepared.records.persons,
+            persons=table.records.persons,
         )
-    warnings = [*prepared.warnings, TWICE]
     rules = hashlib.sha256(recoding.to_json().encode()).hexdigest()
-    return Draft(
-        released=released,
-        engine=engine,
+    job = replace(
+        table.job,
         policy=policy,
-        requirements=prepared.requirements,
-        domains=list(recoding.domains),
         taxonomies=recoding.all_taxonomies(),
-        records=encoded.records,
-        chosen=recoding.method,
-        source=prepared.source,
-        data=data,
-        options=prepared.options,
-        fingerprints=fingerprints_of(
-            [encoded.codes], encoded.used(), encoded.domains, policy, warnings, progress, rules=rules
-        ),
+        warnings=[*table.job.warnings, TWICE],
+    )
+    return Draft(
+        engine=engine,
+        job=job,
+        rows=RowsInMemory(released, Outcome(recoding.method), persons),
+        records=encoded.count,
+        domains=domains,
+        fingerprints=recognised(engine, job, table, rules=rules),
         rules=rules,
         facts={"regions": len(recoding), "outside": outside, "failing": left_out - outside},
-        warnings=warnings,
-        progress=progress,
     )
 
 
@@ -94,12 +91,12 @@ def _open_policy(recoding: Recoding, data: object) -> Policy:
     return policy.model_copy(update={"columns": columns, "accept_linkable": accepted, "workload": WorkloadSettings()})
 
 
-def _without_failing(recoding: Recoding, prepared: PreparedTable, regions: NDArray[np.int64]) -> NDArray[np.int64]:
+def _without_failing(recoding: Recoding, table: TableInMemory, regions: NDArray[np.int64]) -> NDArray[np.int64]:
     """The regions with OUTSIDE for those that do not meet the policy; regions that show the same are one class.
 
     What is left is counted anew, since some requirements compare a class with the whole release.
     """
-    own, requirements = recoding.regions, prepared.requirements
+    own, requirements = recoding.regions, table.job.requirements
     bounds = recoding.policy.release.bounds
     shown = shown_classes(recoding.domains, own.region_low, own.region_high, bounds=bounds)
     regions = regions.copy()
@@ -109,7 +106,7 @@ def _without_failing(recoding: Recoding, prepared: PreparedTable, regions: NDArr
             return regions
         gone = np.flatnonzero(regions == OUTSIDE).astype(np.uint32)
         there, owner = np.unique(shown[regions[here]], return_inverse=True)
-        counting = Counting(prepared.records.without(gone), requirements)
+        counting = Counting(table.records.without(gone), requirements)
         failing = ~requirements.holds(counting.classes(here, owner, len(there)))[owner]
         if not failing.any():
             return regions

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.coded_table import scan
 from sfumato.errors import InputError
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determines
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, telling_more
@@ -142,7 +142,7 @@ def propose_policy(
     source = open_source(data, Policy(input=InputSettings(**given)).input_options)
     _check_header(source)
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
-    scanned = MemoryEngine(progress).scan(source, readable)
+    scanned = scan(source, readable, progress)
     with progress.phase("propose"):
         table = _Table(source, scanned.table, given)
         return table.propose(k, "" if place is None else place.name)

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.coded_table import encode, profile, scan
 from sfumato.pictures.axes import DAY, Axis
 from sfumato.pictures.bars import Bar, bars, histogram
 from sfumato.pictures.heat_map import difference_map
-from sfumato.policy import InputOptions, Policy
+from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.report.figures import TITLE, figure
 from sfumato.report.html import Markup, cut, element, folded, joined, name, named, table
@@ -136,15 +136,14 @@ def private_report(
     original: Source,
     source: Source,
     policy: Policy,
-    options: InputOptions,
     taxonomies: Mapping[str, Taxonomy],
     warnings: Sequence[str] = (),
 ) -> PrivateReport:
     """Compare a release with its original. Sensitive columns are released as they are and need no comparison."""
     quasi = list(policy.quasi_identifiers)[:MOST_COLUMNS]
-    engine = MemoryEngine(Progress())
-    scanned = engine.scan(original, list(policy.quasi_identifiers))
-    encoded = engine.encode(scanned, engine.profile(scanned, policy, options, taxonomies))
+    progress = Progress()
+    scanned = scan(original, list(policy.quasi_identifiers), progress)
+    encoded = encode(scanned, profile(scanned, policy, taxonomies, progress), progress)
     domains = {domain.name: (place, domain) for place, domain in enumerate(encoded.domains)}
     classes = find_classes(source, quasi)
     columns: list[Compared] = []
@@ -174,7 +173,7 @@ def private_report(
         pairs.append(Pair(one.name, other.name, first.cells.names, then.cells.names, points))
     pairs.sort(key=lambda pair: -float(np.abs(pair.records).sum()))
     further = list(policy.quasi_identifiers)[MOST_COLUMNS:]
-    return PrivateReport(columns, pairs[:MOST_PAIRS], (encoded.records, classes.records), warnings, further)
+    return PrivateReport(columns, pairs[:MOST_PAIRS], (encoded.count, classes.records), warnings, further)
 
 
 def _before(domain: Domain, labels: Sequence[str | None], counts: NDArray[np.int64], most: int) -> Before:

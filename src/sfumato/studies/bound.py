@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sfumato.bounds.bound import Bound, BoundEffort, effort_named, lower_bounds
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.engine import Draft
 from sfumato.errors import UsageError
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
+from sfumato.methods.suppression import surplus_rows
 from sfumato.pipeline.prepare import read_table
-from sfumato.pipeline.release import Draft
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 
@@ -20,15 +20,15 @@ from sfumato.progress import Progress
 def bounds_of(
     data: object, policy: Policy, effort: BoundEffort, seconds: float | None, progress: Progress
 ) -> Iterator[Bound]:
-    """Bounds as they are proven, each at least as high as the one before."""
+    """Yield bounds as they are proven, each at least as high as the one before."""
     check_bounded(policy)
     with on_compilation(progress.compiling):
         table = read_table(data, policy, progress)
-        most = policy.most_suppressed(table.records.count)
-        MemoryEngine(progress).check_feasible(table.records, table.requirements, most)
+        most = policy.most_suppressed(table.count)
+        surplus_rows(table.records, table.job.requirements, most)  # raises InfeasibleError if no release is possible
         yield from lower_bounds(
             table.records,
-            table.requirements,
+            table.job.requirements,
             most_suppressed=most,
             effort=effort,
             seconds=seconds,
@@ -45,10 +45,11 @@ def check_bounded(policy: Policy) -> None:
         )
 
 
-def with_bound(draft: Draft, data: object) -> Draft:
-    """A draft that also says how much every release of its table loses at least, searched for with its own effort."""
-    method, bound = draft.policy.method, 0.0
-    for found in bounds_of(data, draft.policy, effort_named(method.effort), method.seconds, draft.progress):
-        bound = found.gcp
-    # Rounded down it is still a bound, and tells no more of the table than a loss does.
+def with_bound(draft: Draft) -> Draft:
+    """Add to a draft how much every release of its table loses at least, searched for with the effort of the run."""
+    job, bound = draft.job, 0.0
+    method = job.policy.method
+    for proven in bounds_of(job.data, job.policy, effort_named(method.effort), method.seconds, job.progress):
+        bound = proven.gcp
+    # Rounded down it is still a bound, and tells no more about the table than a loss does.
     return replace(draft, facts={**draft.facts, "bound": math.floor(bound * 10_000) / 10_000})

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.evaluation.comparison_points import Attempt, Point, Row
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods.clustering.nearest_neighbour_groups import (
@@ -13,10 +14,10 @@ from sfumato.methods.clustering.nearest_neighbour_groups import (
     PerimeterBounds,
     perimeter_bounds,
 )
-from sfumato.pipeline.prepare import PreparedTable, draft_of, prepared_for, read_table
-from sfumato.pipeline.release import Release
+from sfumato.pipeline.prepare import read_table, table_for
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
+from sfumato.studies.trial import trial_release
 
 # A point of a comparison is timed again while that is cheap, and the quickest run counts. The first run of a method
 # loads its compiled kernels, which may take a second.
@@ -42,7 +43,7 @@ def compare_points(data: object, points: Sequence[Point], progress: Progress) ->
 class Bounds:
     """What MAXSIZE is at least, whatever the method. It takes about as long as nng, so it is told where nng is."""
 
-    def __init__(self, table: PreparedTable, points: Sequence[Point]) -> None:
+    def __init__(self, table: TableInMemory, points: Sequence[Point]) -> None:
         self._table = table
         self._wanted = {point.k for point in points if point.method == NearestNeighbourGroups.name}
         self._found: dict[int, PerimeterBounds | None] = {}  # by k; k persons have at least k records
@@ -61,7 +62,7 @@ class Bounds:
         return row.bounded(self._found[point.k])
 
 
-def _quickest(table: PreparedTable, point: Point, enough: float, progress: Progress) -> Row:
+def _quickest(table: TableInMemory, point: Point, enough: float, progress: Progress) -> Row:
     """What came of a point, in the quickest of some runs that take about ``enough`` seconds together."""
     runs: list[tuple[float, Row]] = []
     for _ in range(RUNS):
@@ -75,7 +76,7 @@ def _quickest(table: PreparedTable, point: Point, enough: float, progress: Progr
     return min(runs, key=lambda run: run[0])[1]
 
 
-def _compared(table: PreparedTable, point: Point, progress: Progress) -> tuple[Row, bool]:
+def _compared(table: TableInMemory, point: Point, progress: Progress) -> tuple[Row, bool]:
     """What came of a point, and whether kernels had to be compiled for it."""
     compiled = False
 
@@ -87,7 +88,7 @@ def _compared(table: PreparedTable, point: Point, progress: Progress) -> tuple[R
     before, started = progress.seconds.get("partition", 0.0), time.perf_counter()
     attempt = Attempt()
     with attempt, on_compilation(compiling):
-        release = Release.of(draft_of(prepared_for(table, point.policy, progress), point.policy, progress, {}))
+        release = trial_release(table_for(table, point.policy))
         seconds = {"partition": progress.seconds["partition"] - before, "total": time.perf_counter() - started}
         return Row.measured(point, release.audit, release.losses, seconds), compiled
-    return attempt.row(point, table.encoded.records), compiled
+    return attempt.row(point, table.count), compiled

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.classes import learn_recoding
+from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.evaluation.comparison_points import Point
 from sfumato.evaluation.learning.features import Features, lie_alike, points, regions
 from sfumato.evaluation.learning.folds import folds_of
@@ -36,7 +37,8 @@ from sfumato.kernels.threads import in_threads
 from sfumato.losses.imprecision import returned_records
 from sfumato.losses.prediction import conditional_entropy, weighted_squared_error
 from sfumato.methods.coded_workload import ClassTarget, CodedWorkload, NumberTarget
-from sfumato.pipeline.prepare import PreparedTable, prepared_for, recoding_of
+from sfumato.methods.suppression import surplus_rows
+from sfumato.pipeline.prepare import table_for
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
@@ -51,7 +53,7 @@ What = tuple[str | None, str | None, str]
 class CrossValidation:
     """A table with what is to be learnt from it, and the fold of each record."""
 
-    table: PreparedTable
+    table: TableInMemory
     workload: CodedWorkload
     models: list[Model]
     fold: NDArray[np.int64]
@@ -60,19 +62,19 @@ class CrossValidation:
     extra: Features | None
 
     @classmethod
-    def of(cls, table: PreparedTable, study: Study) -> CrossValidation:
+    def of(cls, table: TableInMemory, study: Study) -> CrossValidation:
         workload = table.records.workload
         assert workload is not None
         if workload.targets:
             load_learners()
         classes = workload.classification[0].codes if workload.classification else None
-        fold = folds_of(table.encoded.records, study.folds, study.seed, classes=classes, persons=table.records.persons)
+        fold = folds_of(table.count, study.folds, study.seed, classes=classes, persons=table.records.persons)
         extra = _carried_features(table, study.policy.workload.features)
         return cls(table, workload, study.models_for(workload), fold, study.folds, study.seed, extra)
 
-    def prepared(self, policy: Policy, progress: Progress) -> CrossValidation:
-        """The same once it is seen that a policy can be asked for."""
-        return replace(self, table=prepared_for(self.table, policy, progress))
+    def under(self, policy: Policy) -> CrossValidation:
+        """Return the cross-validation under another policy, once it is clear that the policy can be met."""
+        return replace(self, table=table_for(self.table, policy))
 
     @cached_property
     def original(self) -> Features:
@@ -100,11 +102,11 @@ class CrossValidation:
             return float(np.mean(said == truth[test]))
         return float(np.mean(np.abs(said - truth[test])))
 
-    def recoding(self, policy: Policy, training: NDArray[np.bool_], progress: Progress) -> Recoding:
-        """What these records teach. The table must have been prepared for the policy."""
+    def recoding(self, training: NDArray[np.bool_]) -> Recoding:
+        """Learn a recoding from the training records under the policy of the table."""
         records = self.table.records.without(np.flatnonzero(~training).astype(np.uint32))
-        MemoryEngine(progress).check_feasible(records, self.table.requirements, 0)
-        return recoding_of(replace(self.table, records=records), policy, progress)
+        surplus_rows(records, self.table.job.requirements, 0)  # raises InfeasibleError if they do not suffice
+        return learn_recoding(replace(self.table, records=records))
 
     def features(self, recoding: Recoding, region: NDArray[np.int64]) -> Features:
         """The table as a recoding shows it."""
@@ -146,10 +148,10 @@ class CrossValidation:
 
     def from_release(self, point: Point, progress: Progress) -> list[Result]:
         """What every model learns from what a method makes, and what its regions tell themselves."""
-        here = self.prepared(point.policy, progress)
+        here = self.under(point.policy)
         by_fold: list[dict[What, float]] = []
         for fold in range(here.folds):
-            recoding = here.recoding(point.policy, here.fold != fold, progress)
+            recoding = here.recoding(here.fold != fold)
             region = recoding.regions.regions_of(here.table.encoded.codes, here.table.encoded.domains)
             with progress.phase("learn"):
                 scores = here.scores(here.features(recoding, region), fold)
@@ -204,7 +206,7 @@ def _truth(target: ClassTarget | NumberTarget) -> tuple[NDArray[np.integer] | ND
     return target.values, ~np.isnan(target.values)
 
 
-def _carried_features(table: PreparedTable, names: tuple[str, ...]) -> Features | None:
+def _carried_features(table: TableInMemory, names: tuple[str, ...]) -> Features | None:
     """Columns other than quasi-identifiers that a learner has too; they are released as they are."""
     columns = {column.name: column for column in table.encoded.carried}
     numbers, nominal = [], []

@@ -26,7 +26,7 @@ class LearningStudy:
         study, progress = self._study, self._progress
         with on_compilation(progress.compiling):
             table = read_table(self._data, study.for_reading, progress)
-            self.records = table.encoded.records
+            self.records = table.count
             lesson = CrossValidation.of(table, study)
             asked = study.points(lesson.workload)
             if lesson.models:

@@ -15,6 +15,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from sfumato.engines.engine import Draft
+from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.evaluation.audit.audit import class_key
 from sfumato.evaluation.comparison_points import Attempt, Point
 from sfumato.evaluation.dual_problem import Question, Step, by_method, largest_within
@@ -25,13 +27,13 @@ from sfumato.evaluation.queries import QueryWorkload, ask_release, queried_colum
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import chosen_name, method_named
 from sfumato.methods.method import Foreseeing
-from sfumato.pipeline.prepare import PreparedTable, draft_of, prepared_for, read_table, shared, sketch_of
-from sfumato.pipeline.release import Draft, Release
-from sfumato.policy import InputOptions, merge_flags
+from sfumato.pipeline.prepare import read_table, table_for
+from sfumato.pipeline.run import kept
+from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.studies.cross_validation import CrossValidation
+from sfumato.studies.trial import sketch, trial_draft
 from sfumato.tables.released_classes import find_classes
-from sfumato.tables.sources.source import open_source
 
 MODELS = ("tree", "regression-tree")
 FOLDS = 5  # fewer than evaluate has: there are many points
@@ -70,10 +72,10 @@ class TradeoffStudy:
             self._workload.check(first.quasi_identifiers, first.sensitive)
         with on_compilation(self._progress.compiling):
             # The method that serves any table, so that each of the others is refused in its own point.
-            table = shared(read_table(self._data, merge_flags(first, method="auto"), self._progress))
+            table = read_table(self._data, merge_flags(first, method="auto"), self._progress).shared()
             if not self._workload.empty:
-                queried_columns(first, None, table.source, table.source)
-            question = self._question.for_table(table.encoded.records)
+                queried_columns(first, None, table.job.source, table.job.source)
+            question = self._question.for_table(table.count)
             if self._study is not None and self._unlearnt.error is None:
                 self._lesson = CrossValidation.of(table, self._study)
                 self.original = tuple(self._lesson.from_original(self._progress))
@@ -87,7 +89,7 @@ class TradeoffStudy:
                     self._search(table, question, method)
         self.complete = True
 
-    def _foresee(self, table: PreparedTable, points: Sequence[Point]) -> None:
+    def _foresee(self, table: TableInMemory, points: Sequence[Point]) -> None:
         """Let methods do at once what they need for all k."""
         many: dict[str, list[int]] = {}
         for point in points:
@@ -101,7 +103,7 @@ class TradeoffStudy:
                 with Attempt(), self._progress.phase("partition", table.records.count):
                     method.foresee(table.records, many_k, self._progress)
 
-    def _search(self, table: PreparedTable, question: Question, method: str) -> None:
+    def _search(self, table: TableInMemory, question: Question, method: str) -> None:
         """Look for the answer of one method until it has passed as a release."""
         like = by_method(self.steps)[method][0]
         beyond = question.beyond(method, like.records)
@@ -119,17 +121,17 @@ class TradeoffStudy:
             self._expected += 1
             self._compute(table, question.point(method, found, like), audited=True, learnt=True)
 
-    def _compute(self, table: PreparedTable, point: Point, *, audited: bool = False, learnt: bool = False) -> Step:
+    def _compute(self, table: TableInMemory, point: Point, *, audited: bool = False, learnt: bool = False) -> Step:
         number = len(self.steps) + 1
         told = f"k = {point.k:,}" if point.l is None else f"k = {point.k:,}, l = {point.l:,}"
         self._progress.turned_to(f"{point.method}, {told}", number, max(self._expected, number))
         started, attempt = time.perf_counter(), Attempt()
-        records = table.encoded.records
+        records = table.count
         step = Step(method=point.method, k=point.k, l=point.l, records=records)
         with attempt:
-            prepared = prepared_for(table, point.policy, self._progress)
+            prepared = table_for(table, point.policy)
             whole = audited or not self._workload.empty or method_named(point.method).separates
-            made = self._released(step, prepared, point) if whole else self._sketched(step, prepared, point)
+            made = self._released(step, prepared) if whole else self._sketched(step, prepared)
             step = replace(made, total_seconds=time.perf_counter() - started)
             if learnt and self._lesson is not None:
                 step = self._learnt(step, self._lesson, point)
@@ -152,8 +154,8 @@ class TradeoffStudy:
         by_metric = {one.metric: one.value for one in reversed(found) if one.model is not None}
         return replace(step, accuracy=by_metric.get(ACCURACY), mean_absolute_error=by_metric.get(ERROR))
 
-    def _sketched(self, step: Step, prepared: PreparedTable, point: Point) -> Step:
-        found = sketch_of(prepared, point.policy, self._progress)
+    def _sketched(self, step: Step, prepared: TableInMemory) -> Step:
+        found = sketch(prepared)
         return replace(
             step,
             gcp=found.losses.gcp,
@@ -163,9 +165,9 @@ class TradeoffStudy:
             hides_identity=True,
         )
 
-    def _released(self, step: Step, prepared: PreparedTable, point: Point) -> Step:
-        draft = draft_of(prepared, point.policy, self._progress, {})
-        release = Release.of(draft)
+    def _released(self, step: Step, prepared: TableInMemory) -> Step:
+        draft = trial_draft(prepared)
+        release = kept(draft)
         return replace(
             step,
             gcp=release.losses.gcp,
@@ -173,24 +175,20 @@ class TradeoffStudy:
             classes=release.audit.classes,
             smallest_class=release.audit.smallest_class,
             suppressed=release.losses.suppressed,
-            hides_identity=not draft.separated,
+            hides_identity=draft.rows.sensitive is None,
             audited=True,
             remarks=release.audit.remarks,
         )
 
-    def _divergence(self, draft: Draft, prepared: PreparedTable) -> float | None:
+    def _divergence(self, draft: Draft, prepared: TableInMemory) -> float | None:
         """The mean divergence of the datacube, over the sensitive columns."""
         with self._progress.phase("measure"):
-            first, second = (
-                None if table is None else open_source(table, InputOptions())
-                for table in (draft.engine.table(draft.released), draft.engine.sensitive_table(draft.released))
-            )
-            assert first is not None
-            key = class_key(draft.policy, first.names)
-            classes = find_classes(first, key, by_row=second is None)
+            first, second = draft.engine.sources(draft.rows)
+            policy = draft.job.policy
+            classes = find_classes(first, class_key(policy, first.names), by_row=second is None)
             carried = {column.name: column for column in prepared.encoded.carried}
-            sensitive = {name: pa.chunked_array([carried[name].take(None)]) for name in draft.policy.sensitive}
+            sensitive = {name: pa.chunked_array([carried[name].take(None)]) for name in policy.sensitive}
             codes, domains = prepared.encoded.codes, prepared.encoded.domains
-            found = ask_release(self._workload, codes, domains, sensitive, first, second, classes, prepared.options)
+            found = ask_release(self._workload, codes, domains, sensitive, first, second, classes, policy.input_options)
         divergences = [one.kl for one in found if one.kl is not None and math.isfinite(one.kl)]
         return math.fsum(divergences) / len(divergences) if len(divergences) == len(found) else None

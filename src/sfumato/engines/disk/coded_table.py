@@ -16,21 +16,19 @@ from numpy.typing import NDArray
 
 from sfumato.engines.counted_columns import coded_target, coded_values, coded_workload
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough, PassthroughProfiler
+from sfumato.engines.engine import Job
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import Costs, exact_costs
 from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.methods.method import Effort, Records, SensitiveValues
-from sfumato.policy import InputOptions, Policy
-from sfumato.progress import Progress
-from sfumato.requirements import ClassCounts, Histogram, Requirements
+from sfumato.policy import Policy
+from sfumato.requirements import ClassCounts, Histogram
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Collector, Encoder, add_column, profiler_of
 from sfumato.tables.coding.sorting import collapse
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.sources.source import Source
-from sfumato.taxonomies.taxonomy import Taxonomy
 
 SAMPLE = 1 << 16
 
@@ -85,10 +83,11 @@ class Amount:
 class CodedTable:
     """A table in codes in a file, in the order of the input.
 
-    used: how often each code of each domain occurs. sensitive: with the totals of the whole table. sample: so many
-    records from all over the table, in its order.
+    used: how often each code of each domain occurs. sensitive: with the totals of the whole table. sample: records from
+    all over the table, in its order.
     """
 
+    job: Job
     file: PackedFile
     domains: list[Domain]
     carried: list[PackedPassthrough]
@@ -96,8 +95,11 @@ class CodedTable:
     used: list[NDArray[np.int64]]
     sensitive: Mapping[str, Counted]
     sample: Rows
-    policy: Policy
     effort: Effort
+
+    @property
+    def policy(self) -> Policy:
+        return self.job.policy
 
     @property
     def count(self) -> int:
@@ -151,26 +153,53 @@ class CodedTable:
         }
 
 
-def code_table(
-    source: Source,
-    kept: Sequence[str],
-    policy: Policy,
-    requirements: Requirements,
-    options: InputOptions,
-    taxonomies: Mapping[str, Taxonomy],
-    scratch: Scratch,
-    progress: Progress,
-) -> CodedTable:
-    """Read the kept columns of a source and pack them."""
-    counted = {*requirements.columns, *policy.workload.predicted, *policy.workload.features}
-    encoders, carried, count = _profiled(source, kept, policy, options, taxonomies, counted, progress)
+@dataclass(frozen=True)
+class ProfiledInput:
+    """What the first reading found: the encoders of quasi-identifiers, the packing of other columns, the count."""
+
+    encoders: list[Encoder]
+    carried: list[PackedPassthrough]
+    count: int
+
+
+def profile_input(job: Job) -> ProfiledInput:
+    """Read the kept columns once, and find the values of each."""
+    source, policy = job.source, job.policy
+    counted = {*job.requirements.columns, *policy.workload.predicted, *policy.workload.features}
+    quasi = {
+        name: profiler_of(source, name, policy.columns[name], policy.input_options, job.taxonomies.get(name))
+        for name in policy.quasi_identifiers
+    }
+    others = {
+        name: PassthroughProfiler(name, f"c{place}", source.types[name], counted=name in counted)
+        for place, name in enumerate(name for name in job.kept if name not in quasi)
+    }
+    profilers: dict[str, Collector] = {**quasi, **others}
+    count = 0
+    with job.progress.phase("profile", source.rows):
+        for batch in source.batches(job.kept):
+            in_threads(partial(add_column, batch, profilers), list(profilers))
+            count += batch.num_rows
+            job.progress.advance(batch.num_rows)
+
+        def again(name: str) -> Iterator[pa.Array]:
+            for batch in source.batches([name]):
+                yield batch.column(0)
+
+        encoders = [profiler.finish(partial(again, name)) for name, profiler in quasi.items()]
+        return ProfiledInput(encoders, [profiler.finish() for profiler in others.values()], count)
+
+
+def encode_input(job: Job, profile: ProfiledInput, scratch: Scratch) -> CodedTable:
+    """Read the kept columns a second time, and pack the records into a file."""
+    policy, encoders, carried = job.policy, profile.encoders, profile.carried
     domains = [encoder.domain for encoder in encoders]
     largest = max(domain.size for domain in domains)
     kind = np.dtype(
         [
             (CODES, np.min_scalar_type(largest - 1), (len(domains),)),
             *((column.place, column.stored) for column in carried),
-            *([(ROW, np.min_scalar_type(count))] if policy.release.keep_order else []),
+            *([(ROW, np.min_scalar_type(profile.count))] if policy.release.keep_order else []),
         ]
     )
     file = packed_file(scratch, "coded", kind)
@@ -178,73 +207,38 @@ def code_table(
     keep_null = policy.privacy.null_sensitive == "value"
     sensitive = {}
     for column in carried:
-        if column.name in requirements.columns:
+        if column.name in job.requirements.columns:
             values = coded_values(
                 distinct_column(column),
                 policy.input.nulls,
                 keep_null=keep_null,
-                taxonomy=taxonomies.get(column.name),
+                taxonomy=job.taxonomies.get(column.name),
             )
             sensitive[column.name] = Counted(column, replace(values, totals=np.zeros(values.distinct, np.int64)))
-    samples, step = [], -(-count // SAMPLE)
-    with progress.phase("encode", count):
-        for batch in source.batches(list(kept)):
+    samples, step = [], -(-profile.count // SAMPLE)
+    with job.progress.phase("encode", profile.count):
+        for batch in job.source.batches(job.kept):
             rows = _packed(batch, encoders, carried, kind, used)
             if policy.release.keep_order:
                 rows[ROW] = np.arange(file.count, file.count + len(rows))
-            for one in sensitive.values():
-                totals = one.values.totals
+            for counted in sensitive.values():
+                totals = counted.values.totals
                 assert totals is not None
-                totals += one.counts(rows)
+                totals += counted.counts(rows)
             samples.append(rows[-file.count % step :: step])
             file.append(rows)
-            progress.advance(len(rows))
-    weights = policy.weights(domains)
+            job.progress.advance(len(rows))
     return CodedTable(
+        job,
         file,
         domains,
         carried,
-        exact_costs(domains, weights, count),
+        exact_costs(domains, policy.weights(domains), profile.count),
         used,
         sensitive,
         np.concatenate(samples),
-        policy,
         Effort(policy.method.effort, policy.method.seconds),
     )
-
-
-def _profiled(
-    source: Source,
-    kept: Sequence[str],
-    policy: Policy,
-    options: InputOptions,
-    taxonomies: Mapping[str, Taxonomy],
-    counted: set[str],
-    progress: Progress,
-) -> tuple[list[Encoder], list[PackedPassthrough], int]:
-    """The domain of every quasi-identifier, what packs the other columns, and how many records there are."""
-    quasi = {
-        name: profiler_of(source, name, policy.columns[name], options, taxonomies.get(name))
-        for name in policy.quasi_identifiers
-    }
-    others = {
-        name: PassthroughProfiler(name, f"c{place}", source.types[name], counted=name in counted)
-        for place, name in enumerate(name for name in kept if name not in quasi)
-    }
-    profilers: dict[str, Collector] = {**quasi, **others}
-    count = 0
-    with progress.phase("profile", source.rows):
-        for batch in source.batches(list(kept)):
-            in_threads(partial(add_column, batch, profilers), list(profilers))
-            count += batch.num_rows
-            progress.advance(batch.num_rows)
-
-        def again(name: str) -> Iterator[pa.Array]:
-            for batch in source.batches([name]):
-                yield batch.column(0)
-
-        encoders = [profiler.finish(partial(again, name)) for name, profiler in quasi.items()]
-        return encoders, [profiler.finish() for profiler in others.values()], count
 
 
 def _packed(

@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.engines.disk.class_file import ClassedFile
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.streaming_cut import lined
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.classes import assign
 from sfumato.errors import InfeasibleError
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.method import ClassBatch, Method
@@ -57,7 +57,7 @@ def add_classes(
 ) -> None:
     """The classes that the method makes of some records, each tested as it comes."""
     bounds = table.policy.release.bounds
-    batches = MemoryEngine(Progress()).assign(table.records(rows), method, requirements, bounds=bounds)
+    batches = assign(table.records(rows), method, requirements, Progress(), bounds=bounds)
     batch = ClassBatch.joined(list(batches))
     classed.add(np.take(rows, batch.rows), np.diff(batch.starts))
     progress.advance(len(rows))

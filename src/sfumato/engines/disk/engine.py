@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from sfumato.engines.disk.class_file import ClassedFile
-from sfumato.engines.disk.coded_table import CodedTable
-from sfumato.engines.disk.diverse_cut_by_range import part_line
-from sfumato.engines.disk.region_checks import failing_leaves
-from sfumato.engines.disk.released_rows import ShownFile, show
-from sfumato.engines.disk.rothko_io_cost import Traffic
-from sfumato.engines.disk.rothko_regions import regions_by_counts
-from sfumato.engines.disk.rothko_s import rothko_s
-from sfumato.engines.disk.rothko_t import rothko_t
-from sfumato.engines.disk.search_by_range import search_ranges
-from sfumato.engines.disk.streaming_cut import cut_line
-from sfumato.errors import UsageError
-from sfumato.methods.auto import CURVES, Auto
-from sfumato.methods.line.optimal_cut import OptimalOneDimensional
-from sfumato.methods.method import Method
-from sfumato.methods.trees.mondrian import MondrianMethod
-from sfumato.methods.trees.region_tree import Tiling
+from sfumato.engines.disk.audit import audit_on_disk
+from sfumato.engines.disk.classes import ClassesOnDisk, form_classes, learn_recoding
+from sfumato.engines.disk.coded_table import CodedTable, ProfiledInput, encode_input, profile_input
+from sfumato.engines.disk.linkability import linkable_on_disk
+from sfumato.engines.disk.released_rows import RowsOnDisk, rows_on_disk
+from sfumato.engines.engine import Draft, Job
+from sfumato.engines.memory.engine import as_input_kind
+from sfumato.engines.target_output import TargetOutput, WritableTable, check_target_location, origin_of
+from sfumato.errors import InputError
+from sfumato.evaluation.audit.audit import AuditReport
+from sfumato.evaluation.linkability.refusal import refuse_linkable
+from sfumato.evaluation.measurement import Losses
 from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
-from sfumato.requirements import Requirements
+from sfumato.releases.run_record import fingerprints
+from sfumato.tables.coding.domains import Codes
 from sfumato.tables.external.memory_budget import Budget
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.parquet import ParquetSource
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import write_batches
-from sfumato.tables.targets.target import Target
+
+VALUE_BYTES = 48  # a value of a domain, with its cost, its place on a curve and its count
+VALUES_SHARE = 0.4  # of the memory that distinct values may take
 
 
 class DiskEngine:
@@ -46,105 +41,105 @@ class DiskEngine:
     name = "disk"
 
     def __init__(self, memory: int, progress: Progress, budget: Budget | None = None) -> None:
-        self._progress, self._memory = progress, memory
+        self._memory, self._progress = memory, progress
         self.budget = Budget.of(memory) if budget is None else budget
         self.scratch = Scratch().__enter__()
-        self.close = weakref.finalize(self, self.scratch.close)
+        self._close = weakref.finalize(self, self.scratch.close)
 
-    @property
-    def limit(self) -> tuple[int, Scratch]:
-        return self._memory, self.scratch
+    def check_target(self, data: object, target: str | Path, *, tables: int) -> None:
+        check_target_location(data, target, tables=tables)
 
-    def assign(self, table: CodedTable, method: Method, requirements: Requirements) -> ClassedFile:
-        """Which records share a class."""
-        where = (self.budget, self.scratch, self._progress)
-        if isinstance(method, MondrianMethod):
-            return self._divided(table, method, requirements)
-        assert isinstance(method, OptimalOneDimensional)
-        if requirements.attributes:
-            return part_line(table, method, requirements, *where)
-        return cut_line(table, method, requirements.least_class, *where)
+    def read(self, job: Job) -> Job:
+        """Nothing is read yet: profiling and encoding each read the input once."""
+        return job
 
-    def _divided(self, table: CodedTable, method: MondrianMethod, requirements: Requirements) -> ClassedFile:
-        """By counts, with the classes of memory; on samples where that is asked for or counts do not decide."""
-        traffic, counts = Traffic(), method.rule != "selection" and requirements.tested
-        divide = rothko_t if counts and not table.policy.engine.sampled else rothko_s
-        with self._progress.phase("partition", table.count):
-            classed = divide(table, method, requirements, self.budget, self.scratch, self._progress, traffic=traffic)
-        way = "counts" if divide is rothko_t else "samples"
-        self._progress.told["divided"] = {"by": way, **asdict(traffic)}
-        return classed
+    def profile(self, job: Job) -> ProfiledInput:
+        return profile_input(job)
 
-    def regions(self, table: CodedTable, method: MondrianMethod, requirements: Requirements) -> Tiling:
-        """The regions that the classes of a method are in, as a tree: those of the method in memory."""
-        traffic = Traffic()
-        where = (self.budget, self.scratch, self._progress)
-        tree = regions_by_counts(table, method, requirements, *where, traffic=traffic)
-        self._progress.told["divided"] = {"by": "counts", **asdict(traffic)}
-        return tree
+    def encode(self, job: Job, profile: ProfiledInput) -> CodedTable:
+        return encode_input(job, profile, self.scratch)
 
-    def failing(
-        self, table: CodedTable, requirements: Requirements, recoding: Recoding, tree: Tiling
-    ) -> NDArray[np.int64]:
-        """The leaves of the tree of a recoding whose records are in a class that does not meet the requirements."""
-        return failing_leaves(table, requirements, recoding, tree, self.budget)
+    def check(self, table: CodedTable) -> None:
+        policy = table.policy
+        self._refuse_many_values(table)
+        with table.job.progress.phase("check"):
+            accepted = {*policy.accept_linkable, *policy.sensitive}
+            refuse_linkable(linkable_on_disk(table, accepted, self.budget, self.scratch))
+            table.job.requirements.check_feasible(table.whole.as_one_class(table))
 
-    def search(self, table: CodedTable, classed: ClassedFile, requirements: Requirements) -> ClassedFile:
-        """The classes with less loss, as far as the effort allows."""
-        return search_ranges(table, classed, requirements, self.budget, self.scratch, self._progress)
+    def fingerprints(self, table: CodedTable) -> dict[str, str]:
+        return fingerprints(self._codes(table), table.used, table.domains)
 
-    def release(self, table: CodedTable, classed: ClassedFile, names: Sequence[str]) -> ShownFile:
-        """What every record shows."""
-        return show(table, classed, names, self.budget, self.scratch, self._progress)
+    def form_classes(self, table: CodedTable) -> ClassesOnDisk:
+        return form_classes(table, self.budget, self.scratch)
 
-    def write(self, released: ShownFile, target: Target) -> Source:
-        with self._progress.phase("write", released.file.count):
-            return target.write(released.schema, lambda: self._batches(released))
+    def learn(self, table: CodedTable) -> Recoding:
+        return learn_recoding(table, self.budget, self.scratch)
 
-    def write_sensitive(self, released: ShownFile, target: Target) -> Source:
-        raise AssertionError("no method on disk releases sensitive values apart")
+    def recode(self, table: CodedTable, classes: ClassesOnDisk) -> RowsOnDisk:
+        return rows_on_disk(table, classes, self.budget, self.scratch)
 
-    def readable(self, released: ShownFile) -> Path:
-        """The released rows in a file of their own, until the engine is gone."""
+    def keep(self, rows: RowsOnDisk) -> tuple[Source, None]:
+        return self.sources(rows)
+
+    def output(self, draft: Draft, target: str | Path) -> TargetOutput:
+        rows: RowsOnDisk = draft.rows
+        table = WritableTable(rows.shown.schema, lambda: self._batches(rows), rows.shown.file.count)
+        return TargetOutput(draft.job, target, [table])
+
+    def audit(self, draft: Draft, written: tuple[Source, None]) -> tuple[AuditReport, Losses]:
+        return audit_on_disk(draft, written[0], self._memory, self.scratch)
+
+    def sources(self, rows: RowsOnDisk) -> tuple[Source, None]:
+        """Return the rows in a file of the scratch directory. It is written once, and is what was audited."""
         path = self.scratch.directory / "released.parquet"
         if not path.exists():
-            with self._progress.phase("write", released.file.count):
-                write_batches(released.schema, lambda: self._batches(released), path)
-        return path
+            with self._progress.phase("write", rows.shown.file.count):
+                write_batches(rows.shown.schema, lambda: self._batches(rows), path)
+        return ParquetSource(path), None
 
-    def table(self, released: ShownFile) -> pa.Table:
-        """The file that was audited, and no second making of it."""
-        source = ParquetSource(self.readable(released))
-        return pa.Table.from_batches(source.batches(source.names))
+    def frame(self, draft: Draft) -> Any:
+        source, _ = self.sources(draft.rows)
+        return as_input_kind(draft.job, pa.Table.from_batches(source.batches(source.names)))
 
-    def sensitive_table(self, released: ShownFile) -> None:
-        return None
+    def sensitive_frame(self, draft: Draft) -> None:
+        """Sensitive values stay with their records."""
 
-    def persons_of(self, released: ShownFile) -> None:
-        return None
+    def facts(self) -> Mapping[str, Any]:
+        """Return the memory limit that was kept to, and what was read and written on the way."""
+        divided = self._progress.told.get("divided")
+        return {
+            **({} if divided is None else {"divided": divided}),
+            "memory": self._memory,
+            "scratch": {"bytes_read": self.scratch.tally.read, "bytes_written": self.scratch.tally.written},
+        }
 
-    def group_count(self, source: Source, key: Sequence[str], *, by_row: bool) -> ReleasedClasses:
-        return find_classes(source, key, by_row=by_row)
+    def origin(self, job: Job) -> str:
+        return origin_of(job)
 
-    def _batches(self, released: ShownFile) -> Iterator[pa.RecordBatch]:
-        for table in released.batches(self.budget, self.scratch):
+    def close(self) -> None:
+        self._close()
+
+    def _codes(self, table: CodedTable) -> Iterator[Codes]:
+        for rows in table.file.batches(self.budget.rows(table.file.kind.itemsize)):
+            yield table.codes_of(rows)
+
+    def _batches(self, rows: RowsOnDisk) -> Iterator[pa.RecordBatch]:
+        for table in rows.shown.batches(self.budget, self.scratch):
             yield from table.to_batches()
             self._progress.advance(table.num_rows)
 
-
-def check_on_disk(method: Method) -> None:
-    """Refuse a method that works in memory alone."""
-    if isinstance(method, Auto) or _is_streamed(method):
-        return
-    if isinstance(method, MondrianMethod) and method.splits == "strict":
-        return
-    able = ", ".join(["auto", *(one.name for one in CURVES), MondrianMethod().name])
-    raise UsageError(
-        f"{method.name} works in memory alone. On disk there are {able} and others of their kind; choose one of "
-        "them, or --engine memory."
-    )
-
-
-def _is_streamed(method: Method) -> bool:
-    # An ordering of another package may not say.
-    return isinstance(method, OptimalOneDimensional) and getattr(method.ordering, "needs_no_table", False)
+    def _refuse_many_values(self, table: CodedTable) -> None:
+        """Refuse columns whose distinct values alone would break the memory limit: they are always in memory."""
+        sizes = {domain.name: domain.size * VALUE_BYTES for domain in table.domains}
+        sizes |= {
+            column.name: 2 * column.dictionary.nbytes for column in table.carried if column.dictionary is not None
+        }
+        largest = max(sizes, key=lambda name: sizes[name])
+        taken, room = sum(sizes.values()), self._memory * VALUES_SHARE
+        if taken > room:
+            raise InputError(
+                f"the distinct values of the columns take about {taken / 1e6:,.0f} MB, most of them those of "
+                f"{largest!r}, and the memory limit leaves {room / 1e6:,.0f} MB for them. Allow more memory, or round, "
+                "group or drop such columns first."
+            )

@@ -15,8 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.classes import ClassesOnDisk
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
+from sfumato.engines.engine import Outcome, outcome_of
 from sfumato.kernels.threads import ahead, in_threads
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.progress import Progress
@@ -93,15 +95,22 @@ class ShownFile:
         return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
 
 
-def show(
-    table: CodedTable,
-    classed: ClassedFile,
-    names: Sequence[str],
-    budget: Budget,
-    scratch: Scratch,
-    progress: Progress,
-) -> ShownFile:
-    """What the records of every class show: the smallest box around them. The file of the classes is removed."""
+@dataclass(frozen=True)
+class RowsOnDisk:
+    """The released rows in a file, and how they came about."""
+
+    shown: ShownFile
+    outcome: Outcome
+
+
+def rows_on_disk(table: CodedTable, classes: ClassesOnDisk, budget: Budget, scratch: Scratch) -> RowsOnDisk:
+    """Recode the records of every class to the smallest box around them. The file of the classes is removed."""
+    shown = _shown(table, classes.file, budget, scratch)
+    return RowsOnDisk(shown, outcome_of(classes.method, table.job.progress))
+
+
+def _shown(table: CodedTable, classed: ClassedFile, budget: Budget, scratch: Scratch) -> ShownFile:
+    progress = table.job.progress
     release, most = table.policy.release, budget.rows(table.file.kind.itemsize)
     with progress.phase("recode", 2 * table.count):
         pairs = [_ClassPairs(domain) for domain in table.domains]
@@ -122,7 +131,9 @@ def show(
             file.append(shown)
     classed.rows.remove()
     classed.sizes.remove()
-    return ShownFile(file, [one.column for one in pairs], table.carried, names, release.bounds, release.keep_order)
+    return ShownFile(
+        file, [one.column for one in pairs], table.carried, table.job.kept, release.bounds, release.keep_order
+    )
 
 
 def _boxes(

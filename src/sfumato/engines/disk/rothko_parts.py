@@ -17,7 +17,7 @@ from sfumato.engines.disk.class_file import ClassedFile
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.rothko_io_cost import Traffic
 from sfumato.engines.disk.workload_scales import Whole, measured
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.classes import assign
 from sfumato.errors import UsageError
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads, slices
@@ -195,8 +195,8 @@ class Classing(Parting):
 
     def add(self, part: TablePart, rows: Rows) -> None:
         bounds = self.table.policy.release.bounds
-        engine = MemoryEngine(Progress())
-        for batch in engine.assign(self.whole.records(rows), self.method, self.requirements, bounds=bounds):
+        records = self.whole.records(rows)
+        for batch in assign(records, self.method, self.requirements, Progress(), bounds=bounds):
             self.classed.add(np.take(rows, batch.rows), np.diff(batch.starts))
 
     def keep(self, part: TablePart) -> None:

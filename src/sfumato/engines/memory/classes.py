@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.losses.exact_costs import total_cost
-from sfumato.methods import Effort, Method, chosen_name, method_named
+from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
@@ -35,25 +35,41 @@ class FormedClasses:
 def method_for(table: TableInMemory) -> Method:
     """Return the method that forms the classes: one with regions if the policy releases regions."""
     policy = table.job.policy
-    method = method_named(chosen_name(policy.method.name, table.collapsed.workload))
+    method = method_named(chosen_name(policy.method.name, table.records.workload))
     return regional(method) if policy.release.boxes == "regions" else method
 
 
-def check_feasible(table: TableInMemory) -> None:
-    """Raise InfeasibleError if no release can meet the requirements within the limit of suppressed records."""
-    policy = table.job.policy
+def check_policy(table: TableInMemory) -> None:
+    """Refuse a method that the table cannot be given to, and requirements that no release can meet."""
+    policy, workload = table.job.policy, table.records.workload
+    check_method(method_for(table), table.job.requirements, Kinds() if workload is None else workload.kinds)
     # Regions tile the domain whether or not there are outliers, so no record is left out for their sake.
-    most = 0 if policy.release.boxes == "regions" else policy.most_suppressed(table.records)
-    surplus_rows(table.collapsed, table.job.requirements, most)
+    most = 0 if policy.release.boxes == "regions" else policy.most_suppressed(table.count)
+    surplus_rows(table.records, table.job.requirements, most)
+    table.job.warnings.extend(_empty_selections(table))
+
+
+def _empty_selections(table: TableInMemory) -> list[str]:
+    """Warn about selections without a record, which are more often a slip than intended."""
+    workload = table.records.workload
+    boxes = None if workload is None else workload.selections
+    if boxes is None:
+        return []
+    empty = [
+        repr(selection.where)
+        for box, selection in enumerate(table.job.policy.workload.selection)
+        if not boxes.holds(box, table.records.codes).any()
+    ]
+    return [f"no record of this table is selected by {where}" for where in empty]
 
 
 def learn_recoding(table: TableInMemory) -> Recoding:
     """Learn the recoding whose regions meet the policy on the records of the table."""
     job = table.job
     method = regional(method_for(table))
-    with job.progress.phase("partition", table.collapsed.count):
+    with job.progress.phase("partition", table.records.count):
         return grown_recoding(
-            method, table.collapsed, job.requirements, job.policy, job.taxonomies, job.kept, job.progress
+            method, table.records, job.requirements, job.policy, job.taxonomies, job.kept, job.progress
         )
 
 
@@ -66,12 +82,12 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         regions = recoding.regions.regions_of(table.encoded.codes, table.encoded.domains)
         return FormedClasses(method, iter([recoding.regions.classes(regions)]), list(recoding.domains))
     batches = assign(
-        table.collapsed,
+        table.records,
         method,
         job.requirements,
         job.progress,
         bounds=release.bounds and not method.separates,
-        most_suppressed=job.policy.most_suppressed(table.records),
+        most_suppressed=job.policy.most_suppressed(table.count),
     )
     return FormedClasses(method, batches, table.encoded.domains)
 

@@ -26,7 +26,7 @@ from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profile_column
 from sfumato.tables.coding.sorting import collapse
 from sfumato.tables.coding.value_order import is_missing
-from sfumato.tables.sources.source import InputOptions, Source
+from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 
@@ -38,8 +38,12 @@ class Scanned:
     table: pa.Table
 
     @property
-    def records(self) -> int:
+    def count(self) -> int:
         return int(self.table.num_rows)
+
+    def only(self, names: Sequence[str]) -> Scanned:
+        """The named columns alone."""
+        return replace(self, table=self.table.select(names))
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Encoded:
     carried: list[PassthroughColumn]
 
     @property
-    def records(self) -> int:
+    def count(self) -> int:
         return len(self.codes)
 
     def used(self) -> list[NDArray[np.int64]]:
@@ -76,16 +80,16 @@ class Encoded:
 class TableInMemory:
     """A table that was read and understood, before any class is formed.
 
-    collapsed: the records as methods take them, equal ones collapsed.
+    records: as methods take them, equal ones collapsed.
     """
 
     job: Job
     encoded: Encoded
-    collapsed: Records
+    records: Records
 
     @property
-    def records(self) -> int:
-        return self.encoded.records
+    def count(self) -> int:
+        return self.encoded.count
 
     @property
     def domains(self) -> list[Domain]:
@@ -93,7 +97,7 @@ class TableInMemory:
 
     def shared(self) -> TableInMemory:
         """The table for several runs, which share what does not depend on k or l."""
-        return replace(self, collapsed=replace(self.collapsed, lines={}))
+        return replace(self, records=replace(self.records, lines={}))
 
 
 def scan(source: Source, names: Sequence[str], progress: Progress) -> Scanned:
@@ -106,10 +110,9 @@ def scan(source: Source, names: Sequence[str], progress: Progress) -> Scanned:
     return Scanned(source, pa.Table.from_batches(batches))
 
 
-def profile(
-    scanned: Scanned, policy: Policy, options: InputOptions, taxonomies: Mapping[str, Taxonomy], progress: Progress
-) -> list[Encoder]:
+def profile(scanned: Scanned, policy: Policy, taxonomies: Mapping[str, Taxonomy], progress: Progress) -> list[Encoder]:
     """Find the domain of every quasi-identifier."""
+    options = policy.input_options
 
     def encoder(name: str) -> Encoder:
         column = scanned.table.column(name)
@@ -123,7 +126,7 @@ def encode(scanned: Scanned, encoders: Sequence[Encoder], progress: Progress) ->
     """Put the table into codes."""
     domains = [encoder.domain for encoder in encoders]
     largest = max(domain.size for domain in domains)
-    codes = np.empty((scanned.records, len(domains)), np.min_scalar_type(largest - 1))
+    codes = np.empty((scanned.count, len(domains)), np.min_scalar_type(largest - 1))
 
     def fill(attribute: int) -> None:
         start = 0
@@ -171,7 +174,7 @@ def table_in_memory(scanned: ScannedInput, encoders: Sequence[Encoder]) -> Table
         sensitive = _sensitive(encoded, job.requirements.columns, policy, job.taxonomies)
     with progress.phase("collapse"):
         distinct, line = collapse(encoded.codes, [domain.size for domain in encoded.domains])
-        costs = exact_costs(encoded.domains, policy.weights(encoded.domains), encoded.records)
+        costs = exact_costs(encoded.domains, policy.weights(encoded.domains), encoded.count)
     records = Records(
         distinct, line.starts, line.rows, encoded.domains, costs, sensitive, scanned.persons, policy.release.seed
     )

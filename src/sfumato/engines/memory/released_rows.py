@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.engine import Outcome
+from sfumato.engines.engine import Outcome, outcome_of
 from sfumato.engines.memory.classes import FormedClasses
 from sfumato.engines.memory.coded_table import Encoded, TableInMemory
 from sfumato.evaluation.workload_tasks import WorkloadTasks
 from sfumato.kernels.threads import in_threads
-from sfumato.methods import AUTO
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.progress import Progress
@@ -25,7 +24,7 @@ from sfumato.releases.statistics import SUFFIX as MEAN
 from sfumato.releases.statistics import class_means, grid_of, has_statistics, stated
 from sfumato.requirements import ClassCounts, Requirements
 from sfumato.tables.coding.arrow_arrays import from_numpy
-from sfumato.tables.coding.domains import NumericDomain
+from sfumato.tables.coding.domains import Domain, NumericDomain
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.tables.released_classes import ReleasedClasses
@@ -53,7 +52,7 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
     if classes.method.separates:
         first, second = _two_tables(table, classes.batches, job.requirements.attributes[0])
         return RowsInMemory(first, outcome_of(classes.method.name, job.progress), sensitive=second)
-    recoded = recode(encoded.records, classes, job.progress, bounds=release.bounds)
+    recoded = recode(encoded.count, classes.batches, classes.domains, job.progress, bounds=release.bounds)
     grids = _grids(table)
     released, persons = arrange(
         encoded,
@@ -63,7 +62,7 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
         bounds=release.bounds,
         means=grids,
         keep_order=release.keep_order,
-        persons=table.collapsed.persons,
+        persons=table.records.persons,
     )
     if grids:
         domains = {domain.name: domain for domain in encoded.domains}
@@ -72,16 +71,12 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
     return RowsInMemory(released, outcome, persons, tasks=_tasks(table))
 
 
-def outcome_of(method: str, progress: Progress) -> Outcome:
-    """Name the method of a release. For ``auto`` that is the one whose classes the search started from."""
-    choice = progress.told.get("choice", {}) if method == AUTO else {}
-    return Outcome(choice.get("start", method), choice)
-
-
-def recode(records: int, classes: FormedClasses, progress: Progress, *, bounds: bool) -> Recoded:
-    """Find what each class shows."""
-    recoder = Recoder(classes.domains, records, bounds=bounds)
-    for batch in classes.batches:
+def recode(
+    records: int, batches: Iterator[ClassBatch], domains: Sequence[Domain], progress: Progress, *, bounds: bool
+) -> Recoded:
+    """Find what each class of a table with this number of records shows."""
+    recoder = Recoder(domains, records, bounds=bounds)
+    for batch in batches:
         recoder.add(batch)
     with progress.phase("recode"):
         return recoder.finish()
@@ -127,7 +122,7 @@ def arrange(
     """
     with progress.phase("arrange"):
         present = np.flatnonzero(recoded.class_of_row != LEFT_OUT).astype(np.uint32)
-        whole = len(present) == encoded.records
+        whole = len(present) == encoded.count
         if keep_order:
             rows = None if whole else present
             spread: Spread = lambda values: values[recoded.class_of_row[present]]  # noqa: E731
@@ -158,21 +153,23 @@ def arrange(
 
 def _two_tables(table: TableInMemory, batches: Iterator[ClassBatch], sensitive: str) -> tuple[pa.Table, pa.Table]:
     """Return every record with its group, and the sensitive values of each group."""
-    encoded, records = table.encoded, table.collapsed
-    group = np.full(encoded.records, -1, np.int64)
+    encoded, records = table.encoded, table.records
+    group = np.full(encoded.count, -1, np.int64)
     count = 0
     for batch in batches:
         group[batch.rows] = np.repeat(np.arange(count, count + len(batch.low)), np.diff(batch.starts))
         count += len(batch.low)
     with table.job.progress.phase("arrange"):
-        recoder = Recoder(encoded.domains, encoded.records, bounds=False)
+        recoder = Recoder(encoded.domains, encoded.count, bounds=False)
         recoder.add(ClassBatch(records.rows, records.starts, records.codes, records.codes))
         rows = np.flatnonzero(group >= 0).astype(np.uint32)
         column = next(column for column in encoded.carried if column.name == sensitive)
         return separated(recoder.finish(), column, rows, group[rows])
 
 
-def _canonical(recoded: Recoded, carried: Sequence[PassthroughColumn], present: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _canonical(
+    recoded: Recoded, carried: Sequence[PassthroughColumn], present: NDArray[np.uint32]
+) -> NDArray[np.uint32]:
     """Return the released rows in canonical order: by class, then by the passthrough columns."""
     fields = [Field(recoded.class_of_row, bits_for(len(recoded.sizes)))]
     for column in carried:
@@ -196,7 +193,7 @@ def _grids(table: TableInMemory) -> dict[str, Fraction]:
 
 
 def _tasks(table: TableInMemory) -> WorkloadTasks | None:
-    records = table.collapsed
+    records = table.records
     if records.workload is None:
         return None
     return WorkloadTasks.of(table.job.policy, records.workload, records.codes, np.diff(records.starts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -11,15 +12,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.engines.engine import Job
 from sfumato.engines.spark.buckets import Assign, Sample, coded_schema, in_buckets
-from sfumato.engines.spark.input_scan import Intake
+from sfumato.engines.spark.column_profiles import (
+    ColumnCounts,
+    CountedColumn,
+    counts_of,
+    encoder_of,
+    sensitive_of,
+    target_of,
+)
+from sfumato.engines.spark.input_scan import Intake, rows_of, take_in
 from sfumato.engines.spark.line_keys import CODES, ROW, TIE, Placing, to_binary
 from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, HELD_ROWS, opened, plain, written_chunks
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import columns, one_array
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
-from sfumato.tables.coding.domains import Codes
+from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.profile import Encoder
+from sfumato.tables.sources.delivery import NoRecordsError
 
 
 @dataclass(frozen=True)
@@ -120,3 +131,124 @@ def _encoded(table: pa.Table, encoders: Sequence[Encoder], placing: Placing) -> 
         else:
             codes[:, q] = encoder.encode(column)
     return codes
+
+
+@dataclass(frozen=True)
+class ScanOnSpark:
+    """The table read once, in chunks, with the counts that were taken on the way.
+
+    numbers: the number of each kept column. linkable: those of the columns that could undo the release.
+    """
+
+    job: Job
+    kept: Kept
+    intake: Intake
+    numbers: Mapping[str, int]
+    linkable: Mapping[str, int]
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """The numbers of the columns whose values are counted."""
+        wanted = _counted_names(self.job)
+        return {name: self.numbers[name] for name in self.kept.names if name in wanted}
+
+
+@dataclass(frozen=True)
+class ProfileOnSpark:
+    """The values of the counted columns, and the encoders of quasi-identifiers. tally: all counts, as a frame."""
+
+    tally: Frame
+    counts: Mapping[str, ColumnCounts]
+    encoders: list[Encoder]
+
+
+@dataclass(frozen=True)
+class TableOnSpark:
+    """A table that was read and understood. Its records are encoded when their buckets are known."""
+
+    scan: ScanOnSpark
+    profile: ProfileOnSpark
+    sensitive: Mapping[str, CountedColumn]
+    targets: Mapping[str, CountedColumn]
+    sample_bits: int
+
+    @property
+    def job(self) -> Job:
+        return self.scan.job
+
+    @property
+    def count(self) -> int:
+        return self.profile.counts[self.scan.kept.quasi[0]].records
+
+    @property
+    def domains(self) -> list[Domain]:
+        return [encoder.domain for encoder in self.profile.encoders]
+
+    @property
+    def carried(self) -> dict[str, str]:
+        """The columns of files by the names that users know."""
+        return dict(zip(self.scan.kept.carried, self.scan.kept.carried_columns, strict=True))
+
+    @cached_property
+    def sample(self) -> SampledRecords:
+        """The one sample of the run."""
+        counted = {name: f"c{self.scan.numbers[name]}" for name in {**self.sensitive, **self.targets}}
+        return sample_of(self.scan.intake, self.profile.encoders, self.sample_bits, counted)
+
+
+def scan_with_spark(job: Job, session: Session, secret: int, path: str) -> ScanOnSpark:
+    """Read the kept columns once. secret: the key of the hash that orders equal records."""
+    job.source.check(job.kept)
+    quasi = list(job.policy.quasi_identifiers)
+    kept = Kept(quasi, [name for name in job.kept if name not in quasi])
+    numbers = {name: number for number, name in enumerate(kept.names)}
+    accepted = {*job.policy.accept_linkable, *job.policy.sensitive}
+    linkable = {name: numbers[name] for name in kept.carried if name not in accepted}
+    counted = {numbers[name] for name in _counted_names(job) if name in numbers}
+    with job.progress.phase("read"):
+        alone = sorted({*counted, *linkable.values()})
+        pairs = [(numbers[name], other) for other in linkable.values() for name in quasi]
+        rows = rows_of(session, job.source, kept.names)
+        intake = take_in(session, rows, secret, alone, pairs, path)
+    return ScanOnSpark(job, kept, intake, numbers, linkable)
+
+
+def _counted_names(job: Job) -> set[str]:
+    """The columns whose values are counted: quasi-identifiers, sensitive columns, and those of the workload."""
+    policy = job.policy
+    return {
+        *policy.quasi_identifiers,
+        *job.requirements.columns,
+        *policy.workload.predicted,
+        *policy.workload.features,
+    }
+
+
+def profile_with_spark(scan: ScanOnSpark, session: Session, path: str) -> ProfileOnSpark:
+    """Find the values of the counted columns, and the domain of every quasi-identifier."""
+    job = scan.job
+    with job.progress.phase("profile"):
+        tally = scan.intake.tally(session, path)
+        counts = counts_of(tally, scan.counted, job.source)
+        if not counts[scan.kept.quasi[0]].records:
+            raise NoRecordsError("the Spark table has no records. Give a table with at least one.")
+        options = job.policy.input_options
+        encoders = [
+            encoder_of(job.source, name, counts[name], job.policy, options, job.taxonomies.get(name))
+            for name in scan.kept.quasi
+        ]
+        return ProfileOnSpark(tally, counts, encoders)
+
+
+def encode_with_spark(scan: ScanOnSpark, profile: ProfileOnSpark, sample_bits: int) -> TableOnSpark:
+    """Put the columns that requirements and the workload count into codes."""
+    job, counts = scan.job, profile.counts
+    policy = job.policy
+    workload = {*policy.workload.predicted, *policy.workload.features}
+    with job.progress.phase("check"):
+        sensitive = {
+            name: sensitive_of(name, counts[name], policy, job.taxonomies.get(name))
+            for name in job.requirements.columns
+        }
+        targets = {name: target_of(name, counts[name], policy) for name in scan.kept.carried if name in workload}
+    return TableOnSpark(scan, profile, sensitive, targets, sample_bits)

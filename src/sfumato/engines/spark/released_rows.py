@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,68 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from sfumato.engines.spark.bucket_classes import SAMPLE, SHOWN, SIZE
+from sfumato.engines.engine import Outcome
+from sfumato.engines.spark.bucket_classes import SAMPLE, SHOWN, SIZE, shown_fields
 from sfumato.engines.spark.buckets import slots
+from sfumato.engines.spark.classes import ClassesOnSpark
+from sfumato.engines.spark.coded_table import TableOnSpark
 from sfumato.engines.spark.file_systems import files_of, is_remote
+from sfumato.engines.spark.publication import digests, tidied
 from sfumato.engines.spark.row_chunks import CHUNK, packed, plain, unpacked
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
+from sfumato.evaluation.audit.audit import AuditReport
+from sfumato.evaluation.measurement import Losses
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.targets.target import Certified
 
 BATCH = 1 << 16
 SHELF, FILE = "shelf", "file"
 _WRITTEN = pa.schema([(SHELF, pa.int32()), (FILE, pa.string())])
 Key = tuple[tuple[bool, str], ...]
+
+
+@dataclass
+class RowsOnSpark:
+    """The released rows: classes in scratch files, then finished files in ``directory``.
+
+    entries: what the certificate says of each file. examined: what the audit of these files found.
+    """
+
+    table: TableOnSpark
+    classes: ClassesOnSpark
+    directory: str | None = None
+    entries: list[Certified] = field(default_factory=list)
+    examined: tuple[AuditReport, Losses] | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.classes.outcome
+
+
+def write_rows(rows: RowsOnSpark, session: Session, path: str) -> None:
+    """Write the released columns in the order of the table, the rows in canonical order."""
+    table, task = rows.table, rows.classes.task
+    kinds = {field.name: field for field in table.scan.intake.kinds}
+    fields = [*shown_fields(task), *(kinds[column] for column in table.scan.kept.carried_columns)]
+    shown = {name: f"q{attribute}" for attribute, name in enumerate(table.scan.kept.quasi)}
+    available = [field.name for field in fields]
+    names = {}
+    for name in table.job.kept:
+        if name not in shown:
+            names[table.carried[name]] = name
+            continue
+        names[shown[name]] = name
+        for bound in ("min", "max"):
+            if f"{shown[name]}_{bound}" in available:
+                names[f"{shown[name]}_{bound}"] = f"{name}_{bound}"
+    with table.job.progress.phase("arrange"):
+        write_arranged(session, rows.classes.chunks, fields, names, -(-table.count // task.file_records), path)
+        tidied(session, path)
+    rows.directory, rows.entries = path, digests(session, path)
 
 
 def write_arranged(

@@ -1,0 +1,99 @@
+"""The classes of a table on disk: along a line, or by the regions of Mondrian."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.coded_table import CodedTable
+from sfumato.engines.disk.diverse_cut_by_range import part_line
+from sfumato.engines.disk.region_checks import failing_leaves
+from sfumato.engines.disk.rothko_io_cost import Traffic
+from sfumato.engines.disk.rothko_regions import regions_by_counts
+from sfumato.engines.disk.rothko_s import rothko_s
+from sfumato.engines.disk.rothko_t import rothko_t
+from sfumato.engines.disk.search_by_range import search_ranges
+from sfumato.engines.disk.streaming_cut import cut_line
+from sfumato.methods import Effort, Method, chosen_name, method_named
+from sfumato.methods.auto import Auto, best_curve
+from sfumato.methods.line.optimal_cut import OptimalOneDimensional
+from sfumato.methods.trees.mondrian import MondrianMethod
+from sfumato.methods.trees.region_tree import Tiling
+from sfumato.releases.learn_recoding import regional, sound_recoding
+from sfumato.releases.recoding import Recoding
+from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.scratch import Scratch
+
+
+@dataclass(frozen=True)
+class ClassesOnDisk:
+    """The classes in a file, and the name of the method that the policy stands for."""
+
+    method: str
+    file: ClassedFile
+
+
+def form_classes(table: CodedTable, budget: Budget, scratch: Scratch) -> ClassesOnDisk:
+    """Form the classes that the policy asks for, and search for less loss as its effort allows."""
+    job, progress = table.job, table.job.progress
+    method = method_named(chosen_name(table.policy.method.name, table.workload(table.sample)))
+    classed = _assigned(table, _method_on_disk(method, table), budget, scratch)
+    if isinstance(method, Auto) and job.requirements.tested and table.effort != Effort():
+        classed = search_ranges(table, classed, job.requirements, budget, scratch, progress)
+    return ClassesOnDisk(method.name, classed)
+
+
+def learn_recoding(table: CodedTable, budget: Budget, scratch: Scratch) -> Recoding:
+    """Learn the recoding that memory would learn: Mondrian's regions, from counts of the whole table."""
+    job = table.job
+    method = regional(method_named(chosen_name(table.policy.method.name, table.workload(table.sample[:1]))))
+    assert isinstance(method, MondrianMethod)
+
+    def recoding_by(tree: Tiling) -> Recoding:
+        return Recoding.of(
+            tree, table.domains, policy=job.policy, method=method.name, taxonomies=job.taxonomies, names=job.kept
+        )
+
+    def failing(recoding: Recoding, tree: Tiling) -> NDArray[np.int64]:
+        return failing_leaves(table, job.requirements, recoding, tree, budget)
+
+    traffic = Traffic()
+    with job.progress.phase("partition", table.count):
+        tree = regions_by_counts(table, method, job.requirements, budget, scratch, job.progress, traffic=traffic)
+        job.progress.told["divided"] = {"by": "counts", **asdict(traffic)}
+        return sound_recoding(tree, recoding_by, failing)
+
+
+def _method_on_disk(method: Method, table: CodedTable) -> Method:
+    """Return the method that forms the classes: for ``auto`` the curve that loses least on a sample."""
+    if not isinstance(method, Auto):
+        return method
+    job = table.job
+    with job.progress.phase("partition"):
+        curve, choice = best_curve(table.records(table.sample), job.requirements, job.progress)
+    job.progress.told["choice"] = choice | {"exact": choice["tried_on"] == table.count}
+    return curve
+
+
+def _assigned(table: CodedTable, method: Method, budget: Budget, scratch: Scratch) -> ClassedFile:
+    requirements, progress = table.job.requirements, table.job.progress
+    if isinstance(method, MondrianMethod):
+        return _divided(table, method, budget, scratch)
+    assert isinstance(method, OptimalOneDimensional)
+    if requirements.attributes:
+        return part_line(table, method, requirements, budget, scratch, progress)
+    return cut_line(table, method, requirements.least_class, budget, scratch, progress)
+
+
+def _divided(table: CodedTable, method: MondrianMethod, budget: Budget, scratch: Scratch) -> ClassedFile:
+    """Divide by counts, with the classes of memory; on samples if the policy says so or counts do not decide."""
+    requirements, progress = table.job.requirements, table.job.progress
+    by_counts = method.rule != "selection" and requirements.tested and not table.policy.engine.sampled
+    divide, traffic = rothko_t if by_counts else rothko_s, Traffic()
+    with progress.phase("partition", table.count):
+        classed = divide(table, method, requirements, budget, scratch, progress, traffic=traffic)
+    progress.told["divided"] = {"by": "counts" if by_counts else "samples", **asdict(traffic)}
+    return classed

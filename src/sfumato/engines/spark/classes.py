@@ -1,0 +1,138 @@
+"""The classes of a table on Spark: the table divided into buckets, and a method on each bucket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.engines.engine import Outcome
+from sfumato.engines.spark.bucket_classes import FILE_RECORDS, BucketTask, write_classes
+from sfumato.engines.spark.bucket_counts import BucketCounts, counted_buckets
+from sfumato.engines.spark.bucket_regions import BucketRegions, grown_regions
+from sfumato.engines.spark.buckets import (
+    BUCKET_RECORDS,
+    NONE,
+    Splitters,
+    divided_anew,
+    joined,
+    refined,
+    splitters_of,
+)
+from sfumato.engines.spark.coded_table import TableOnSpark, write_coded
+from sfumato.engines.spark.file_systems import Workspace
+from sfumato.engines.spark.line_keys import Placing
+from sfumato.engines.spark.session import Frame, Session
+from sfumato.methods import AUTO, Method, chosen_name, method_named
+from sfumato.methods.auto import CURVES, Auto, best_curve
+from sfumato.methods.line.optimal_cut import OptimalOneDimensional
+from sfumato.methods.trees.mondrian import MondrianMethod
+from sfumato.orderings import Hilbert
+from sfumato.progress import Progress
+from sfumato.requirements import KAnonymity, Requirements
+
+TRIED_RECORDS = 1 << 16  # that methods are tried on
+TREE_RECORDS = 1 << 20  # that a tree is grown on, at most
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """What a run may be told beside the policy.
+
+    master: of a session that has to be made. bucket_records: the size of a bucket. It decides where classes may end, so
+    other sizes give other classes. file_records: the size of a file of the release.
+    """
+
+    master: str | None = None
+    bucket_records: int = BUCKET_RECORDS
+    file_records: int = FILE_RECORDS
+
+
+@dataclass(frozen=True)
+class ClassesOnSpark:
+    """The classes of every bucket with their records, in chunks of files."""
+
+    chunks: Frame
+    task: BucketTask
+    buckets: int
+    outcome: Outcome
+
+
+def form_classes(table: TableOnSpark, session: Session, scratch: Workspace, options: SparkOptions) -> ClassesOnSpark:
+    """Encode the records into buckets, and form the classes of each bucket."""
+    job = table.job
+    with job.progress.phase("encode"):
+        method, outcome = _method_on_spark(table, options)
+        task = _task(table, method, options)
+        parts = _parts(table, method, task, options)
+        coded = write_coded(
+            session,
+            table.scan.intake,
+            table.scan.kept,
+            table.profile.encoders,
+            task.placing,
+            parts.of,
+            scratch.path("coded"),
+        )
+        scratch.remove("input")
+    with job.progress.phase("partition"):
+        counts = _counted(table, session, coded, parts)
+        if isinstance(parts, Splitters):
+            finer = refined(session, coded, task.placing, parts, counts.sizes, options.bucket_records)
+            if finer is not parts:
+                coded = divided_anew(session, coded, task.placing, parts, finer, scratch.path("divided"))
+                counts = _counted(table, session, coded, finer)
+            number = joined(counts.holds, counts.sizes)
+        else:
+            number = parts.joined(counts)
+        chunks = write_classes(session, coded, task, number, scratch.path("classes"))
+        scratch.remove("coded")
+        scratch.remove("divided")
+    return ClassesOnSpark(chunks, task, int(number.max()) + 1, outcome)
+
+
+def _task(table: TableOnSpark, method: Method, options: SparkOptions) -> BucketTask:
+    """Return what executors have to know. Methods without a line of their own take records along the Hilbert curve."""
+    settings = table.job.policy.method
+    return BucketTask(
+        method.name,
+        table.job.policy,
+        table.job.requirements,
+        Placing(method.ordering if isinstance(method, OptimalOneDimensional) else Hilbert(), table.domains),
+        table.carried,
+        table.sensitive,
+        table.targets,
+        settings.name == AUTO and settings.effort != "fast",
+        options.file_records,
+    )
+
+
+def _parts(table: TableOnSpark, method: Method, task: BucketTask, options: SparkOptions) -> Splitters | BucketRegions:
+    """Divide the table into buckets by the sample: at splitters of a line, or into the regions of a tree."""
+    buckets = -(-table.count // options.bucket_records)
+    if buckets < 2:
+        return NONE
+    if isinstance(method, OptimalOneDimensional):
+        return splitters_of(table.sample.placed(task.placing), buckets)
+    dividing = MondrianMethod(rule=method.rule) if isinstance(method, MondrianMethod) else MondrianMethod()
+    records = task.records(*table.sample.few(TREE_RECORDS))
+    return grown_regions(records, table.job.requirements, dividing, table.count, options.bucket_records, task.placing)
+
+
+def _method_on_spark(table: TableOnSpark, options: SparkOptions) -> tuple[Method, Outcome]:
+    """Return the method of the policy; ``auto`` is what the workload needs, or the better of two lines on a sample."""
+    method = method_named(table.job.policy.method.name)
+    if not isinstance(method, Auto):
+        return method, Outcome(method.name)
+    codes, counted = table.sample.few(TRIED_RECORDS)
+    records = _task(table, CURVES[0], options).records(codes, counted)
+    if records.workload is not None:
+        method = method_named(chosen_name(AUTO, records.workload))
+        return method, Outcome(method.name)
+    # Which line is shorter hardly depends on the other requirements.
+    k = min(table.job.requirements.least_class, len(codes))
+    curve, choice = best_curve(records, Requirements((KAnonymity(k),)), Progress())
+    return curve, Outcome(curve.name, choice)
+
+
+def _counted(table: TableOnSpark, session: Session, coded: Frame, parts: Splitters | BucketRegions) -> BucketCounts:
+    sensitive = {name: (table.carried[name], column) for name, column in table.sensitive.items()}
+    return counted_buckets(session, coded, parts.buckets, sensitive, table.job.requirements)

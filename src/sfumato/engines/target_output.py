@@ -1,0 +1,75 @@
+"""The output of engines whose rows stream through this machine: a file, a directory or a table of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from sfumato.engines.engine import Job
+from sfumato.tables.locations import location_of
+from sfumato.tables.sources.source import Source
+from sfumato.tables.targets.file_writers import Batches
+from sfumato.tables.targets.target import Certified, check_place, open_target, refuse_input_as_output
+
+
+@dataclass(frozen=True)
+class WritableTable:
+    """A table as batches that can be made again."""
+
+    schema: pa.Schema
+    batches: Batches
+    rows: int
+
+
+class TargetOutput:
+    """A target of ``tables``: the release, then the sensitive values if they are released apart."""
+
+    def __init__(self, job: Job, target: str | Path, tables: Sequence[WritableTable]) -> None:
+        self._progress, self._tables = job.progress, tables
+        self._location = location_of(target)
+        self._target = open_target(self._location, separator=job.policy.input_options.separator)
+
+    def __enter__(self) -> Self:
+        self._target.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._target.__exit__(kind, error, trace)
+
+    @property
+    def recorded(self) -> str:
+        return self._location.recorded
+
+    def write(self) -> tuple[Source, Source | None]:
+        """Write the tables, and return what is there now to read."""
+        written = []
+        for table in self._tables:
+            with self._progress.phase("write", table.rows):
+                written.append(self._target.write(table.schema, table.batches))
+        return written[0], written[1] if len(written) > 1 else None
+
+    def certified(self) -> list[Certified]:
+        return self._target.certified()
+
+    def publish(self, certificate: str) -> None:
+        self._target.publish(certificate)
+
+
+def check_target_location(data: object, target: str | Path, *, tables: int) -> None:
+    """Refuse a location that cannot take a release of ``data`` with this number of tables, before any work is done."""
+    location = location_of(target)
+    check_place(location, tables=tables)
+    for taken in (location, location.sensitive)[:tables]:
+        refuse_input_as_output(data, taken)
+
+
+def origin_of(job: Job) -> str:
+    """Return the input as the run record names it: where it is, or the kind of frame."""
+    return location_of(job.data).recorded if isinstance(job.data, str | Path) else str(job.source.kind)

@@ -1,0 +1,32 @@
+"""Rules learnt from a table: the recoding whose regions meet the policy."""
+
+from __future__ import annotations
+
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods import method_named
+from sfumato.pipeline.engine_choice import choose_learning_engine
+from sfumato.pipeline.prepare import open_job
+from sfumato.policy import EngineSettings, Policy, merge_flags
+from sfumato.progress import Progress
+from sfumato.releases.learn_recoding import regional
+from sfumato.releases.recoding import Recoding
+
+
+def fit_recoding(data: object, policy: Policy, progress: Progress) -> Recoding:
+    """Learn a recoding with the engine that fits, after every check that a release would go through."""
+    regional(method_named(policy.method.name))  # refuses other methods before the table is opened
+    engine, source = choose_learning_engine(data, policy, progress)
+    try:
+        with on_compilation(progress.compiling):
+            job = open_job(data, source, learning_policy(policy), progress)
+            scan = engine.read(job)
+            table = engine.encode(scan, engine.profile(scan))
+            engine.check(table)
+            return engine.learn(table)
+    finally:
+        engine.close()
+
+
+def learning_policy(policy: Policy) -> Policy:
+    """Return what a recoding is learnt under: it shows regions, and is the same whatever engine finds them."""
+    return merge_flags(policy, boxes="regions").model_copy(update={"engine": EngineSettings()})

@@ -1,0 +1,100 @@
+"""One release, whatever the engine: read, profile, encode, check, form classes, recode, write, audit, certify."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines.engine import Draft
+from sfumato.errors import AuditError
+from sfumato.evaluation.audit.audit import AuditReport, require_pass
+from sfumato.evaluation.measurement import Losses
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods import method_named
+from sfumato.pipeline.engine_choice import choose_engine
+from sfumato.pipeline.prepare import open_job, recognised
+from sfumato.pipeline.release import Release
+from sfumato.policy import Policy
+from sfumato.progress import Progress
+from sfumato.releases.certificate import certificate
+from sfumato.releases.run_record import record_run
+
+
+def draft_release(
+    data: object, policy: Policy, progress: Progress, *, target: str | Path | None = None, spark: Any = None
+) -> Draft:
+    """Make the rows of a release. They are not audited yet. spark: the SparkOptions of a run with Spark."""
+    chosen = choose_engine(data, policy, progress, target=target, spark=spark)
+    engine = chosen.engine
+    try:
+        with on_compilation(progress.compiling):
+            job = open_job(data, chosen.source, policy, progress)
+            job.warnings.extend(chosen.warnings)
+            scan = engine.read(job)
+            profile = engine.profile(scan)
+            table = engine.encode(scan, profile)
+            engine.check(table)
+            fingerprints = recognised(engine, job, table)
+            classes = engine.form_classes(table)
+            rows = engine.recode(table, classes)
+    except BaseException:
+        engine.close()  # an error that somebody holds would keep the files too
+        raise
+    return Draft(
+        engine=engine, job=job, rows=rows, records=table.count, domains=table.domains, fingerprints=fingerprints
+    )
+
+
+def kept(draft: Draft) -> Release:
+    """Audit a draft, and keep its rows for as long as the release lives."""
+    try:
+        written = draft.engine.keep(draft.rows)
+        return Release(draft, *_examined(draft, written))
+    except BaseException:
+        draft.engine.close()
+        raise
+
+
+def published(draft: Draft, target: str | Path) -> Release:
+    """Write a draft: stage it, audit what was written, certify it, and give it its name. The certificate comes last."""
+    engine, job = draft.engine, draft.job
+    engine.check_target(job.data, target, tables=2 if method_named(job.policy.method.name).separates else 1)
+    with engine.output(draft, target) as output:
+        written = output.write()
+        release = Release(draft, *_examined(draft, written))
+        with job.progress.phase("certify"):
+            text = certificate(release.summary(), job.policy, output.certified())
+            output.publish(text)
+    release.certificate = json.loads(text)
+    _record(draft, output.recorded)
+    return release
+
+
+def _examined(draft: Draft, written: Any) -> tuple[AuditReport, Losses]:
+    """Audit and measure what was written. A release that fails goes no further."""
+    policy, records = draft.job.policy, draft.records
+    report, losses = draft.engine.audit(draft, written)
+    require_pass(report)
+    if not 0 <= records - report.records <= policy.most_suppressed(records):
+        raise AuditError(
+            f"the release has {report.records:,} records and the table {records:,}, which leaves out more than the "
+            "policy allows; it was withheld. This is a fault in Sfumato: please report it."
+        )
+    warnings = draft.job.warnings
+    warnings.extend(text for text in report.remarks if text not in warnings)
+    return report, losses
+
+
+def _record(draft: Draft, target: str) -> None:
+    """Put a published release into the run record."""
+    job = draft.job
+    if not draft.fingerprints:
+        return
+    try:
+        record_run(draft.fingerprints, job.policy, draft.engine.origin(job), target, rules=draft.rules)
+    except OSError:
+        job.warnings.append(
+            "the release was written, but the run record was not (the state directory cannot be written), so a later "
+            "release of this table under another policy will go unnoticed"
+        )

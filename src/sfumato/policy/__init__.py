@@ -6,7 +6,7 @@ text of a TOML file, ``problems`` words what is wrong.
 
 from __future__ import annotations
 
-from sfumato.policy.flags import merge_flags
+from sfumato.policy.flags import CommonFlags, LevelFlags, PolicyFlags, SearchFlags, UseFlags, merge_flags
 from sfumato.policy.input_options import InputOptions
 from sfumato.policy.model import (
     ColumnSettings,
@@ -15,6 +15,7 @@ from sfumato.policy.model import (
     InputSettings,
     MethodSettings,
     Policy,
+    PolicyLike,
     PrivacySettings,
     ReleaseSettings,
     SensitiveRequirement,
@@ -23,15 +24,21 @@ from sfumato.policy.workload import WorkloadSettings
 
 __all__ = [
     "ColumnSettings",
+    "CommonFlags",
     "EngineSettings",
     "Grouping",
     "InputOptions",
     "InputSettings",
+    "LevelFlags",
     "MethodSettings",
     "Policy",
+    "PolicyFlags",
+    "PolicyLike",
     "PrivacySettings",
     "ReleaseSettings",
+    "SearchFlags",
     "SensitiveRequirement",
+    "UseFlags",
     "WorkloadSettings",
     "merge_flags",
 ]

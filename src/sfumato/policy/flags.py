@@ -5,12 +5,27 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypedDict, Unpack
 
 from sfumato.errors import PolicyError
-from sfumato.policy.model import FLAT, ColumnType, Grouping, Policy, Role, moved, path_text
+from sfumato.policy.model import (
+    FLAT,
+    BoxKind,
+    ColumnType,
+    EffortName,
+    EngineName,
+    Grouping,
+    NullSensitive,
+    Policy,
+    PolicyLike,
+    ReleaseForm,
+    Role,
+    moved,
+    path_text,
+)
 from sfumato.policy.toml_lines import KeyPath, Origin
 
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
@@ -19,53 +34,121 @@ _PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
 TaxonomyFlag = str | os.PathLike[str] | Grouping | Mapping[str, Any]
 
 
-def merge_flags(
-    policy: Policy | None = None,
-    *,
-    quasi_identifiers: str | Sequence[str] = (),
-    sensitive: str | Sequence[str] = (),
-    identifiers: str | Sequence[str] = (),
-    other: str | Sequence[str] | None = None,
-    k: int | None = None,
-    l: int | None = None,
-    require: str | Sequence[str] = (),
-    person: str | None = None,
-    joint: bool | None = None,
-    null_sensitive: str | None = None,
-    taxonomy: Mapping[str, TaxonomyFlag] | None = None,
-    target: str | Sequence[str] = (),
-    select: str | Sequence[str] = (),
-    method: str | None = None,
-    least_gain: float | None = None,
-    effort: str | None = None,
-    seconds: float | None = None,
-    engine: str | None = None,
-    memory: int | str | None = None,
-    sampled: bool | None = None,
-    seed: int | None = None,
-    keep_order: bool | None = None,
-    max_suppressed: float | None = None,
-    form: str | None = None,
-    boxes: str | None = None,
-    accept_linkable: str | Sequence[str] = (),
-    input: Mapping[str, Any] | None = None,
-    round: Mapping[str, float] | None = None,
-    weight: Mapping[str, float] | None = None,
-    type: Mapping[str, ColumnType] | None = None,
-) -> Policy:
+class LevelFlags(TypedDict, total=False):
+    """How much privacy. Studies of many releases take lists of these and leave the two flags out."""
+
+    k: int | None
+    """The records, or persons, that every class must have at least."""
+    l: int | None
+    """Frequency l-diversity of the one sensitive column."""
+
+
+class SearchFlags(TypedDict, total=False):
+    """How long a method searches. Bounds have an effort of their own and leave the two flags out."""
+
+    effort: EffortName | None
+    """How long the search for a smaller loss goes on, where the method has one."""
+    seconds: float | None
+    """How long it goes on in seconds; the same seed then no longer gives the same bytes."""
+
+
+class UseFlags(TypedDict, total=False):
+    """What the release is for, and the random numbers. Measuring takes its own and leaves the two flags out."""
+
+    target: str | Sequence[str]
+    """Columns that will be predicted from the release; one without a role becomes a column that is kept."""
+    seed: int | None
+    """The start of random numbers, for methods that use them."""
+
+
+class CommonFlags(TypedDict, total=False):
+    """The flags that every function takes."""
+
+    quasi_identifiers: str | Sequence[str]
+    """Columns by which somebody could be recognised."""
+    sensitive: str | Sequence[str]
+    """Columns that must not be learnt about anybody."""
+    identifiers: str | Sequence[str]
+    """Columns that name somebody; they are never released."""
+    other: str | Sequence[str] | None
+    """"keep" or "drop" for columns without a role, or the names of those to keep; every column then needs a role."""
+    require: str | Sequence[str]
+    """Requirements on sensitive columns, each written as ``distinct(diagnosis, l=3)``."""
+    person: str | None
+    """The column that says whose a record is; one without a role becomes an identifier."""
+    joint: bool | None
+    """Whether each sensitive column must be protected from those who know the others."""
+    null_sensitive: NullSensitive | None
+    """Whether null in a sensitive column is a missing value or a value like any other."""
+    taxonomy: Mapping[str, TaxonomyFlag] | None
+    """By column: a file, "flat" or a rule. Relative paths start from the working directory."""
+    select: str | Sequence[str]
+    """Records that will be selected from the release, such as ``age > 40 and sex = 'Male'``."""
+    method: str | None
+    """How classes are found: the name of an ordering, a tree or another method, or "auto"."""
+    least_gain: float | None
+    """Where a split gains less than this for the workload, regions are divided at the median."""
+    engine: EngineName | None
+    """What the computation runs on."""
+    memory: int | str | None
+    """How much memory a run may take, in bytes or as text such as "2GB"."""
+    sampled: bool | None
+    """Whether Mondrian on disk finds its first splits on a sample."""
+    keep_order: bool | None
+    """Whether the rows keep the order of the input."""
+    max_suppressed: float | None
+    """The share of the records that may be left out."""
+    form: ReleaseForm | None
+    """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
+    boxes: BoxKind | None
+    """Whether a class shows the smallest box around its records, or its whole region."""
+    accept_linkable: str | Sequence[str]
+    """Columns to release although they single out records; they are added to those of the policy."""
+    input: Mapping[str, Any] | None
+    """How text is read: the keys of ``[input]`` in a policy file."""
+    round: Mapping[str, float] | None
+    """By numeric column: the released bounds are multiples of this."""
+    weight: Mapping[str, float] | None
+    """By quasi-identifier: how much it counts in losses."""
+    type: Mapping[str, ColumnType] | None
+    """By quasi-identifier: numeric, categorical or date."""
+
+
+class PolicyFlags(CommonFlags, LevelFlags, SearchFlags, UseFlags, total=False):
+    """Everything that can be laid over a policy. A flag that is absent or None leaves the policy as it is."""
+
+
+# Flags whose value goes into the policy as it is: the section and the key that hold it.
+_PLAIN_SETTINGS: Final = {
+    "k": ("privacy", "k"),
+    "person": ("privacy", "person"),
+    "joint": ("privacy", "joint"),
+    "null_sensitive": ("privacy", "null_sensitive"),
+    "method": ("method", "name"),
+    "least_gain": ("method", "least_gain"),
+    "effort": ("method", "effort"),
+    "seconds": ("method", "seconds"),
+    "engine": ("engine", "name"),
+    "memory": ("engine", "memory"),
+    "sampled": ("engine", "sampled"),
+    "seed": ("release", "seed"),
+    "keep_order": ("release", "keep_order"),
+    "max_suppressed": ("release", "max_suppressed_fraction"),
+    "form": ("release", "form"),
+    "boxes": ("release", "boxes"),
+}
+
+
+def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) -> Policy:
     """The policy with the flags over it; without a policy, the policy that the flags alone make.
 
-    A column named in a role changes its role and keeps nothing that does not fit the new one. ``other`` is "keep",
-    "drop", or the names of the columns to keep, where every column left must then have a role. Columns of
-    ``accept_linkable`` are added to those of the policy; anything else replaces what the policy says. Relative
-    taxonomy paths start from the working directory. ``l`` asks for frequency l-diversity of the sensitive column,
-    ``require`` for any requirement, written as ``distinct(diagnosis, l=3)``. ``person`` names the column that says
-    whose a record is; one without a role becomes an identifier. ``target`` names what will be predicted from the
-    release, ``select`` which records will be selected from it, such as ``age > 40 and sex = 'Male'``; a target without
-    a role becomes a column that is kept. ``max_suppressed`` is the share of the records that may be left out.
+    A column named in a role changes its role and keeps nothing that does not fit the new one. Columns of
+    ``accept_linkable`` are added to those of the policy; every other flag replaces what the policy says.
     """
-    start = policy or Policy()
+    _refuse_unknown(flags)
+    start = Policy.of(policy)
     merged = _Merged(start)
+    other = flags.get("other")
     kept: str | Sequence[str] = ()
     if isinstance(other, str):
         merged.put(other, "other")
@@ -73,48 +156,49 @@ def merge_flags(
         kept = other
         merged.drop("other")
     merged.put_roles(
-        {"quasi-identifier": quasi_identifiers, "sensitive": sensitive, "identifier": identifiers, "other": kept}
+        {
+            "quasi-identifier": flags.get("quasi_identifiers", ()),
+            "sensitive": flags.get("sensitive", ()),
+            "identifier": flags.get("identifiers", ()),
+            "other": kept,
+        }
     )
+    person = flags.get("person")
     if person is not None:
         merged.put_person(person)
-    if target:
+    if target := flags.get("target"):
         merged.put_targets(_names(target))
-    if select:
+    if select := flags.get("select"):
         merged.put([{"where": where} for where in _names(select)], "workload", "selection")
-    merged.describe("type", type)
-    merged.describe("round", round)
-    merged.describe("weight", weight)
-    merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in (taxonomy or {}).items()})
-    for key, value in (input or {}).items():
+    merged.describe("type", flags.get("type"))
+    merged.describe("round", flags.get("round"))
+    merged.describe("weight", flags.get("weight"))
+    taxonomies = flags.get("taxonomy") or {}
+    merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})
+    for key, value in (flags.get("input") or {}).items():
         merged.put(value, "input", key)
-    settings = {
-        ("privacy", "k"): k,
-        ("privacy", "person"): person,
-        ("privacy", "joint"): joint,
-        ("privacy", "null_sensitive"): null_sensitive,
-        ("method", "name"): method,
-        ("method", "least_gain"): least_gain,
-        ("method", "effort"): effort,
-        ("method", "seconds"): seconds,
-        ("engine", "name"): engine,
-        ("engine", "memory"): memory,
-        ("engine", "sampled"): sampled,
-        ("release", "seed"): seed,
-        ("release", "keep_order"): keep_order,
-        ("release", "max_suppressed_fraction"): max_suppressed,
-        ("release", "form"): form,
-        ("release", "boxes"): boxes,
-    }
-    for (section, key), setting in settings.items():
+    for flag, path in _PLAIN_SETTINGS.items():
+        setting = flags.get(flag)
         if setting is not None:
-            merged.put(setting, section, key)
+            merged.put(setting, *path)
+    l = flags.get("l")
     if l is not None:
         merged.put_diversity(l)
-    for text in _names(require):
+    for text in _names(flags.get("require", ())):
         merged.put_requirement(_requirement(text))
-    if accept_linkable:
-        merged.put(list(dict.fromkeys([*start.accept_linkable, *_names(accept_linkable)])), "accept_linkable")
+    if accepted := flags.get("accept_linkable"):
+        merged.put(list(dict.fromkeys([*start.accept_linkable, *_names(accepted)])), "accept_linkable")
     return merged.policy()
+
+
+def _refuse_unknown(flags: Iterable[str]) -> None:
+    """Raise TypeError for a misspelt keyword argument, as a function with named parameters does."""
+    known = sorted(PolicyFlags.__optional_keys__)
+    for flag in flags:
+        if flag not in known:
+            near = get_close_matches(flag, known, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
+            raise TypeError(f"unexpected keyword argument {flag!r}. {hint}")
 
 
 class _Merged:

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from sfumato.errors import InputError, OutputError, PolicyError
+from sfumato.errors import InputError, OutputError, PolicyError, UsageError
 from sfumato.parameters import byte_size, is_positive, positive_number, whole_number
 from sfumato.policy.error_text import (
     FILE_TAG,
@@ -48,6 +48,11 @@ if TYPE_CHECKING:
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
+NullSensitive = Literal["missing", "value"]
+EffortName = Literal["fast", "balanced", "best"]
+EngineName = Literal["auto", "memory", "disk", "spark"]
+ReleaseForm = Literal["labels", "bounds", "statistics"]
+BoxKind = Literal["smallest", "regions"]
 
 FLAT = "flat"
 FEWEST_FOR_STATISTICS = 5  # records of a class whose mean is released
@@ -299,7 +304,7 @@ class PrivacySettings(PolicySection):
     sensitive: Annotated[tuple[SensitiveRequirement, ...], BeforeValidator(table_list("privacy.sensitive"))] = ()
     joint: StrictBool = False
     """Each sensitive column must hold with the others as quasi-identifiers."""
-    null_sensitive: Literal["missing", "value"] = "missing"
+    null_sensitive: NullSensitive = "missing"
     """What a null in a sensitive column is: no value, so that it protects nobody, or a value like another."""
 
 
@@ -307,7 +312,7 @@ class MethodSettings(PolicySection):
     """How classes are found. Which names there are, the methods know."""
 
     name: Annotated[str, BeforeValidator(given_name)] = "auto"
-    effort: Literal["fast", "balanced", "best"] = "fast"
+    effort: EffortName = "fast"
     """How long a search for less loss goes on, where the method has one."""
     seconds: Annotated[float, BeforeValidator(positive_number)] | None = None
     """So long instead; the same seed then no longer gives the same bytes."""
@@ -318,7 +323,7 @@ class MethodSettings(PolicySection):
 class EngineSettings(PolicySection):
     """What the computation runs on."""
 
-    name: Literal["auto", "memory", "disk", "spark"] = "auto"
+    name: EngineName = "auto"
     memory: Annotated[int, BeforeValidator(byte_size)] | None = None
     """How much memory a run may take, in bytes; what is written as 2GB is read as such."""
     sampled: StrictBool = False
@@ -332,9 +337,9 @@ class ReleaseSettings(PolicySection):
     keep_order: StrictBool = False
     max_suppressed_fraction: Annotated[float, BeforeValidator(_fraction)] = 0.0
     """The share of the records that may be left out."""
-    form: Literal["labels", "bounds", "statistics"] = "labels"
+    form: ReleaseForm = "labels"
     """What is told of a class: labels, also typed bounds, or bounds and the mean of each number."""
-    boxes: Literal["smallest", "regions"] = "smallest"
+    boxes: BoxKind = "smallest"
     """What a class shows: the smallest box around its records, or its region, which holds for further records too."""
 
     @property
@@ -377,6 +382,26 @@ class Policy(PolicySection):
     """Where relative paths of taxonomies start: the policy file's directory; None is the working directory."""
 
     _origin: Origin = PrivateAttr(default_factory=Origin)
+
+    @classmethod
+    def of(cls, policy: PolicyLike | None) -> Policy:
+        """A policy from any of the forms in which it may be given; None is the policy that asks for nothing.
+
+        A mapping holds what a policy file holds; relative paths in it start from the working directory.
+        """
+        match policy:
+            case None:
+                return cls()
+            case Policy():
+                return policy
+            case str() | os.PathLike():
+                return cls.load(policy)
+            case Mapping():
+                return cls.from_dict(policy)
+        raise UsageError(
+            f"a policy cannot be a value of type {type(policy).__name__}. Give a Policy, the path of a policy file or "
+            "a dict of what such a file holds."
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
@@ -618,6 +643,10 @@ class Policy(PolicySection):
 
     def _with_role(self, role: Role) -> tuple[str, ...]:
         return tuple(name for name, column in self.columns.items() if column.role == role)
+
+
+PolicyLike = Policy | str | os.PathLike[str] | Mapping[str, Any]
+"""Whatever says what the user asks for: a policy, the path of its file, or what the file holds."""
 
 
 def path_text(path: str | os.PathLike[str]) -> str:

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from sfumato._version import __version__
 from sfumato.cli import demo, main
-from sfumato.cli.flags import by_column, column_names, one_k
+from sfumato.cli.flag_values import by_column, column_names, one_k
 from sfumato.cli.progress_bar import COMPILING, DrawnProgress
 from sfumato.errors import AuditError, UsageError
 

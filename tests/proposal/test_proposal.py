@@ -518,7 +518,7 @@ def test_the_command_writes_a_policy_and_never_over_one_unasked(
     csv_file(Path("people.csv"), people(), ";")
     assert main(["policy", "people.csv"]) == 0
     shown = capsys.readouterr().out
-    assert "300 records, 8 columns; a proposal to check" in shown
+    assert "300 records, 8 columns; check this proposal" in shown
     assert "nothing was written" in shown
     assert "sfumato policy people.csv -o people.policy.toml" in shown
     assert sorted(path.name for path in Path().iterdir()) == ["people.csv"]
@@ -526,7 +526,7 @@ def test_the_command_writes_a_policy_and_never_over_one_unasked(
     assert Policy.load("p.toml").privacy.k == 7
     assert Policy.load("p.toml").input.separator == ";"
     assert main(["policy", "people.csv", "-o", "p.toml"]) == 2
-    assert "p.toml is there already" in capsys.readouterr().err
+    assert "p.toml already exists" in capsys.readouterr().err
     assert Policy.load("p.toml").privacy.k == 7
     assert main(["policy", "people.csv", "-o", "p.toml", "--force"]) == 0
     assert Policy.load("p.toml").privacy.k is None

@@ -24,7 +24,7 @@ from rich.console import Console
 
 import sfumato
 from sfumato.cli import main
-from sfumato.cli.flags import MOST_VALUES, many_values
+from sfumato.cli.flag_values import MOST_VALUES, many_values
 from sfumato.cli.progress_bar import DrawnProgress
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.errors import InputError, PolicyError, UsageError

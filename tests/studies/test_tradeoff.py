@@ -26,7 +26,7 @@ from strategies import Case, cases
 
 import sfumato
 from sfumato.cli import main
-from sfumato.cli.flags import many_ranges
+from sfumato.cli.flag_values import many_ranges
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.errors import AuditError, InputError, PolicyError, UsageError
 from sfumato.evaluation import dual_problem as module
@@ -627,7 +627,7 @@ def test_an_interruption_prints_what_is_there_and_writes_nothing(
     "arguments, message",
     [
         (["-k", "ten"], "-k 'ten' is not understood"),
-        (["-k", "9..2"], "a range whose end is below its start"),
+        (["-k", "9..2"], "a range that ends before it starts"),
         (["--max-loss", "5"], "Write 0.1 for an information loss of 10%"),
         (["--methods", "nothing"], "unknown method 'nothing'"),
         (["--queries", "3"], "there is no level 3 in the datacube of 2 quasi-identifiers"),

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE
-from rich.table import Table
 from rich.text import Text
 
-from sfumato._version import __version__
-from sfumato.cli.flags import Json, PolicyFile, column_names, with_flags
-from sfumato.cli.output import People, print_json
+from sfumato.cli.flag_values import column_names, load_policy
+from sfumato.cli.flags import Json, PolicyFile
+from sfumato.cli.output import People, plain_table, print_json, version_and_seconds
+from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import progress_for_people
 
 if TYPE_CHECKING:
@@ -21,10 +20,14 @@ if TYPE_CHECKING:
 
 @with_flags("quasi_identifiers", "separator", "encoding", "sheet")
 def aggregate(
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="A release with --form statistics.")],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="A release made with --form statistics.")],
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="A,B", help="For the records that show each value of these quasi-identifiers."),
+        typer.Option(
+            "--by",
+            metavar="A,B",
+            help="One row for each combination of the released values of these quasi-identifiers.",
+        ),
     ] = None,
     policy: PolicyFile = None,
     *,
@@ -33,49 +36,40 @@ def aggregate(
 ) -> None:
     """Compute MIN, MAX, AVG and SUM of the numbers of a release, from the release alone.
 
-    Without a policy the certificate beside the release says what was asked for, and what means were rounded to.
+    Without a policy, the certificate beside the release names the columns and what means were rounded to.
 
     Example: sfumato aggregate release.csv --by sex
     """
     with progress_for_people() as progress, progress.phase("aggregate"):
         from sfumato import api
-        from sfumato.policy import Policy
 
-        asked = None if policy is None else Policy.load(policy)
-        found = api.aggregate(release, asked, by=column_names("--by", by) if by else (), **_with_k(asked, flags))
+        loaded_policy = load_policy(policy)
+        # Flags may name the columns of a release made elsewhere. Aggregates require nothing of its classes.
+        settings = {**flags, "k": 1} if flags and loaded_policy is None else flags
+        aggregates = api.aggregate(release, loaded_policy, by=column_names("--by", by) if by else (), **settings)
     if json:
-        seconds = {name: round(value, 4) for name, value in progress.seconds.items()}
-        print_json({"aggregates": [one.as_dict() for one in found], "version": __version__, "seconds": seconds})
+        print_json({"aggregates": [row.as_dict() for row in aggregates], **version_and_seconds(progress)})
     else:
-        _show(People(), found)
+        _show(People(), aggregates)
 
 
-def _with_k(policy: object, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Flags that name the columns of a release made elsewhere; aggregates ask nothing of the classes."""
-    return {**flags, "k": 1} if flags and policy is None else dict(flags)
-
-
-def _show(console: People, found: list[Aggregate]) -> None:
+def _show(console: People, aggregates: list[Aggregate]) -> None:
     from sfumato.evaluation.aggregates import amount
 
-    groups = list(found[0].group)
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    for heading in ("column", *groups):
-        table.add_column(heading)
+    table = plain_table("column", *aggregates[0].group)
     for heading in ("records", "MIN", "MAX", "AVG", "within", "SUM"):
         table.add_column(heading, justify="right")
-    for one in found:
+    unknown = {row.column: 0 for row in aggregates}
+    for row in aggregates:
+        unknown[row.column] += row.unknown
         table.add_row(
-            *(Text("null" if value is None else value) for value in (one.column, *one.group.values())),
-            *(Text(text) for text in (f"{one.records:,}", amount(one.minimum), amount(one.maximum))),
-            Text(amount(one.average)),
-            Text("" if one.margin is None else f"± {one.margin:g}"),
-            Text("" if one.sum is None else amount(one.sum)),
+            *(Text("null" if value is None else value) for value in (row.column, *row.group.values())),
+            *(Text(text) for text in (f"{row.records:,}", amount(row.minimum), amount(row.maximum))),
+            Text(amount(row.average)),
+            Text("" if row.margin is None else f"± {row.margin:g}"),
+            Text("" if row.sum is None else amount(row.sum)),
         )
     console.print(table)
-    unknown = {one.column: 0 for one in found}
-    for one in found:
-        unknown[one.column] += one.unknown
     for name, count in unknown.items():
         if count:
             console.print(

@@ -1,27 +1,28 @@
-"""``sfumato compare``: methods side by side."""
+"""``sfumato compare``: methods side by side on one table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.flags import FLAGS_OF_MANY, InputTable, Json, ManyK, ManyL, PolicyFile, many_values, with_flags
-from sfumato.cli.output import People, print_json
-from sfumato.cli.progress_bar import progress_for_people
-from sfumato.cli.summaries import show_files
+from sfumato.cli.flag_values import many_values
+from sfumato.cli.flags import InputTable, Json, ManyK, ManyL, PolicyFile
+from sfumato.cli.output import People, plain_table
+from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
+from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_study
 
 if TYPE_CHECKING:
     from sfumato.evaluation.comparison_points import Row
+    from sfumato.policy import Policy
+    from sfumato.progress import Progress
     from sfumato.report.comparison import Cell, Comparison
 
 UNBOUNDED = 10_000  # characters in a line
-# What a narrow window goes without, the first of them first.
+# The columns that a narrow window leaves out, in this order.
 EXPENDABLE = ("smallest box", "least MAXSIZE", "MAXSIZE", "ratio", "C_DM", "total, seconds", "C_AVG", "left out")
 
 
@@ -33,22 +34,11 @@ def compare(
         typer.Option(
             "--methods",
             metavar="A,B",
-            help="See: sfumato methods. With 'all', every method that accepts what is asked for.",
+            help="Methods that `sfumato methods` lists, or all: every one that accepts the requirements.",
         ),
     ] = "all",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help=".html for a page, .svg, .png or .pdf for the curves, .csv or .json for the table.",
-            readable=False,
-        ),
-    ] = None,
-    theme: Annotated[
-        str, typer.Option("--theme", metavar="light|dark", help="The colours of .svg, .png and .pdf.")
-    ] = "light",
+    output: ResultsFile = None,
+    theme: Theme = "light",
     policy: PolicyFile = None,
     k: ManyK = None,
     l: ManyL = None,
@@ -58,60 +48,49 @@ def compare(
 ) -> int:
     """Measure methods side by side: loss, classes and time, for every k and l. Makes no release.
 
-    A method that fails says why and the others go on. Exit code 0 when any has a result.
+    If a method fails, its row says why, and the others go on. The exit code is 0 if any has a result.
 
     Example: sfumato compare patients.csv --policy policy.toml --methods hilbert,idistance -k 5,10,25,50 -o methods.html
     """
     every_k = None if k is None else many_values("-k", k)
     every_l = None if l is None else many_values("-l", l)
-    rows: list[Row] = []
-    try:
-        with progress_for_people() as progress:
-            from sfumato.evaluation.comparison_points import points_of
-            from sfumato.pictures.theme import theme_named
-            from sfumato.policy import Policy, merge_flags
-            from sfumato.report.comparison import Comparison
-            from sfumato.report.result_files import check_results
-            from sfumato.studies.compare import compare_points
 
-            theme_named(theme)
-            asked = merge_flags(None if policy is None else Policy.load(policy), **flags)
-            points = points_of(asked, methods, every_k, every_l)
-            if output is not None:
-                check_results(table, output)
+    def prepare(full_policy: Policy, progress: Progress) -> StudyRun[Comparison]:
+        from sfumato.evaluation.comparison_points import points_of
+        from sfumato.report.comparison import Comparison
+        from sfumato.studies.compare import compare_points
+
+        points = points_of(full_policy, methods, every_k, every_l)
+        rows: list[Row] = []
+
+        def run() -> None:
             for row in compare_points(table, points, progress):
-                rows.append(row)
-    finally:
-        if rows:  # also when it was interrupted
-            comparison = Comparison(rows, points, table, progress.seconds)
-            if json:
-                print_json(comparison.summary())
-            else:
-                _show(People(), comparison)
-    if output is not None and comparison.has_results:
-        comparison.write(output, theme=theme)
-        if not json:
-            show_files(People(), [output])
-    return comparison.exit_code
+                rows.append(row)  # one by one: an interruption keeps those before it
+
+        return StudyRun(run=run, results=lambda: Comparison(rows, points, table, progress.seconds) if rows else None)
+
+    options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, json=json)
+    return run_study(options, prepare, _show)
 
 
 def _show(console: People, comparison: Comparison) -> None:
-    """The table, why rows have no figures, and what else is to be known."""
+    """Print the table, the reasons of rows without figures, and remarks."""
     from sfumato.report.comparison import by_error, places, remarks
 
     rows = comparison.results
     console.heading(f"{comparison.records:,} records, {len(rows):,} points; no release was made")
     _show_table(console, rows)
-    for text, failed in by_error(rows).items():
-        console.print(Text(f"{'; '.join(places(failed, rows))}: ", style="yellow").append(text, style="default"))
-    for text in remarks(rows):
-        console.print(text)
+    for error, failed_rows in by_error(rows).items():
+        where = "; ".join(places(failed_rows, rows))
+        console.print(Text(f"{where}: ", style="yellow").append(error, style="default"))
+    for remark in remarks(rows):
+        console.print(remark)
     if not comparison.complete:
         console.print(f"interrupted after {len(rows):,} of {comparison.points:,} points")
 
 
 def _show_table(console: People, rows: Sequence[Row]) -> None:
-    """As many columns as the window has room for."""
+    """Print as many columns as the window has room for."""
     from sfumato.report.comparison import columns_of
 
     columns = columns_of(rows)
@@ -132,7 +111,7 @@ def _table(rows: Sequence[Row], columns: Mapping[str, Cell]) -> Table:
     from sfumato.report.comparison import outcome
 
     least = {id(row) for row in least_losses(rows)}
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
+    table = plain_table(collapse_padding=True)
     table.add_column("k", justify="right", no_wrap=True)
     with_l = any(row.l is not None for row in rows)
     if with_l:
@@ -141,10 +120,10 @@ def _table(rows: Sequence[Row], columns: Mapping[str, Cell]) -> Table:
     for heading in columns:
         table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
     table.add_column("audit")
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows, start=1):
         cells = [f"{row.k:,}", *([f"{row.l:,}"] if with_l else []), row.method]
         cells += [cell(row) if row.code == 0 else "" for cell in columns.values()]
         style = "bold" if id(row) in least else "" if row.code == 0 else "dim"
-        last = place + 1 == len(rows) or rows[place + 1].label != row.label
+        last = number == len(rows) or rows[number].label != row.label
         table.add_row(*(Text(cell) for cell in cells), Text(outcome(row)), style=style, end_section=last)
     return table

@@ -1,35 +1,46 @@
-"""The whole story on a synthetic table: every step is a command that the user could type."""
+"""``sfumato demo``: the whole path on a synthetic table. Every step is a command that the user could type."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Annotated
 
-import pyarrow as pa
-from rich.box import SIMPLE
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.api import anonymize_to_file, report_release
-from sfumato.api import audit as audit_release
-from sfumato.api import measure as measure_losses
-from sfumato.cli.output import People
+from sfumato.cli.output import People, plain_table
 from sfumato.cli.progress_bar import progress_for_people
-from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses, show_warnings
+from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses
 from sfumato.errors import AuditError
-from sfumato.policy import InputOptions, Policy, merge_flags
-from sfumato.synthetic import generate
-from sfumato.tables.locations import certificate_path
-from sfumato.tables.sources.source import open_source
-from sfumato.tables.targets.staging import cannot_write
 
 RECORDS = 100_000
 K = 10
 SHOWN = 6
 
 
-def run_demo(directory: Path, console: People) -> None:
-    """Generate, anonymize, audit, measure and report in ``directory``, and tell what happens."""
+def demo(
+    directory: Annotated[
+        Path,
+        typer.Option(
+            "--directory", metavar="DIRECTORY", help="Where to put the files of the demonstration.", readable=False
+        ),
+    ] = Path("demo"),
+) -> None:
+    """Show the whole path on synthetic records: generate, anonymize, audit, measure, report. Takes less than a minute.
+
+    Example: sfumato demo --directory demo
+    """
+    from sfumato.api import anonymize_to_file, report_release
+    from sfumato.api import audit as audit_release
+    from sfumato.api import measure as measure_losses
+    from sfumato.policy import Policy, merge_flags
+    from sfumato.synthetic import generate
+    from sfumato.tables.locations import certificate_path
+    from sfumato.tables.targets.staging import cannot_write
+
+    console = People()
     table, release = directory / "census.parquet", directory / "release.parquet"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -48,9 +59,10 @@ def run_demo(directory: Path, console: People) -> None:
     with progress_for_people() as progress:
         summary = anonymize_to_file(table, policy, release, progress).summary()
     show_counts(console, summary)
-    show_warnings(console, summary["warnings"])
+    for text in summary["warnings"]:
+        console.warning(text)
     console.print(_excerpt(release))
-    console.print(f"{SHOWN} of the released records; a range or group stands for any value in it, * for any at all")
+    console.print(f"{SHOWN} of the released records; a range or group stands for any value in it, * for any value")
 
     _step(console, "3. the proof, from the file alone", "audit", release)
     with progress_for_people() as progress, progress.phase("audit"):
@@ -68,18 +80,17 @@ def run_demo(directory: Path, console: People) -> None:
     show_losses(console, losses.values)
 
     page = directory / "report.html"
-    _step(console, "5. a page to hand on", "report", table, release, *with_policy, "-o", page)
+    _step(console, "5. a page to share", "report", table, release, *with_policy, "-o", page)
     with progress_for_people() as progress, progress.phase("report"):
-        made = report_release(table, release, page, policy)
-    console.print(made.verdict)
+        release_page = report_release(table, release, page, policy)
+    console.print(release_page.verdict)
     console.print(f"open it in a browser: {page.absolute().as_uri()}")
 
-    console.heading("\nwhat is left")
+    console.heading("\nthe files")
     show_files(console, [page, release, certificate_path(release), *generated[:2], directory / "taxonomies"])
     console.heading("\nwhat to try next")
-    again = directory / "release.csv"
     for command in (
-        ("anonymize", table, "-o", again, *with_policy, "-k", 50),
+        ("anonymize", table, "-o", directory / "release.csv", *with_policy, "-k", 50),
         ("anonymize", table, *with_policy, "--dry-run"),
         ("anonymize", "--help"),
     ):
@@ -96,13 +107,18 @@ def _command(*parts: object) -> str:
 
 
 def _excerpt(release: Path) -> Table:
-    """Some released records, far apart: neighbours share a class and look alike."""
+    """Show some released records that are far from each other, because neighbours share a class and look alike."""
+    import pyarrow as pa
+
+    from sfumato.policy import InputOptions
+    from sfumato.tables.sources.source import open_source
+
     source = open_source(release, InputOptions())
     records = pa.Table.from_batches(source.batches(source.names))
-    places = [number * records.num_rows // SHOWN for number in range(SHOWN)]
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
+    rows = [number * records.num_rows // SHOWN for number in range(SHOWN)]
+    table = plain_table()
     for name in source.names:
         table.add_column(Text(name), overflow="fold")
-    for record in records.take(places).to_pylist():
+    for record in records.take(rows).to_pylist():
         table.add_row(*(Text("" if value is None else str(value)) for value in record.values()))
     return table

@@ -1,10 +1,10 @@
-"""The way in and the way out: every error becomes a line on standard error and an exit code.
+"""Run a command. Every error becomes one line on standard error and an exit code.
 
 | exit | when |
 |---|---|
 | 0 | done |
 | 1 | ``audit``, ``apply``: the policy does not hold |
-| 2, 3, 4 | as ``sfumato.errors`` draws them |
+| 2, 3, 4 | the errors of ``sfumato.errors`` |
 | 70 | anything unexpected |
 | 130, 143 | interrupted, terminated |
 """
@@ -36,28 +36,28 @@ UNEXPECTED = 70
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PACKAGE = Path(__file__).parents[1]
 
-# Typer brings its own copy of click or uses the installed one, depending on its version; this is the class of either
-# that all its complaints about arguments have in common.
+# Depending on its version, Typer brings its own copy of click or uses the installed one. This is the base class of all
+# its errors about arguments in either case.
 WRONG_USE = typer.BadParameter.__bases__[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that ``arguments`` (by default those of the process) ask for, and return its exit code."""
+    """Run the command in ``arguments`` (default: those of the process) and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A name that the terminal cannot show must not end a run.
+            # A name with characters that the terminal cannot show must not end a run.
             stream.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings(), Outcome() as outcome, _stopped_by_signals():
-        # What libraries warn of may hold cells.
+        # Warnings of libraries may contain cell values.
         warnings.simplefilter("ignore")
-        given = None if arguments is None else list(arguments)
-        outcome.code = app(given, prog_name="sfumato", standalone_mode=False) or 0
+        words = None if arguments is None else list(arguments)
+        outcome.code = app(words, prog_name="sfumato", standalone_mode=False) or 0
         sys.stdout.flush()
     return outcome.code
 
 
 class Stopped(BaseException):
-    """The process was asked to end; files that are not finished are removed on the way out."""
+    """A signal asked the process to end. Unfinished files are removed while the exception propagates."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Stopped(BaseException):
 
 
 class Outcome:
-    """How a run ended. Errors go no further than this: their text and traceback may hold cells."""
+    """Turns how a run ended into an exit code. No error propagates further: its text may contain cell values."""
 
     def __init__(self) -> None:
         self.code = 0
@@ -99,7 +99,7 @@ class Outcome:
         else:
             self.code = UNEXPECTED
             _complain(
-                f"error: unexpected {type(error).__name__} {_place(trace)}, Sfumato {__version__}. This is a fault in "
+                f"error: unexpected {type(error).__name__} {_where(trace)}, Sfumato {__version__}. This is a fault in "
                 "Sfumato: please report this line and the command, without any of your data."
             )
         return True
@@ -107,34 +107,34 @@ class Outcome:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """Turn the signals that ask a process to end into an exception, so that everything is cleaned up."""
+    """Turn the signals that ask a process to end into an exception, so that it cleans up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = (signal.SIGINT, signal.SIGTERM)
 
     def stop(number: int, _: FrameType | None) -> None:
-        for other in numbers:  # a second signal must not disturb the cleaning up
-            signal.signal(other, signal.SIG_IGN)
+        for each in numbers:  # a second signal must not disturb the cleaning up
+            signal.signal(each, signal.SIG_IGN)
         raise Stopped(number)
 
-    # Whoever starts a process in the background may have told it to ignore interruptions.
-    before = {number: signal.getsignal(number) for number in numbers}
-    for number, handler in before.items():
+    # A process that was started in the background may have to ignore interruptions.
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in handlers.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, stop)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def _complain(text: str) -> None:
-    """One line on standard error, whatever the names in it are made of."""
+    """Print one line on standard error, even if names in the text contain line breaks."""
     try:
         print(" ".join(text.splitlines()), file=sys.stderr, flush=True)
-    except OSError:  # nobody listens; the exit code still tells
+    except OSError:  # nobody reads it; the exit code remains
         return
 
 
@@ -145,12 +145,12 @@ def _usage(error: BaseException) -> str:
     return f"{message.rstrip('.')}. See '{path} --help'."
 
 
-def _place(trace: TracebackType | None) -> str:
-    """Where it happened, and where in this package it came from."""
+def _where(trace: TracebackType | None) -> str:
+    """Name the file and line of the error, and the line of this package that led to it."""
     frames = [(Path(frame.filename), frame.lineno) for frame in extract_tb(trace)]
     ours = [frame for frame in frames if frame[0].is_relative_to(PACKAGE)]
-    told = list(dict.fromkeys([*frames[-1:], *ours[-1:]]))
-    return "in " + ", called from ".join(f"{_short(file)}, line {line}" for file, line in told)
+    shown = list(dict.fromkeys([*frames[-1:], *ours[-1:]]))
+    return "in " + ", called from ".join(f"{_short(file)}, line {line}" for file, line in shown)
 
 
 def _short(file: Path) -> str:

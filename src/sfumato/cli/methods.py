@@ -1,26 +1,42 @@
-"""The list of methods, and of the requirements that they meet."""
+"""``sfumato methods``: the methods, and the requirements that they meet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE
-from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.output import People
+from sfumato._version import __version__
+from sfumato.cli.flags import Json
+from sfumato.cli.output import People, plain_table, print_json
 from sfumato.errors import UsageError
-from sfumato.methods import AUTO, Method, methods
-from sfumato.requirements import KAnonymity, Requirement, Requirements, kinds
+
+if TYPE_CHECKING:
+    from sfumato.methods import Method
+    from sfumato.requirements import Requirement, Requirements
 
 JOINED = "by joining"
 REFUSED = "refused"
 ITSELF = "itself"
 
 
+def methods(json: Json = False) -> None:
+    """List the methods with their papers, and say when to use which.
+
+    Example: sfumato methods
+    """
+    listed, kinds = listed_methods(), listed_kinds()
+    if json:
+        print_json({"methods": listed, "requirements": kinds, "version": __version__})
+    else:
+        _show(People(), listed, kinds)
+
+
 def listed_methods() -> list[dict[str, Any]]:
-    """What ``sfumato methods --json`` prints of each method."""
+    """Describe each method as ``sfumato methods --json`` prints it."""
+    from sfumato.methods import AUTO, methods
+
     return [
         {
             "name": name,
@@ -35,30 +51,31 @@ def listed_methods() -> list[dict[str, Any]]:
 
 
 def listed_kinds() -> list[dict[str, Any]]:
-    """What ``sfumato methods --json`` prints of each kind of requirement."""
-    found = []
+    """Describe each kind of requirement as ``sfumato methods --json`` prints it."""
+    from sfumato.requirements import kinds
+
+    listed = []
     for name, kind in kinds().items():
-        written = ", ".join(f"{key}={value}" for key, value in kind.example.items())
-        found.append(
+        parameters = ", ".join(f"{key}={value}" for key, value in kind.example.items())
+        summary = (kind.__doc__ or "").strip().splitlines()[0]
+        listed.append(
             {
                 "name": name,
                 "parameters": list(kind.parameters),
-                "example": f"{name}(COLUMN, {written})",
-                "meaning": (kind.__doc__ or "")
-                .strip()
-                .splitlines()[0]
-                .replace("``attribute``", "the column")
-                .replace("``", ""),
+                "example": f"{name}(COLUMN, {parameters})",
+                "meaning": summary.replace("``attribute``", "the column").replace("``", ""),
             }
         )
-    return found
+    return listed
 
 
 def _support(method: Method) -> dict[str, str]:
-    """How a method comes to meet each kind: itself, by joining its classes, or not at all."""
-    asked: dict[str, Requirement] = {"k": KAnonymity(2)}
-    asked |= {name: kind("column", **kind.example) for name, kind in kinds().items()}  # type: ignore[call-arg]
-    return {name: _way(method, Requirements((part,))) for name, part in asked.items()}
+    """Say for each kind of requirement whether the method meets it itself, by joining its classes, or not at all."""
+    from sfumato.requirements import KAnonymity, Requirements, kinds
+
+    examples: dict[str, Requirement] = {"k": KAnonymity(2)}
+    examples |= {name: kind("column", **kind.example) for name, kind in kinds().items()}  # type: ignore[call-arg]
+    return {name: _way(method, Requirements((requirement,))) for name, requirement in examples.items()}
 
 
 def _way(method: Method, requirements: Requirements) -> str:
@@ -69,26 +86,24 @@ def _way(method: Method, requirements: Requirements) -> str:
     return ITSELF if method.meets(requirements) else JOINED
 
 
-def show_methods(console: People, found: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]) -> None:
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    longest = max(len(method["name"]) for method in found)  # a name that is cut cannot be asked for
+def _show(console: People, listed: Sequence[Mapping[str, Any]], kinds: Sequence[Mapping[str, Any]]) -> None:
+    table = plain_table()
+    longest = max(len(method["name"]) for method in listed)  # a truncated name is of no use
     for heading in ("method", "what it does", "when to use it", "meets", "paper"):
         table.add_column(heading, min_width=longest if heading == "method" else None)
-    for method in found:
+    for method in listed:
         name = f"{method['name']} (default)" if method["default"] else str(method["name"])
         cells = (method["summary"], method["use"], _in_words(method["requirements"]), method["paper"])
         table.add_row(Text(name, "bold"), *(Text(cell) for cell in cells))
     console.print(table)
     console.print("\nrequirements on sensitive columns, with --require or in a policy")
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    for heading in ("written as", "what every class has"):
-        table.add_column(heading)
-    for kind in known:
+    table = plain_table("written as", "meaning")
+    for kind in kinds:
         table.add_row(Text(kind["example"], "bold"), Text(kind["meaning"]))
     console.print(table)
     console.print(
-        "a requirement that a method does not meet itself is met by joining neighbouring classes, at more loss; "
-        "for frequency l (-l) use hilbert: a partition into runs alone is poor at it"
+        "A method that does not meet a requirement itself joins neighbouring classes until they do, which costs more. "
+        "For frequency l (-l) use hilbert: methods that only cut a line into runs lose more."
     )
     console.print("next    sfumato anonymize INPUT -o OUTPUT --method NAME")
 

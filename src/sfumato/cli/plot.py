@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato._version import __version__
-from sfumato.cli.flags import Json, PolicyFile, ReleasedTable, with_flags
-from sfumato.cli.output import People, print_json
+from sfumato.cli.flag_values import load_policy
+from sfumato.cli.flags import Json, PolicyFile, ReleasedTable
+from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_files
 from sfumato.tables.locations import location_of, shown_name
@@ -24,11 +25,15 @@ def plot(
     release: ReleasedTable,
     x: Annotated[
         str | None,
-        typer.Option("--x", metavar="COL", help="The quasi-identifier across; the one with most values when absent."),
+        typer.Option(
+            "--x", metavar="COL", help="The horizontal quasi-identifier. Default: the one with the most values."
+        ),
     ] = None,
     y: Annotated[
         str | None,
-        typer.Option("--y", metavar="COL", help="The quasi-identifier upward; the one with most values when absent."),
+        typer.Option(
+            "--y", metavar="COL", help="The vertical quasi-identifier. Default: the one with the most values after --x."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -36,11 +41,11 @@ def plot(
             "--output",
             "-o",
             metavar="FILE",
-            help=f".svg, .png or .pdf; RELEASE{SUFFIX} when absent.",
+            help=f".svg, .png or .pdf. Default: RELEASE{SUFFIX}.",
             readable=False,
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Over the picture.")] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the picture.")] = None,
     theme: Annotated[str, typer.Option("--theme", metavar="light|dark", help="The colours.")] = "light",
     policy: PolicyFile = None,
     *,
@@ -49,8 +54,8 @@ def plot(
 ) -> None:
     """Draw the classes of a release on two of its quasi-identifiers.
 
-    Without a policy the certificate beside the release says which columns those are. The policy is also where the
-    taxonomies are found that put categories in order.
+    Without a policy, the certificate beside the release names the quasi-identifiers. Only a policy or --taxonomy
+    supplies the taxonomies that put categories in order.
 
     Example: sfumato plot release.csv --x age --y zip -o classes.svg
     """
@@ -58,15 +63,12 @@ def plot(
     with progress_for_people() as progress, progress.phase("draw"):
         from sfumato.api import plot as plot_release
         from sfumato.pictures.picture import check_picture
-        from sfumato.policy import Policy
 
         check_picture(target)
-        asked = None if policy is None else Policy.load(policy)
-        picture = plot_release(release, x, y, asked, title=title, theme=theme, **flags)
+        picture = plot_release(release, x, y, load_policy(policy), title=title, theme=theme, **flags)
         picture.write(target)
     if json:
-        seconds = {name: round(value, 4) for name, value in progress.seconds.items()}
-        print_json({**picture.facts, "file": str(target), "version": __version__, "seconds": seconds})
+        print_json({**picture.facts, "file": str(target), **version_and_seconds(progress)})
     else:
         console = People()
         console.heading(picture.title)

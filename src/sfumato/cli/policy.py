@@ -1,4 +1,4 @@
-"""``sfumato policy``: a first policy for a table, with the reasons."""
+"""``sfumato policy``: a first policy for a table, with a reason for every role."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE
-from rich.table import Table
 from rich.text import Text
 
-from sfumato._version import __version__
-from sfumato.cli.flags import InputTable, Json, with_flags
-from sfumato.cli.output import People, print_json
+from sfumato.cli.flags import InputTable, Json
+from sfumato.cli.output import People, plain_table, print_json, version_and_seconds
+from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.risk import show_sets
-from sfumato.cli.summaries import show_files, show_warnings
+from sfumato.cli.summaries import show_files
 from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, shown_name
 
@@ -34,16 +32,19 @@ def propose(
     table: InputTable,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="P.toml", help="The policy with its reasons.", readable=False),
+        typer.Option(
+            "--output", "-o", metavar="P.toml", help="Where to write the policy with its reasons.", readable=False
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a policy that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing policy.")] = False,
     *,
     flags: Mapping[str, Any],
     json: Json = False,
 ) -> None:
-    """Propose a policy: roles, types and taxonomies, each with its reason; and say which columns single people out.
+    """Propose a policy: roles, types and taxonomies, each with its reason. Also show which columns single people out.
 
-    What neither name nor values tell is left to decide, and such a policy is refused until somebody has decided.
+    A column whose name and values do not reveal its role is left for you to decide. A policy with such a column is
+    refused.
 
     Example: sfumato policy patients.csv -o policy.toml
     """
@@ -56,43 +57,43 @@ def propose(
         if output is not None:
             proposal.save(output)
     if json:
-        seconds = {name: round(value, 4) for name, value in progress.seconds.items()}
         file = None if output is None else str(output)
-        print_json({**proposal.as_dict(), "file": file, "version": __version__, "seconds": seconds})
+        print_json({**proposal.as_dict(), "file": file, **version_and_seconds(progress)})
     else:
         _show(People(), proposal, table, output)
 
 
 def _check_new(output: Path, *, force: bool) -> None:
-    """Refuse to write over a policy that somebody may have worked on."""
+    """Refuse to overwrite a policy that somebody may have edited."""
     from sfumato.tables.targets.staging import check_target
 
     check_target(output)
     if output.exists() and not force:
-        raise UsageError(f"{output} is there already. Choose another name, or add --force to write over it.")
+        raise UsageError(f"{output} already exists. Choose another name, or add --force to overwrite it.")
 
 
 def _show(console: People, proposal: Proposal, table: str, output: Path | None) -> None:
-    console.heading(f"{proposal.records:,} records, {len(proposal.columns):,} columns; a proposal to check")
+    console.heading(f"{proposal.records:,} records, {len(proposal.columns):,} columns; check this proposal")
     _show_columns(console, proposal)
-    read = proposal.policy.to_dict().get("input", {})
-    if read:
-        console.print("read with  " + ", ".join(f"{key} = {value!r}" for key, value in read.items()))
+    input_options = proposal.policy.to_dict().get("input", {})
+    if input_options:
+        console.print("read with  " + ", ".join(f"{key} = {value!r}" for key, value in input_options.items()))
     if proposal.policy.privacy.person is not None:
-        console.print(f"persons    have several records: {proposal.policy.privacy.person!r} says whose each is")
+        console.print(f"persons    have several records each, told apart by {proposal.policy.privacy.person!r}")
     for title, sets in (
-        ("proposed quasi-identifiers that single people out together", proposal.dangerous(decided=True)),
-        ("with columns that are still to decide", proposal.dangerous(decided=False)),
+        ("proposed quasi-identifiers that together single people out", proposal.dangerous(decided=True)),
+        ("with columns whose role is undecided", proposal.dangerous(decided=False)),
     ):
         if sets:
             console.print(f"\n{title}")
             show_sets(console, sets)
-    if not any(one.unique for one in proposal.sets):
+    if not any(exposure.unique for exposure in proposal.sets):
         console.print("\nno small set of these columns singles anybody out")
     for text in proposal.left_out:
         console.print(f"not all {text}")
-    show_warnings(console, proposal.remarks)
-    open_roles = len(proposal.undecided)
+    for remark in proposal.remarks:
+        console.warning(remark)
+    undecided = len(proposal.undecided)
     if output is None:
         suggested = location_of(table).name.partition(".")[0] + SUFFIX
         console.print(
@@ -100,37 +101,34 @@ def _show(console: People, proposal: Proposal, table: str, output: Path | None) 
         )
     else:
         show_files(console, [output])
-        left = f"give {open_roles:,} columns a role, " if open_roles else ""
-        console.print(f"next    read {shlex.quote(str(output))}, {left}{_k_step(proposal)}then")
+        roles_step = f"give {undecided:,} columns a role, " if undecided else ""
+        k_step = "set k, " if proposal.policy.privacy.k is None else ""
+        console.print(f"next    read {shlex.quote(str(output))}, {roles_step}{k_step}then")
         console.print(
             f"        sfumato anonymize {shlex.quote(shown_name(table))} --policy {shlex.quote(str(output))} --dry-run"
         )
 
 
-def _k_step(proposal: Proposal) -> str:
-    return "set k, " if proposal.policy.privacy.k is None else ""
-
-
 def _show_columns(console: People, proposal: Proposal) -> None:
-    lines = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    lines.add_column("column", overflow="fold")
-    lines.add_column("role", no_wrap=True)
-    lines.add_column("as a quasi-identifier")
-    lines.add_column("distinct", justify="right", no_wrap=True)
-    lines.add_column("reason", overflow="fold")
+    table = plain_table()
+    table.add_column("column", overflow="fold")
+    table.add_column("role", no_wrap=True)
+    table.add_column("as a quasi-identifier")
+    table.add_column("distinct", justify="right", no_wrap=True)
+    table.add_column("reason", overflow="fold")
     for column in proposal.columns:
-        lines.add_row(
+        table.add_row(
             Text(column.name),
             Text(column.role, style=STYLES[column.role]),
             Text(_kind(column), style="" if column.role == "quasi-identifier" else "dim"),
             f"{column.distinct:,}",
             Text(column.reason),
         )
-    console.print(lines)
+    console.print(table)
 
 
 def _kind(column: ProposedColumn) -> str:
-    """The type and the taxonomy, in a few words."""
+    """Describe the type and the taxonomy in a few words."""
     if column.described is None or column.role == "identifier":
         return ""
     taxonomy = column.described.model_dump(mode="json", exclude_none=True).get("taxonomy")

@@ -1,4 +1,4 @@
-"""Progress on standard error: one line a phase, once a run has lasted two seconds, and only on a terminal."""
+"""Progress on standard error: one line per phase, drawn only on a terminal and only after two seconds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ WORDS = {
     "check": "checking",
     "collapse": "collapsing equal records",
     "partition": "forming classes",
-    SEARCH: "searching for less loss (Ctrl-C takes what was found)",
-    "neighbours": "finding the nearest neighbours",
-    "boxes": "searching the cheapest boxes",
+    SEARCH: "searching for less loss (Ctrl-C: stop and use the best so far)",
+    "neighbours": "finding nearest neighbours",
+    "boxes": "searching for the cheapest boxes",
     "prices": "raising prices",
     "recode": "recoding",
-    "arrange": "arranging",
+    "arrange": "ordering the rows",
     "write": "writing",
     "audit": "auditing",
     "certify": "certifying",
@@ -40,41 +40,43 @@ WORDS = {
     "generate": "generating",
     "draw": "drawing",
     "risk": "counting small classes",
-    "propose": "looking at the columns",
-    "report": "drawing the report",
+    "propose": "examining the columns",
+    "report": "making the report",
 }
 
 
 @contextmanager
 def progress_for_people() -> Iterator[Progress]:
-    """Progress that is drawn where somebody can see it, and only timed elsewhere."""
+    """Yield progress that is drawn on a terminal and only timed elsewhere."""
     console = Console(stderr=True)
     if sys.stderr is None or not console.is_terminal:
         yield StoppableProgress()
         return
-    drawn = DrawnProgress(console)
+    progress = DrawnProgress(console)
     try:
-        yield drawn
+        yield progress
     finally:
-        drawn.close()
+        progress.close()
 
 
 class StoppableProgress(Progress):
-    """An interruption while a search goes on ends the search, and the run goes on with what was found; a second one
-    ends the run.
+    """Progress of a run whose search can be interrupted.
+
+    The first interruption ends the search, and the run goes on with the best result so far. The second one ends the
+    run.
     """
 
-    _before: Any = None
+    _previous_handler: Any = None
 
     def began(self, name: str, total: int | None) -> None:
-        free = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-        if name == SEARCH and free:
-            self._before = signal.signal(signal.SIGINT, self._interrupted)
+        interruptible = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+        if name == SEARCH and interruptible:
+            self._previous_handler = signal.signal(signal.SIGINT, self._interrupted)
 
     def ended(self, name: str) -> None:
-        if name == SEARCH and self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+        if name == SEARCH and self._previous_handler is not None:
+            signal.signal(signal.SIGINT, self._previous_handler)
+            self._previous_handler = None
 
     def _interrupted(self, *_: object) -> None:
         if self.stopped:
@@ -83,26 +85,27 @@ class StoppableProgress(Progress):
 
 
 class PaceColumn(ProgressColumn):
-    """How many records a second the present phase does, and how long it will go on so."""
+    """Shows how many records a second the current phase does, and how long the rest will take at that pace."""
 
     def render(self, task: Task) -> Text:
         if task.finished or not task.speed or task.time_remaining is None:
             return Text("")
         return Text(
-            f"{_many(task.speed)}/s, {timedelta(seconds=int(task.time_remaining))} left", style="progress.remaining"
+            f"{_short_number(task.speed)}/s, {timedelta(seconds=int(task.time_remaining))} left",
+            style="progress.remaining",
         )
 
 
-def _many(number: float) -> str:
-    """A number as people read it at a glance."""
-    for name, size in (("M", 1e6), ("k", 1e3)):
+def _short_number(number: float) -> str:
+    """Write a number so that people read it at a glance."""
+    for unit, size in (("M", 1e6), ("k", 1e3)):
         if number >= size:
-            return f"{number / size:.1f}{name}"
+            return f"{number / size:.1f}{unit}"
     return f"{number:.0f}"
 
 
 class DrawnProgress(StoppableProgress):
-    """Draws the phases of a run, those that are over and the present one. Names no column and no value."""
+    """Draws the finished phases of a run and the current one. Shows no name of a column and no value."""
 
     def __init__(self, console: Console, delay: float = DELAY) -> None:
         super().__init__()
@@ -119,7 +122,7 @@ class DrawnProgress(StoppableProgress):
         )
         self._tasks: dict[str, TaskID] = {}
         self._runs: TaskID | None = None
-        self._present: str | None = None
+        self._current: str | None = None
         self._closed = False
         self._lock = Lock()
         self._timer = Timer(delay, self._show)
@@ -128,33 +131,33 @@ class DrawnProgress(StoppableProgress):
 
     def began(self, name: str, total: int | None) -> None:
         super().began(name, total)
-        self._present = name
+        self._current = name
         if name in self._tasks:
-            self._bars.reset(self._tasks[name], total=total, description=_words(name))
+            self._bars.reset(self._tasks[name], total=total, description=_description(name))
         else:
-            self._tasks[name] = self._bars.add_task(_words(name), total=total)
+            self._tasks[name] = self._bars.add_task(_description(name), total=total)
 
     def advance(self, steps: int) -> None:
-        if self._present is not None:
-            self._bars.update(self._tasks[self._present], advance=steps, description=_words(self._present))
+        if self._current is not None:
+            self._bars.update(self._tasks[self._current], advance=steps, description=_description(self._current))
 
     def ended(self, name: str) -> None:
         super().ended(name)
-        self._bars.update(self._tasks[name], total=1, completed=1, description=_words(name))
-        self._present = None
+        self._bars.update(self._tasks[name], total=1, completed=1, description=_description(name))
+        self._current = None
 
     def turned_to(self, name: str, number: int, total: int) -> None:
         if self._runs is None:
             self._runs = self._bars.add_task("", total=total)
-        told = f"{name} ({number:,} of {total:,})"
-        self._bars.update(self._runs, completed=number - 1, total=total, description=told)
+        description = f"{name} ({number:,} of {total:,})"
+        self._bars.update(self._runs, completed=number - 1, total=total, description=description)
 
     def compiling(self) -> None:
-        if self._present is not None:
-            self._bars.update(self._tasks[self._present], description=COMPILING)
+        if self._current is not None:
+            self._bars.update(self._tasks[self._current], description=COMPILING)
 
     def close(self) -> None:
-        """Take everything off the screen."""
+        """Remove the bars from the screen."""
         with self._lock:
             self._closed = True
             self._timer.cancel()
@@ -166,5 +169,5 @@ class DrawnProgress(StoppableProgress):
                 self._bars.start()
 
 
-def _words(name: str) -> str:
+def _description(name: str) -> str:
     return WORDS.get(name, name)

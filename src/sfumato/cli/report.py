@@ -1,4 +1,4 @@
-"""``sfumato report``: a page about a finished release; and the same at the end of ``anonymize``."""
+"""``sfumato report``: a page about a finished release. ``anonymize`` writes the same pages with ``--report``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
-from sfumato._version import __version__
-from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable, with_flags
-from sfumato.cli.output import People, print_json
+from sfumato.cli.flag_values import hint_at_taxonomies, load_policy
+from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable
+from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import progress_for_people
 from sfumato.cli.summaries import show_files
-from sfumato.errors import TaxonomyError, UsageError
+from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, release_files
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def report_release(
     release: ReleasedTable,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="R.html", help=f"RELEASE{SUFFIX} when absent.", readable=False),
+        typer.Option("--output", "-o", metavar="R.html", help=f"The page. Default: RELEASE{SUFFIX}.", readable=False),
     ] = None,
     private: Annotated[
         Path | None,
         typer.Option(
             "--private",
             metavar="FILE",
-            help="Also a page with counts of the original, before and after: not to be shared.",
+            help="Also write a page that compares counts before and after. Do not share it.",
             readable=False,
         ),
     ] = None,
@@ -65,60 +65,51 @@ def report_release(
 ) -> int:
     """Make one page that says what a release shows and what it cost: offline, printable, safe to share.
 
-    Without a policy the certificate beside the release says what was asked for. The policy is also where taxonomies are
-    found. Exit code 1 when the release is not what the policy asks for; the page says so too.
+    Without a policy, the certificate beside the release says what is required. Only a policy or --taxonomy supplies
+    taxonomies. The exit code is 1 if the release does not hold; the page says so too.
 
     Example: sfumato report patients.csv release.csv --policy policy.toml -o report.html
     """
     target = location_of(release).beside(SUFFIX) if output is None else output
     with progress_for_people() as progress, progress.phase("report"):
         from sfumato import api
-        from sfumato.policy import Policy
 
         if private is not None:
             _check_different([target, private])
-        asked = None if policy is None else Policy.load(policy)
-        try:
-            made = api.report_release(original, release, target, asked, **flags)
+        loaded_policy = load_policy(policy)
+        with hint_at_taxonomies(loaded_policy):
+            page = api.report_release(original, release, target, loaded_policy, **flags)
             if private is not None:
-                api.report_private(original, release, private, asked, **flags)
-        except TaxonomyError as error:
-            if asked is not None:
-                raise
-            raise TaxonomyError(
-                f"{error} A certificate tells taxonomies by name only: give the policy with --policy, or each taxonomy "
-                "with --taxonomy."
-            ) from None
-    summary = made.summary()
-    holds = all(one["holds"] for one in summary["audit"])
+                api.report_private(original, release, private, loaded_policy, **flags)
+    summary = page.summary()
+    holds = all(verdict["holds"] for verdict in summary["audit"])
     if json:
-        seconds = {name: round(value, 4) for name, value in progress.seconds.items()}
         files = {"file": str(target)} | ({} if private is None else {"private": str(private)})
-        print_json({**summary, "holds": holds, **files, "version": __version__, "seconds": seconds})
+        print_json({**summary, "holds": holds, **files, **version_and_seconds(progress)})
     else:
         console = People()
-        console.heading(made.verdict)
+        console.heading(page.verdict)
         show_files(console, [target, *([] if private is None else [private])])
-        show_private(console, private, release)
+        warn_of_private_page(console, private, release)
     return 0 if holds else 1
 
 
 def check_pages(policy: Policy, table: str, output: str | None, pages: Mapping[str, Path | None]) -> None:
-    """Refuse what can be seen to go wrong with the pages before the table is read."""
+    """Refuse pages that cannot be written, before the table is read."""
     from sfumato.report.release import check_report
     from sfumato.tables.targets.target import refuse_input_as_output
 
-    given = [page for page in pages.values() if page is not None]
-    for page in given:
+    wanted = [page for page in pages.values() if page is not None]
+    for page in wanted:
         check_report(page)
         refuse_input_as_output(table, page)
     outputs = [] if output is None else release_files(location_of(output), separated=True)
-    _check_different([*given, *map(Path, outputs)])
+    _check_different([*wanted, *map(Path, outputs)])
     policy.check_complete()
 
 
 def write_pages(release: Release, pages: Mapping[str, Path | None]) -> dict[str, Path]:
-    """Write the pages that were asked for about a release that was just written."""
+    """Write the wanted pages about a release that was just written."""
     report, private = pages["report"], pages["report_private"]
     written = {}
     if report is not None:
@@ -130,14 +121,14 @@ def write_pages(release: Release, pages: Mapping[str, Path | None]) -> dict[str,
     return written
 
 
-def show_private(console: People, private: Path | None, release: str) -> None:
-    """Say again what must not be shared, above all where it could be by accident."""
+def warn_of_private_page(console: People, private: Path | None, release: str) -> None:
+    """Repeat that the private page must not be shared, above all if it lies beside the release."""
     if private is None:
         return
-    text = f" {private} holds counts of the original: do not share it"
+    text = f"{private} contains counts of the original: do not share it"
     if private.absolute().parent == location_of(release).home:
         text += ", and move it away from the release"
-    console.print(Text("warning", style="yellow").append(text, style="default"))
+    console.warning(text)
 
 
 def _check_different(files: list[Path]) -> None:

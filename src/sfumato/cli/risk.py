@@ -1,4 +1,4 @@
-"""``sfumato risk``: what could be found out about the records of a table."""
+"""``sfumato risk``: how many records of a table could be singled out, and by which columns."""
 
 from __future__ import annotations
 
@@ -6,33 +6,34 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sfumato._version import __version__
-from sfumato.cli.flags import LARGEST_DIGITS, Json, PolicyFile, with_flags
-from sfumato.cli.output import People, print_json
+from sfumato.cli.flag_values import LARGEST_DIGITS, load_policy
+from sfumato.cli.flags import Json, PolicyFile
+from sfumato.cli.output import People, plain_table, print_json, version_and_seconds
+from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import progress_for_people
-from sfumato.cli.summaries import BAR
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
     from sfumato.evaluation.risk.exposure import Exposure
     from sfumato.evaluation.risk.reidentification import Risk
 
-MOST_SHOWN = 5  # sets of each size
+MOST_SHOWN = 5  # sets of columns of each size
 
 
 @with_flags("quasi_identifiers", "person", "form", "separator", "encoding", "nulls", "sheet")
 def risk(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table, original or released, also elsewhere.")],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="An original or released table. Any tool may have made it.")
+    ],
     population: Annotated[
         str | None,
         typer.Option(
             "--population",
             metavar="N|FILE",
-            help="How many persons the records were drawn from, or a table with their quasi-identifiers.",
+            help="The size of the population that the records come from, or a table of its quasi-identifiers.",
         ),
     ] = None,
     sampling_fraction: Annotated[
@@ -40,39 +41,38 @@ def risk(
         typer.Option("--sampling-fraction", metavar="F", help="The share of the population that is in the table."),
     ] = None,
     largest_set: Annotated[
-        int, typer.Option("--largest-set", metavar="D", help="Look at sets of up to so many quasi-identifiers.")
+        int, typer.Option("--largest-set", metavar="D", help="Examine sets of up to D quasi-identifiers.")
     ] = 3,
     policy: PolicyFile = None,
     *,
     flags: Mapping[str, Any],
     json: Json = False,
 ) -> None:
-    """Say how many records could be singled out, by which columns, and how likely a guess is right.
+    """Show how many records could be singled out, by which columns, and how likely a guess is right.
 
-    For an original or a release. Without a policy the certificate beside a release says which columns count.
+    Works on an original or a release. Without a policy, the certificate beside a release names the quasi-identifiers.
 
     Example: sfumato risk patients.csv --quasi-identifiers age,zip,sex --population 83000000
     """
     with progress_for_people() as progress, progress.phase("risk"):
-        from sfumato.policy import Policy
         from sfumato.studies.risk import risk as risk_of
 
-        found = risk_of(
+        result = risk_of(
             table,
-            None if policy is None else Policy.load(policy),
+            load_policy(policy),
             population=None if population is None else _population(population),
             sampling_fraction=sampling_fraction,
             largest_set=largest_set,
             **flags,
         )
     if json:
-        seconds = {name: round(value, 4) for name, value in progress.seconds.items()}
-        print_json({**found.as_dict(), "version": __version__, "seconds": seconds})
+        print_json({**result.as_dict(), **version_and_seconds(progress)})
     else:
-        _show(People(), found)
+        _show(People(), result)
 
 
 def _population(text: str) -> int | str:
+    """Return the number of persons, or the name of a table."""
     if not text.isdecimal():
         return text
     if len(text) > LARGEST_DIGITS:
@@ -80,86 +80,83 @@ def _population(text: str) -> int | str:
     return int(text)
 
 
-def _show(console: People, found: Risk) -> None:
-    whole = found.whole
-    persons = "" if found.counted == "records" else " person" if found.smallest_class == 1 else " persons"
+def _show(console: People, risk: Risk) -> None:
+    whole = risk.whole
+    persons = "" if risk.counted == "records" else " person" if risk.smallest_class == 1 else " persons"
     console.heading(
         f"{whole.records:,} records in {whole.classes:,} classes by {len(whole.columns):,} quasi-identifiers, the "
-        f"smallest of {found.smallest_class:,}{persons}"
+        f"smallest of {risk.smallest_class:,}{persons}"
     )
-    _show_small_classes(console, whole, found.counted)
-    _show_attacks(console, found)
+    _show_small_classes(console, whole, risk.counted)
+    _show_attackers(console, risk)
     if len(whole.columns) > 1:
-        _show_dangerous(console, found.sets)
-    for text in found.left_out:
+        _show_dangerous(console, risk.sets)
+    for text in risk.left_out:
         console.print(f"not all {text}")
-    for text in found.remarks:
+    for text in risk.remarks:
         console.print(f"remark  {text}")
 
 
 def _show_small_classes(console: People, whole: Exposure, counted: str) -> None:
-    full, empty = ("█", "░") if console.draws_blocks else ("#", ".")
-    one = "one person" if counted == "persons" else "alone: unique"
-    words = [f"{one}", *(f"in classes below {bound}" for bound in _thresholds())]
-    lines = Table.grid(padding=(0, 2))
-    for text, count in zip(words, (whole.unique, *whole.below), strict=True):
-        length = round(BAR * count / whole.records)
-        bar = Text(full * length, style="cyan").append(empty * (BAR - length), style="dim")
+    unique = "one person" if counted == "persons" else "alone: unique"
+    labels = [unique, *(f"in classes below {bound}" for bound in _thresholds())]
+    table = Table.grid(padding=(0, 2))
+    for label, count in zip(labels, (whole.unique, *whole.below), strict=True):
         share = Text(percent(count, whole.records), justify="right")
-        lines.add_row(Text(f"  {text}"), bar, share, Text(f"{count:,}", justify="right"))
-    console.print(lines)
+        number = Text(f"{count:,}", justify="right")
+        table.add_row(Text(f"  {label}"), console.bar(count / whole.records), share, number)
+    console.print(table)
 
 
-def _show_attacks(console: People, found: Risk) -> None:
-    console.print("\nhow likely a guess who somebody is would be right")
-    lines = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    lines.add_column("risk")
-    lines.add_column("highest", justify="right")
-    lines.add_column("mean", justify="right")
-    lines.add_column("of somebody who")
-    lines.add_row("prosecutor", *_shares(found.prosecutor.highest, found.prosecutor.mean), "knows who is in the table")
-    if found.journalist is None:
-        lines.add_row("journalist", "", "", "does not know it: give --population or --sampling-fraction")
+def _show_attackers(console: People, risk: Risk) -> None:
+    console.print("\nhow likely an attacker's guess of who a record belongs to is right")
+    table = plain_table("attacker")
+    table.add_column("highest", justify="right")
+    table.add_column("mean", justify="right")
+    table.add_column("what the attacker knows or does")
+    table.add_row("prosecutor", *_shares(risk.prosecutor.highest, risk.prosecutor.mean), "knows who is in the table")
+    if risk.journalist is None:
+        table.add_row("journalist", "", "", "does not know it: give --population or --sampling-fraction")
     else:
-        shares = _shares(found.journalist.highest, found.journalist.mean)
-        lines.add_row("journalist", *shares, "knows only the population it was drawn from")
-    lines.add_row("marketer", "", *_shares(found.marketer), "guesses for every record: the share of right guesses")
-    console.print(lines)
+        shares = _shares(risk.journalist.highest, risk.journalist.mean)
+        table.add_row("journalist", *shares, "knows only the population that the table was drawn from")
+    table.add_row("marketer", "", *_shares(risk.marketer), "guesses for every record: the share of right guesses")
+    console.print(table)
 
 
 def _show_dangerous(console: People, sets: Sequence[Exposure]) -> None:
     from sfumato.evaluation.risk.exposure import first_of_each_size, telling_more
 
-    largest = max(len(one.columns) for one in sets)
-    telling = [one for one in sets if any(one.below)]
-    if not telling:
+    largest = max(len(exposure.columns) for exposure in sets)
+    dangerous = [exposure for exposure in sets if any(exposure.below)]
+    if not dangerous:
         bound = _thresholds()[-1]
         console.print(f"\nno set of up to {largest} quasi-identifiers leaves a record in a class below {bound}")
         return
-    console.print("\nby those who know only some of the quasi-identifiers; the most dangerous sets first")
-    shown = first_of_each_size(telling_more(telling), MOST_SHOWN)
+    console.print("\nattackers who know only some of the quasi-identifiers; the most dangerous sets first")
+    shown = first_of_each_size(telling_more(dangerous), MOST_SHOWN)
     show_sets(console, shown)
     if len(shown) < len(sets):
         console.print(
-            f"these are {len(shown):,} of {len(sets):,} sets, without those that tell little more than a smaller one; "
-            "--json has all"
+            f"these are {len(shown):,} of {len(sets):,} sets, without those that reveal little more than a "
+            "smaller one; --json has all"
         )
 
 
 def show_sets(console: People, sets: Sequence[Exposure]) -> None:
-    """Sets of columns with the share of the records that they leave in small classes."""
-    lines = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    lines.add_column("columns", overflow="fold")
+    """Print sets of columns with the share of the records that they leave in small classes."""
+    table = plain_table()
+    table.add_column("columns", overflow="fold")
     for heading in ("unique", *(f"below {bound}" for bound in _thresholds())):
-        lines.add_column(heading, justify="right", no_wrap=True)
-    for one in sets:
-        counts = (percent(count, one.records) for count in (one.unique, *one.below))
-        lines.add_row(Text(" + ".join(one.columns)), *counts)
-    console.print(lines)
+        table.add_column(heading, justify="right", no_wrap=True)
+    for exposure in sets:
+        shares = (percent(count, exposure.records) for count in (exposure.unique, *exposure.below))
+        table.add_row(Text(" + ".join(exposure.columns)), *shares)
+    console.print(table)
 
 
 def percent(count: int, records: int) -> str:
-    """A share that is 0% or 100% only where it is exactly that."""
+    """Write a share in percent; 0% and 100% stand for exactly that."""
     share = count / records
     if 0 < share < 0.0005:
         return "<0.1%"

@@ -1,4 +1,4 @@
-"""What people read at the end of a command."""
+"""What people read at the end of a command. Every function prints one part of it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.output import People
+from sfumato.cli.output import People, plain_table
 
 if TYPE_CHECKING:
     from sfumato.evaluation.queries import QueryAccuracy
 
-BAR = 24
 WORST = 10
 LOSSES = {
     "c_dm": "discernibility C_DM",
-    "c_avg": "average class size over k C_AVG",
+    "c_avg": "average class size divided by k C_AVG",
     "c_mdm": "excess over k C_MDM",
     "max_size": "largest perimeter MAXSIZE",
     "cm": "classification metric CM",
@@ -27,20 +25,21 @@ LOSSES = {
 
 
 def show_release(console: People, summary: Mapping[str, Any], files: Sequence[str | Path], next_step: str) -> None:
-    """A finished release: what it is, what holds, what it cost, and where it lies."""
+    """Print what was released, what holds, what it cost, and where it was written."""
     show_counts(console, summary)
     show_audit(console, summary["audit"])
     show_loss(console, summary["gcp"], summary["columns"])
     if "bound" in summary:
         show_bound(console, summary["gcp"], summary["bound"])
     show_tasks(console, summary.get("workload", ()))
-    show_warnings(console, summary["warnings"])
+    for text in summary["warnings"]:
+        console.warning(text)
     seconds = sum(summary["seconds"].values())
     console.print(f"\nmethod {summary['chosen']}, engine {summary['engine']}, {seconds:.1f} seconds")
     choice = summary.get("choice", {})
     if not choice.get("exact", True):
         tried_on = f"{choice['tried_on']:,} of the records"
-        console.print(f"        chosen on {tried_on}: that hilbert would not lose less is known of those, not of all")
+        console.print(f"        chosen on {tried_on}: on those, and only on those, hilbert is known not to lose less")
     show_files(console, files)
     console.print(f"next    {next_step}")
 
@@ -59,13 +58,13 @@ def show_audit(console: People, verdicts: Iterable[Mapping[str, Any]]) -> None:
         mark, style = ("holds  ", "green") if verdict["holds"] else ("FAILS  ", "bold red")
         line = Text(mark, style=style)
         line.append(f" {verdict['requirement']}", style="default not bold")
-        if "=" in verdict["requirement"]:  # a bound, beside which the value means something
+        if "=" in verdict["requirement"]:  # it has a bound to compare the value with
             line.append(f" (reached: {_amount(verdict['value'])})", style="dim")
         console.print(line)
 
 
 def _amount(value: float | None) -> str:
-    """A value that a requirement reaches; none is one without bound."""
+    """Write the value that a class reaches; None means that it has no bound."""
     if value is None:
         return "no bound"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
@@ -73,28 +72,25 @@ def _amount(value: float | None) -> str:
 
 def show_loss(console: People, gcp: float, columns: Mapping[str, float]) -> None:
     console.print(
-        f"\ninformation loss (GCP) {gcp:.1%}: on average a released value leaves open this share of its column's "
-        "range or taxonomy; 0% is the original, 100% says nothing"
+        f"\ninformation loss (GCP) {gcp:.1%}: on average a released value covers this share of its column's range or "
+        "taxonomy; 0% is the original, 100% says nothing"
     )
-    full, empty = ("█", "░") if console.draws_blocks else ("#", ".")
     table = Table.grid(padding=(0, 2))
     for name, loss in columns.items():
-        length = round(BAR * loss)
-        bar = Text(full * length, style="cyan").append(empty * (BAR - length), style="dim")
-        table.add_row(Text(f"  {name}"), bar, Text(f"{loss:.1%}", justify="right"))
+        table.add_row(Text(f"  {name}"), console.bar(loss), Text(f"{loss:.1%}", justify="right"))
     console.print(table)
 
 
 def show_bound(console: People, gcp: float, bound: float) -> None:
-    """How far the loss is from the best possible."""
+    """Compare the loss with the least possible one."""
     from sfumato.report.sentences import beside_the_least
 
-    told = f": this is {beside_the_least(gcp, bound)}" if bound else ", so nothing is known of the least possible"
-    console.print(f"no release of this table loses less than {bound:.2%}{told}")
+    comparison = f": this is {beside_the_least(gcp, bound)}" if bound else ", which says nothing about the least loss"
+    console.print(f"no release of this table loses less than {bound:.2%}{comparison}")
 
 
 def show_losses(console: People, values: Mapping[str, float | int]) -> None:
-    """Every loss but GCP, which is shown by column."""
+    """Print every loss except GCP, which ``show_loss`` prints by column."""
     for name, value in values.items():
         if name != "gcp":
             number = f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
@@ -102,70 +98,64 @@ def show_losses(console: People, values: Mapping[str, float | int]) -> None:
 
 
 def show_tasks(console: People, tasks: Iterable[Mapping[str, Any]]) -> None:
-    """How well the release serves what it is for."""
-    for place, task in enumerate(tasks):
-        if place == 0:
-            console.print("\nwhat the release is for")
-        kind = f"{task['task']}{' (by its values)' if task.get('inferred') else ''}"
+    """Print how well the release serves its intended use."""
+    for number, task in enumerate(tasks):
+        if number == 0:
+            console.print("\nintended use of the release")
+        kind = f"{task['task']}{' (inferred from its values)' if task.get('inferred') else ''}"
         match task["task"]:
             case "classification":
-                told = (
+                line = (
                     f"{kind} of {task['target']!r}: conditional entropy {task['entropy']:.4f} of "
                     f"{task['entropy_of_table']:.4f} bits, classification metric CM {task['cm']:.4f}"
                 )
             case "regression":
-                told = (
+                line = (
                     f"{kind} of {task['target']!r}: WMSE {task['wmse']:,.4g} of a variance of "
                     f"{task['variance_of_table']:,.4g}"
                 )
             case _:
-                told = (
+                line = (
                     f"{kind} {task['where']}: returns {task['returned']:,} records for {task['selected']:,}, "
                     f"imprecision {task['imprecision']:,}"
                 )
-        console.print(Text(f"  {told}"))
+        console.print(Text(f"  {line}"))
 
 
 def show_queries(console: People, queries: Iterable[QueryAccuracy]) -> None:
-    """How well queries are answered, with the group-bys that are answered worst."""
-    for one in queries:
-        console.print(f"\nqueries that count {one.sensitive!r}")
-        if one.kl is not None:
+    """Print how well queries are answered, with the group-bys that are answered worst."""
+    for accuracy in queries:
+        console.print(f"\nqueries that count {accuracy.sensitive!r}")
+        if accuracy.kl is not None:
             console.print(
-                f"  datacube level {one.level}: KL divergence {one.kl:.4f}, the mean of {len(one.group_bys):,} "
-                "group-bys; 0 is the original"
+                f"  datacube level {accuracy.level}: KL divergence {accuracy.kl:.4f}, the mean of "
+                f"{len(accuracy.group_bys):,} group-bys; 0 is the original"
             )
             table = Table.grid(padding=(0, 2))
-            worst = sorted(one.group_bys, key=lambda group_by: -group_by.kl)[:WORST]
+            worst = sorted(accuracy.group_bys, key=lambda group_by: -group_by.kl)[:WORST]
             for group_by in worst:
                 table.add_row(Text(f"    {', '.join(group_by.columns)}"), Text(f"{group_by.kl:.4f}", justify="right"))
             console.print(table)
-            if len(worst) < len(one.group_bys):
+            if len(worst) < len(accuracy.group_bys):
                 console.print(f"    these are the worst {WORST}; --json has all")
-        if one.ranges is not None:
+        ranges = accuracy.ranges
+        if ranges is not None:
             console.print(
-                f"  {one.ranges.count:,} range queries on {one.ranges.attributes} quasi-identifiers, selectivity "
-                f"{one.ranges.selectivity:g}, seed {one.ranges.seed}: relative error {one.ranges.mean:.1%} in the "
-                f"mean, {one.ranges.median:.1%} in the median"
+                f"  {ranges.count:,} range queries on {ranges.attributes} quasi-identifiers, selectivity "
+                f"{ranges.selectivity:g}, seed {ranges.seed}: mean relative error {ranges.mean:.1%}, median "
+                f"{ranges.median:.1%}"
             )
 
 
-def show_warnings(console: People, texts: Iterable[str]) -> None:
-    for text in texts:
-        console.print(Text("warning", style="yellow").append(f" {text}", style="default"))
-
-
 def show_files(console: People, files: Sequence[str | Path]) -> None:
-    for place, file in enumerate(files):
-        console.print(f"{'wrote' if place == 0 else '':7} {file}")
+    for number, file in enumerate(files):
+        console.print(f"{'wrote' if number == 0 else '':7} {file}")
 
 
 def show_plan(console: People, plan: Mapping[str, Any]) -> None:
-    """What a run would do."""
+    """Print what a dry run found."""
     console.heading(f"{plan['records']:,} records; nothing was written")
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False)
-    for heading in ("column", "role", "type"):
-        table.add_column(heading)
+    table = plain_table("column", "role", "type")
     for heading in ("distinct", "nulls", "taxonomy levels"):
         table.add_column(heading, justify="right")
     for column in plan["columns"]:
@@ -177,19 +167,22 @@ def show_plan(console: People, plan: Mapping[str, Any]) -> None:
             *(Text("" if column[key] is None else f"{column[key]:,}") for key in ("distinct", "nulls", "levels")),
         )
     console.print(table)
-    asked = "" if plan["method"] == plan["chosen"] else f" (chosen by {plan['method']})"
-    console.print(f"method {plan['chosen']}{asked}, engine {plan['engine']}, seed {plan['seed']}")
+    chosen_by = "" if plan["method"] == plan["chosen"] else f" (chosen by {plan['method']})"
+    console.print(f"method {plan['chosen']}{chosen_by}, engine {plan['engine']}, seed {plan['seed']}")
     console.print(f"k = {plan['k']:,} is feasible: the table has {plan['records']:,} records")
-    show_warnings(console, plan["warnings"])
+    for text in plan["warnings"]:
+        console.warning(text)
     console.print("next    run the same command without --dry-run")
 
 
 def show_choice(console: People, choice: Mapping[str, Any]) -> None:
-    """Which engine a run will work in, why, and what that will cost."""
+    """Print the engine of a run, the reason for it, and its cost."""
     records = "unknown" if choice["records"] is None else f"about {choice['records']:,}"
     console.print(f"engine {choice['engine']}: {choice['reason']}")
     console.print(f"records {records}, input {_size(choice['input_bytes'])}")
-    console.print(f"memory allowed {_size(choice['memory'])}, needed in memory {_size(choice['memory_needed'])}")
+    console.print(
+        f"memory allowed {_size(choice['memory'])}, needed by the memory engine {_size(choice['memory_needed'])}"
+    )
     for number, text in enumerate(choice["passes"], start=1):
         console.print(f"  {number}. {text}")
     console.print(
@@ -199,19 +192,19 @@ def show_choice(console: People, choice: Mapping[str, Any]) -> None:
 
 
 def show_counters(console: People, summary: Mapping[str, Any]) -> None:
-    """What a run read and wrote on the way."""
-    counted, divided = summary.get("scratch", {"bytes_read": 0, "bytes_written": 0}), summary.get("divided")
+    """Print what a run read from and wrote to temporary files."""
+    scratch, divided = summary.get("scratch", {"bytes_read": 0, "bytes_written": 0}), summary.get("divided")
     if divided is not None:
         console.print(
-            f"divided by {divided['by']}: codes read {divided['scans']:,} times in whole or part "
+            f"divided by {divided['by']}: codes read {divided['scans']:,} times, in whole or in part "
             f"({_size(divided['read'])}), written into parts {divided['repartitions']:,} times "
             f"({_size(divided['written'])}); {divided['finished']:,} parts finished in memory"
         )
-    console.print(f"temporary files: {_size(counted['bytes_written'])} written, {_size(counted['bytes_read'])} read")
+    console.print(f"temporary files: {_size(scratch['bytes_written'])} written, {_size(scratch['bytes_read'])} read")
 
 
 def _size(count: int | None) -> str:
-    """Bytes as people say them."""
+    """Write a number of bytes in a unit that people read."""
     if count is None:
         return "unknown"
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):

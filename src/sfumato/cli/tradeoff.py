@@ -1,4 +1,4 @@
-"""``sfumato tradeoff``: what another k or l would cost, and the largest that stays within a limit."""
+"""``sfumato tradeoff``: what another k or l would cost, and the largest within a limit of the loss."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.flags import FLAGS_OF_MANY, InputTable, Json, ManyK, ManyL, PolicyFile, many_ranges, with_flags
-from sfumato.cli.output import People, print_json
-from sfumato.cli.progress_bar import progress_for_people
-from sfumato.cli.summaries import show_files
+from sfumato.cli.flag_values import many_ranges
+from sfumato.cli.flags import InputTable, Json, ManyK, ManyL, PolicyFile
+from sfumato.cli.output import People, plain_table
+from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
+from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_study
 from sfumato.tables.locations import shown_name
 
 if TYPE_CHECKING:
     from sfumato.evaluation.dual_problem import Step
+    from sfumato.policy import Policy
+    from sfumato.progress import Progress
     from sfumato.report.tradeoff import Tradeoff
 
 
@@ -31,34 +33,23 @@ def tradeoff(
         typer.Option(
             "--max-loss",
             metavar="SHARE",
-            help="Look for the largest k (or l, where -l has several values) whose loss is at most this; 0.1 is 10%.",
+            help="Find the largest k (or l, if -l has several values) whose loss is at most this; 0.1 is 10%.",
         ),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option("--methods", metavar="A,B", help="See: sfumato methods. The policy's when absent."),
+        typer.Option("--methods", metavar="A,B", help="Methods that `sfumato methods` lists. Default: the policy's."),
     ] = None,
     queries: Annotated[
         int | None,
         typer.Option(
             "--queries",
             metavar="LEVEL",
-            help="Also measure the query error: the divergence of every group-by of so many quasi-identifiers.",
+            help="Also measure the query error: the divergence of every group-by of LEVEL quasi-identifiers.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help=".html for a page, .svg, .png or .pdf for the curve, .csv or .json for the points.",
-            readable=False,
-        ),
-    ] = None,
-    theme: Annotated[
-        str, typer.Option("--theme", metavar="light|dark", help="The colours of .svg, .png and .pdf.")
-    ] = "light",
+    output: ResultsFile = None,
+    theme: Theme = "light",
     policy: PolicyFile = None,
     k: ManyK = None,
     l: ManyL = None,
@@ -66,79 +57,73 @@ def tradeoff(
     flags: Mapping[str, Any],
     json: Json = False,
 ) -> int:
-    """Show what every k or l would cost, and find the largest that stays within a loss. Makes no release.
+    """Show what every k or l would cost, and find the largest within a limit of the loss. Makes no release.
 
-    Without -k, and unless -l has several values, k goes from 2 to 100. Of a range with more than 20 values some are
-    computed, in growing steps; the output says which. With --target, what can be learnt from each of them is measured
-    too; methods with regions can be learnt from.
+    Without -k, k goes from 2 to 100, unless -l has several values. Of a range with more than 20 values, some are
+    computed, in growing steps; the output says which. With --target, models also learn from each release of a method
+    with regions.
 
     Example: sfumato tradeoff patients.csv --policy policy.toml -k 2..100 --max-loss 0.1 -o tradeoff.html
     """
     every_k = None if k is None else many_ranges("-k", k)
     every_l = None if l is None else many_ranges("-l", l)
-    trace = None
-    try:
-        with progress_for_people() as progress:
-            from sfumato.evaluation.dual_problem import Question
-            from sfumato.pictures.theme import theme_named
-            from sfumato.policy import Policy, merge_flags
-            from sfumato.report.result_files import check_results
-            from sfumato.report.tradeoff import Tradeoff
-            from sfumato.studies.tradeoff import TradeoffStudy
 
-            theme_named(theme)
-            asked = merge_flags(None if policy is None else Policy.load(policy), **flags)
-            question = Question.of(asked, methods, every_k, every_l, max_loss, queries)
-            if output is not None:
-                check_results(table, output)
-            trace = TradeoffStudy(table, question, progress)
-            trace.run()
-    finally:
-        if trace is not None and trace.steps:  # also when it was interrupted
-            found = Tradeoff(
-                trace.steps, question, table, progress.seconds, original=trace.original, complete=trace.complete
+    def prepare(full_policy: Policy, progress: Progress) -> StudyRun[Tradeoff]:
+        from sfumato.evaluation.dual_problem import Question
+        from sfumato.report.tradeoff import Tradeoff
+        from sfumato.studies.tradeoff import TradeoffStudy
+
+        question = Question.of(full_policy, methods, every_k, every_l, max_loss, queries)
+        study = TradeoffStudy(table, question, progress)
+
+        def results() -> Tradeoff | None:
+            if not study.steps:
+                return None
+            return Tradeoff(
+                study.steps, question, table, progress.seconds, original=study.original, complete=study.complete
             )
-            if json:
-                print_json(found.summary())
-            else:
-                _show(People(), found, _release_command(table, policy, flags))
-    if output is not None and found.has_results:
-        found.write(output, theme=theme)
-        if not json:
-            show_files(People(), [output])
-    return found.exit_code
+
+        return StudyRun(run=study.run, results=results)
+
+    def show(console: People, results: Tradeoff) -> None:
+        _show(console, results, _release_command(table, policy, flags))
+
+    options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, json=json)
+    return run_study(options, prepare, show)
 
 
-def _show(console: People, found: Tradeoff, again: str) -> None:
-    """The points, the answer, and what else is to be known."""
-    console.heading(f"{found.records:,} records, {len(found.steps):,} points; no release is kept")
-    steps = found.shortly()
-    console.print(_by_method(found, steps) if len({step.method for step in steps}) > 1 else _in_detail(found, steps))
-    if len(steps) < len(found.steps):
-        console.print(f"{len(found.steps) - len(steps):,} more points are in --json and in what -o writes")
-    for text in found.remarks():
-        console.print(text)
-    for text in found.verdict():
-        console.print(Text(text, style="bold"))
-    if found.found is not None:
-        asked = f"-k {found.found.k}" + ("" if found.found.l is None else f" -l {found.found.l}")
-        console.print(f"next    {again} --method {found.found.method} {asked}")
+def _show(console: People, tradeoff: Tradeoff, release_command: str) -> None:
+    """Print the points, the answer and remarks."""
+    console.heading(f"{tradeoff.records:,} records, {len(tradeoff.steps):,} points; no release is kept")
+    steps = tradeoff.shortly()
+    several_methods = len({step.method for step in steps}) > 1
+    console.print(_by_method(tradeoff, steps) if several_methods else _in_detail(tradeoff, steps))
+    if len(steps) < len(tradeoff.steps):
+        console.print(f"{len(tradeoff.steps) - len(steps):,} more points are in --json and in what -o writes")
+    for remark in tradeoff.remarks():
+        console.print(remark)
+    for sentence in tradeoff.verdict():
+        console.print(Text(sentence, style="bold"))
+    answer = tradeoff.found
+    if answer is not None:
+        parameters = f"-k {answer.k}" + ("" if answer.l is None else f" -l {answer.l}")
+        console.print(f"next    {release_command} --method {answer.method} {parameters}")
 
 
 def _release_command(table: str, policy: Path | None, flags: Mapping[str, Any]) -> str:
-    """How the answer is released; what was said by flags is not said again."""
+    """Return the command that releases the answer, with an ellipsis for the flags of the policy."""
     files = f"{shlex.quote(shown_name(table))} -o OUTPUT"
-    told = "" if policy is None else f" --policy {shlex.quote(str(policy))}"
-    return f"sfumato anonymize {files}{told}{' ...' if flags else ''}"
+    with_policy = "" if policy is None else f" --policy {shlex.quote(str(policy))}"
+    return f"sfumato anonymize {files}{with_policy}{' ...' if flags else ''}"
 
 
-def _in_detail(found: Tradeoff, steps: Sequence[Step]) -> Table:
-    """The points of one method, with all their figures."""
+def _in_detail(tradeoff: Tradeoff, steps: Sequence[Step]) -> Table:
+    """Make a table of the points of one method with all their figures."""
     from sfumato.report.comparison import outcome
     from sfumato.report.tradeoff import audited, columns_of, is_answer
 
-    columns, answers = columns_of(steps), {one.method: one for one in found.answers}
-    table, with_l = _headed(found)
+    columns, answers = columns_of(steps), {answer.method: answer for answer in tradeoff.answers}
+    table, with_l = _started_table(tradeoff)
     for heading in columns:
         table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
     table.add_column("audit")
@@ -150,20 +135,20 @@ def _in_detail(found: Tradeoff, steps: Sequence[Step]) -> Table:
     return table
 
 
-def _by_method(found: Tradeoff, shown: Sequence[Step]) -> Table:
-    """The loss of each method beside the others, and the query error where it was measured."""
+def _by_method(tradeoff: Tradeoff, points: Sequence[Step]) -> Table:
+    """Make a table of the methods side by side: loss, and query error and accuracy where they were measured."""
     from sfumato.report.comparison import outcome
     from sfumato.report.tradeoff import columns_of, is_answer
 
-    measures = {name: cell for name, cell in columns_of(shown).items() if name in ("GCP", "KL", "accuracy", "error")}
-    answers = {one.method: one for one in found.answers}
-    steps = {(step.k, step.l, step.method): step for step in shown}
-    methods = list(dict.fromkeys(step.method for step in shown))
-    table, with_l = _headed(found)
+    measures = {name: cell for name, cell in columns_of(points).items() if name in ("GCP", "KL", "accuracy", "error")}
+    answers = {answer.method: answer for answer in tradeoff.answers}
+    steps = {(step.k, step.l, step.method): step for step in points}
+    methods = list(dict.fromkeys(step.method for step in points))
+    table, with_l = _started_table(tradeoff)
     for method in methods:
         for measure in measures:
             table.add_column(f"{measure}\n{method}", justify="right")
-    for k, l in dict.fromkeys((step.k, step.l) for step in shown):
+    for k, l in dict.fromkeys((step.k, step.l) for step in points):
         cells = [Text(f"{k:,}"), *([Text(f"{l:,}")] if with_l else [])]
         for method in methods:
             step = steps.get((k, l, method))
@@ -176,9 +161,10 @@ def _by_method(found: Tradeoff, shown: Sequence[Step]) -> Table:
     return table
 
 
-def _headed(found: Tradeoff) -> tuple[Table, bool]:
-    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
-    with_l = any(step.l is not None for step in found.steps)
+def _started_table(tradeoff: Tradeoff) -> tuple[Table, bool]:
+    """Start a table with the column k and, where l was asked for, the column l; return whether it has the latter."""
+    table = plain_table(collapse_padding=True)
+    with_l = any(step.l is not None for step in tradeoff.steps)
     for name in ("k", "l") if with_l else ("k",):
         table.add_column(name, justify="right", no_wrap=True)
     return table, with_l

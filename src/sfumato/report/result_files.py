@@ -25,6 +25,16 @@ class Results(ABC):
     def __init__(self, data: object) -> None:
         self._source = data if isinstance(data, str | Path) else None  # a frame is not held back for this
 
+    @property
+    @abstractmethod
+    def has_results(self) -> bool:
+        """Whether any run has a result, so that there is something to write."""
+
+    @property
+    @abstractmethod
+    def exit_code(self) -> int:
+        """The exit code of the command: 0 if any run has a result."""
+
     @abstractmethod
     def summary(self) -> dict[str, Any]:
         """What the command prints with ``--json``."""

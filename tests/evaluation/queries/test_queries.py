@@ -566,7 +566,7 @@ def test_command_line_tells_what_python_tells(place: Path, capsys: pytest.Captur
     assert main(["measure", "table.csv", "out.csv", *flags]) == 0
     text = capsys.readouterr().out
     assert f"datacube level 1: KL divergence {found.kl:.4f}, the mean of 2 group-bys" in text
-    assert "9 range queries on 2 quasi-identifiers, selectivity 0.2, seed 3: relative error" in text
+    assert "9 range queries on 2 quasi-identifiers, selectivity 0.2, seed 3: mean relative error" in text
 
 
 def test_command_line_shows_the_worst_group_bys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

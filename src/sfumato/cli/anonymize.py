@@ -1,0 +1,132 @@
+"""``sfumato anonymize``: make a release."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli.flag_values import load_policy
+from sfumato.cli.flags import OUTPUT_HELP, InputTable, Json, PolicyFile, Temporary
+from sfumato.cli.output import People, print_json
+from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
+from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.report import check_pages, warn_of_private_page, write_pages
+from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
+from sfumato.errors import UsageError
+from sfumato.tables.locations import location_of, release_files
+
+
+@with_flags(*EVERY_FLAG)
+def anonymize(
+    table: InputTable,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="OUTPUT", help=OUTPUT_HELP),
+    ] = None,
+    policy: PolicyFile = None,
+    *,
+    flags: Mapping[str, Any],
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="R.html",
+            help="Also write a page about the release. It is safe to share.",
+            readable=False,
+        ),
+    ] = None,
+    report_private: Annotated[
+        Path | None,
+        typer.Option(
+            "--report-private",
+            metavar="FILE",
+            help="Also write a page that compares counts before and after. Do not share it.",
+            readable=False,
+        ),
+    ] = None,
+    bound: Annotated[
+        bool, typer.Option("--bound", help="Also prove how far the release is at most from the least possible loss.")
+    ] = False,
+    temporary: Temporary = None,
+    spark_master: Annotated[
+        str | None,
+        typer.Option(
+            "--spark-master",
+            metavar="URL",
+            help="The master of the Spark engine, such as local[4]. Default: Spark's configuration.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show how the table is read and what would be done. Write nothing.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the engine, passes, bytes and memory: first planned, then counted.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Make a release in which every record shares its quasi-identifiers with at least k - 1 others.
+
+    Example: sfumato anonymize patients.csv -o release.csv --quasi-identifiers age,zip --sensitive diagnosis -k 10
+    """
+    if output is None and not dry_run:
+        raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
+    with progress_for_people() as progress:
+        from sfumato.api import anonymize_to_file, check_output
+        from sfumato.pipeline.prepare import prepare
+        from sfumato.policy import merge_flags
+
+        full_policy = merge_flags(load_policy(policy), **flags)
+        if full_policy.engine.name == "spark":
+            _check_with_spark(
+                {"--dry-run": dry_run, "--explain": explain, "--bound": bound, "--report": report is not None},
+                report_private,
+            )
+        if temporary is not None:
+            tempfile.tempdir = str(temporary)
+        if explain:
+            from sfumato.pipeline.plan import choose
+
+            show_choice(People(), choose(table, full_policy).as_dict())
+        pages = {"report": report, "report_private": report_private}
+        if report is not None or report_private is not None:
+            check_pages(full_policy, table, output, pages)
+        if not dry_run and output is not None:
+            release = anonymize_to_file(table, full_policy, output, progress, bound=bound, spark_master=spark_master)
+            written_pages = write_pages(release, pages)
+            summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
+        else:
+            from sfumato.cli.dry_run import plan_of
+
+            if output is not None:
+                check_output(table, full_policy, output)
+            summary = plan_of(prepare(table, full_policy, progress), full_policy, progress)
+    if json:
+        print_json(summary)
+    elif output is None or dry_run:
+        show_plan(People(), summary)
+    else:
+        from sfumato.methods import method_named
+
+        location = location_of(output)
+        files: list[str | Path] = [output] if full_policy.engine.name == "spark" else []
+        if not files:
+            files += release_files(location, separated=method_named(full_policy.method.name).separates)
+        files += written_pages.values()
+        show_release(People(), summary, files, f"sfumato audit {shlex.quote(location.shown)}")
+        if explain:
+            show_counters(People(), summary)
+        warn_of_private_page(People(), report_private, output)
+
+
+def _check_with_spark(wanted_by_flag: Mapping[str, bool], report_private: Path | None) -> None:
+    """Refuse the flags that the Spark engine cannot serve."""
+    for flag, wanted in {**wanted_by_flag, "--report-private": report_private is not None}.items():
+        if wanted:
+            raise UsageError(
+                f"{flag} does not work with --engine spark. Leave it out; sfumato report can read the finished release."
+            )

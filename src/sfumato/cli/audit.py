@@ -1,0 +1,77 @@
+"""``sfumato audit``: check a finished release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli.flag_values import load_policy
+from sfumato.cli.flags import Json, PolicyFile, ReleasedTable, Temporary
+from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.policy_flags import with_flags
+from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.summaries import show_audit, show_counts
+
+
+@with_flags(
+    "quasi_identifiers",
+    "sensitive",
+    "identifiers",
+    "k",
+    "l",
+    "require",
+    "form",
+    "separator",
+    "encoding",
+    "sheet",
+    "memory",
+)
+def audit(
+    release: ReleasedTable,
+    original: Annotated[
+        str | None,
+        typer.Option("--original", metavar="TABLE", help="Also compare the kept columns with those of this table."),
+    ] = None,
+    policy: PolicyFile = None,
+    *,
+    flags: Mapping[str, Any],
+    temporary: Temporary = None,
+    json: Json = False,
+) -> int:
+    """Check a finished release against a policy. The exit code is 1 if it does not hold.
+
+    Without a policy, the certificate beside the release says what to check.
+
+    Example: sfumato audit release.csv --quasi-identifiers age,zip -k 10
+    """
+    with progress_for_people() as progress:
+        from sfumato.api import audit as audit_release
+
+        report = audit_release(
+            release, load_policy(policy), original=original, temporary=temporary, progress=progress, **flags
+        )
+    if json:
+        print_json(
+            {
+                "records": report.records,
+                "classes": report.classes,
+                "smallest_class": report.smallest_class,
+                "holds": report.holds,
+                "audit": report.as_dict(),
+                "remarks": list(report.remarks),
+                **version_and_seconds(progress),
+            }
+        )
+    else:
+        console = People()
+        show_counts(
+            console,
+            {"released": report.records, "classes": report.classes, "smallest_class": report.smallest_class},
+        )
+        show_audit(console, report.as_dict())
+        for remark in report.remarks:
+            console.print(f"remark  {remark}")
+        console.print("the release holds" if report.holds else "the release does not hold: do not share it")
+    return 0 if report.holds else 1

@@ -1,0 +1,106 @@
+"""What the text of a flag means: lists of columns, COL=VALUE pairs, numbers and ranges, the policy file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from sfumato.errors import TaxonomyError, UsageError
+
+if TYPE_CHECKING:
+    from sfumato.policy import Policy
+
+Value = TypeVar("Value")
+
+RANGE = re.compile(r"(\d+)(?:\s*\.\.\s*(\d+))?")
+MOST_VALUES = 1000
+LARGEST_DIGITS = 18
+
+
+def load_policy(file: Path | None) -> Policy | None:
+    """Load the policy of ``--policy``, if there is one."""
+    from sfumato.policy import Policy
+
+    return None if file is None else Policy.load(file)
+
+
+@contextmanager
+def hint_at_taxonomies(policy: Policy | None) -> Iterator[None]:
+    """Where the certificate stands in for a policy, tell the user how to supply the taxonomies that it only names."""
+    try:
+        yield
+    except TaxonomyError as error:
+        if policy is not None:
+            raise
+        raise TaxonomyError(
+            f"{error} A certificate only names its taxonomies: give the policy with --policy, or each taxonomy with "
+            "--taxonomy."
+        ) from None
+
+
+def column_names(flag: str, values: Sequence[str] | None) -> list[str]:
+    """Split every value of a repeated flag at its commas into the names of columns."""
+    names = [name.strip() for value in values or () for name in value.split(",")]
+    if "" in names:
+        raise UsageError(f"{flag} has an empty name in its list. Separate the names of columns by single commas.")
+    return names
+
+
+def by_column(
+    flag: str, metavar: str, values: Sequence[str] | None, read: Callable[[str], Value | None]
+) -> dict[str, Value]:
+    """Read a repeated flag of the form COL=VALUE; ``read`` returns None for a value that it does not understand."""
+    by_name: dict[str, Value] = {}
+    for value in values or ():
+        name, equals, text = value.partition("=")
+        meaning = read(text.strip())
+        if not equals or not name.strip() or not text.strip() or meaning is None:
+            raise UsageError(f"{flag} {value!r} is not understood. Write it as {flag} COL={metavar}.")
+        if name.strip() in by_name:
+            raise UsageError(f"{flag} is given twice for the column {name.strip()!r}. Give it once.")
+        by_name[name.strip()] = meaning
+    return by_name
+
+
+def one_k(text: str) -> int:
+    """Read the k of a command that makes or checks one release."""
+    text = text.strip()
+    pieces = [RANGE.fullmatch(piece.strip()) for piece in text.split(",")]
+    if all(pieces) and (len(pieces) > 1 or ".." in text):
+        raise UsageError(f"-k takes one value here, not {text!r}. Give a single number, such as -k 10.")
+    if not text.isdecimal() or len(text) > LARGEST_DIGITS or int(text) < 1:
+        raise UsageError(f"k must be a whole number of at least 1, not {text!r}. Give for example -k 10.")
+    return int(text)
+
+
+def many_values(flag: str, text: str) -> list[int]:
+    """Read the distinct values of ``10``, ``5,10,25``, ``2..100``, or several of these with commas."""
+    values: dict[int, None] = {}
+    for values_of_piece in many_ranges(flag, text):
+        if len(values_of_piece) + len(values) > MOST_VALUES:
+            raise UsageError(f"{flag} {text!r} has more than {MOST_VALUES:,} values. Choose some of them.")
+        values |= dict.fromkeys(values_of_piece)
+    return list(values)
+
+
+def many_ranges(flag: str, text: str) -> list[range]:
+    """Read ``10``, ``5,10,25``, ``2..100``, or several of these with commas as ranges, which may be long."""
+    ranges = []
+    for piece in text.split(","):
+        ends = RANGE.fullmatch(piece.strip())
+        if ends is None or any(len(end) > LARGEST_DIGITS for end in ends.groups() if end is not None):
+            raise UsageError(
+                f"{flag} {text!r} is not understood. Give whole numbers, such as {flag} 10, {flag} 5,10,25 or "
+                f"{flag} 2..100."
+            )
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        if not 1 <= first <= last:
+            raise UsageError(
+                f"{flag} {text!r} has a number below 1, or a range that ends before it starts. Write ranges upwards "
+                f"from 1, such as {flag} 2..100."
+            )
+        ranges.append(range(first, last + 1))
+    return ranges

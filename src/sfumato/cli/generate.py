@@ -1,0 +1,97 @@
+"""``sfumato generate``: synthetic tables with their policies and taxonomies."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.flags import Json
+from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.summaries import show_files
+
+
+def generate(
+    generator: Annotated[str, typer.Argument(metavar="census|agrawal|normal", help="The kind of table.")],
+    records: Annotated[int, typer.Option("-n", "--records", metavar="N", help="How many records.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help=".parquet, .csv, .csv.gz or .csv.zst", readable=False)
+    ],
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same table.")] = 0,
+    function: Annotated[
+        str | None,
+        typer.Option(
+            "--function",
+            metavar="NAME",
+            rich_help_panel="agrawal",
+            help="The function that labels the records: C2 to C7, C9, R7 or R10.",
+        ),
+    ] = None,
+    salary: Annotated[
+        str | None,
+        typer.Option(
+            "--salary", metavar="uniform|normal", rich_help_panel="agrawal", help="The distribution of the salary."
+        ),
+    ] = None,
+    random_constants: Annotated[
+        bool,
+        typer.Option(
+            "--random-constants",
+            rich_help_panel="agrawal",
+            help="Draw the constants of C2 to C6 at random, from the seed.",
+        ),
+    ] = False,
+    dimensions: Annotated[
+        int | None,
+        typer.Option("--dimensions", metavar="D", rich_help_panel="normal", help="How many quasi-identifiers."),
+    ] = None,
+    mean: Annotated[
+        float | None, typer.Option("--mean", metavar="M", rich_help_panel="normal", help="The mean of every column.")
+    ] = None,
+    deviation: Annotated[
+        float | None,
+        typer.Option(
+            "--deviation", metavar="S", rich_help_panel="normal", help="The standard deviation of every column."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make a table of synthetic records with its policy and taxonomies. No real person is in it.
+
+    Example: sfumato generate census -n 100000 -o census.parquet
+    """
+    all_options = {
+        "function": function,
+        "salary": salary,
+        "random_constants": random_constants or None,
+        "dimensions": dimensions,
+        "mean": mean,
+        "deviation": deviation,
+    }
+    options = {name: value for name, value in all_options.items() if value is not None}
+    with progress_for_people() as progress, progress.phase("generate"):
+        from sfumato.synthetic import GENERATORS
+        from sfumato.synthetic import generate as generate_files
+
+        files = generate_files(generator, records, output, seed=seed, **options)
+    if json:
+        print_json(
+            {
+                "generator": generator,
+                "generator_version": GENERATORS[generator].version,
+                "records": records,
+                "seed": seed,
+                "options": options,
+                "files": [str(file) for file in files],
+                **version_and_seconds(progress),
+            }
+        )
+    else:
+        console = People()
+        console.heading(f"{records:,} synthetic records by {generator}, version {GENERATORS[generator].version}")
+        show_files(console, files)
+        table, policy = (shlex.quote(str(file)) for file in files[:2])
+        console.print(f"next    sfumato anonymize {table} --policy {policy} -o release.parquet")

@@ -1,0 +1,123 @@
+"""The flags that make up a policy. A command names those that it takes; each means the same in every command."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from sfumato.cli import flags
+from sfumato.cli.flag_values import by_column, column_names, one_k
+
+Result = TypeVar("Result")
+
+# The declaration of each flag, by the names that ``merge_flags`` gives them.
+DECLARED: dict[str, Any] = {
+    "quasi_identifiers": flags.QuasiIdentifiers,
+    "sensitive": flags.Sensitive,
+    "identifiers": flags.Identifiers,
+    "other": flags.Other,
+    "taxonomy": flags.Taxonomies,
+    "type": flags.Types,
+    "weight": flags.Weights,
+    "round": flags.Rounds,
+    "accept_linkable": flags.AcceptLinkable,
+    "k": flags.K,
+    "l": flags.L,
+    "require": flags.Requires,
+    "person": flags.Person,
+    "joint": flags.Joint,
+    "null_sensitive": flags.NullSensitive,
+    "target": flags.Targets,
+    "select": flags.Selects,
+    "method": flags.MethodName,
+    "effort": flags.EffortLevel,
+    "seconds": flags.Seconds,
+    "engine": flags.Engine,
+    "memory": flags.Memory,
+    "sampled": flags.Sampled,
+    "seed": flags.Seed,
+    "keep_order": flags.KeepOrder,
+    "max_suppressed": flags.MaxSuppressed,
+    "form": flags.Form,
+    "boxes": flags.Boxes,
+    "separator": flags.Separator,
+    "encoding": flags.Encoding,
+    "decimal": flags.Decimal,
+    "nulls": flags.Nulls,
+    "date_format": flags.DateFormat,
+    "sheet": flags.Sheet,
+}
+READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet")
+EVERY_FLAG = tuple(DECLARED)
+# Commands that try several policies and make no release.
+FLAGS_OF_MANY = tuple(name for name in DECLARED if name not in ("k", "l", "method", "keep_order", "memory", "sampled"))
+
+
+def with_flags(*names: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Declare these flags of a policy for a command, in the position of its parameter ``flags``.
+
+    The command receives those that the user gave as the mapping ``flags``, in the form that ``merge_flags`` takes.
+    """
+
+    def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            if parameter.name != "flags":
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+                continue
+            for name in names:
+                default = False if DECLARED[name].__origin__ is bool else None
+                parameters.append(
+                    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=DECLARED[name])
+                )
+
+        @functools.wraps(command)
+        def run(**arguments: Any) -> Result:
+            given = policy_flags({name: arguments.pop(name) for name in names})
+            return command(**arguments, flags=given)
+
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that were given, in the form that ``merge_flags`` takes."""
+    readers: dict[str, Callable[[Any], Any]] = {
+        "quasi_identifiers": lambda value: column_names("--quasi-identifiers", value),
+        "sensitive": lambda value: column_names("--sensitive", value),
+        "identifiers": lambda value: column_names("--identifiers", value),
+        "other": lambda value: value[0] if value in (["keep"], ["drop"]) else column_names("--other", value),
+        "accept_linkable": lambda value: column_names("--accept-linkable", value),
+        "target": lambda value: column_names("--target", value),
+        "k": one_k,
+        "taxonomy": lambda value: by_column("--taxonomy", "FILE", value, str),
+        "type": lambda value: by_column("--type", "TYPE", value, str),
+        "weight": lambda value: by_column("--weight", "W", value, _number),
+        "round": lambda value: by_column("--round", "STEP", value, _number),
+        # A tab may be written as in a shell.
+        "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
+    }
+    policy_options: dict[str, Any] = {}
+    input_options: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None or value is False or value == []:
+            continue
+        meaning = readers[name](value) if name in readers else value
+        (input_options if name in READ_WITH else policy_options)[name] = meaning
+    return {**policy_options, "input": input_options} if input_options else policy_options
+
+
+def _number(text: str) -> int | float | None:
+    """Read a number. Whole numbers stay whole, so that a step of 5 is exact."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None

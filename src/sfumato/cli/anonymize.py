@@ -76,22 +76,30 @@ def anonymize(
     if output is None and not dry_run:
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with progress_for_people() as progress:
-        from sfumato.api import anonymize_to_file, check_output
+        from sfumato.api import anonymize_to_file
+        from sfumato.engines.target_output import check_target_location
+        from sfumato.methods import method_named
+        from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
         from sfumato.pipeline.prepare import prepare
         from sfumato.policy import merge_flags
 
         full_policy = merge_flags(load_policy(policy), **flags)
-        if full_policy.engine.name == "spark":
-            _check_with_spark(
-                {"--dry-run": dry_run, "--explain": explain, "--bound": bound, "--report": report is not None},
-                report_private,
-            )
+        asked = {
+            DRY_RUN: dry_run,
+            EXPLAIN: explain,
+            BOUND: bound,
+            REPORT: report is not None,
+            REPORT_PRIVATE: report_private is not None,
+        }
+        for feature in (feature for feature, wanted in asked.items() if wanted):
+            feature.refuse_on(full_policy.engine.name)
         if temporary is not None:
             tempfile.tempdir = str(temporary)
         if explain:
-            from sfumato.pipeline.plan import choose
+            from sfumato.pipeline.engine_choice import plan_run
 
-            show_choice(People(), choose(table, full_policy).as_dict())
+            plan, _ = plan_run(table, full_policy)
+            show_choice(People(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
         if report is not None or report_private is not None:
             check_pages(full_policy, table, output, pages)
@@ -103,15 +111,15 @@ def anonymize(
             from sfumato.cli.dry_run import plan_of
 
             if output is not None:
-                check_output(table, full_policy, output)
-            summary = plan_of(prepare(table, full_policy, progress), full_policy, progress)
+                full_policy.check_complete()
+                tables = 2 if method_named(full_policy.method.name).separates else 1
+                check_target_location(table, output, tables=tables)
+            summary = plan_of(prepare(table, full_policy, progress))
     if json:
         print_json(summary)
     elif output is None or dry_run:
         show_plan(People(), summary)
     else:
-        from sfumato.methods import method_named
-
         location = location_of(output)
         files: list[str | Path] = [output] if full_policy.engine.name == "spark" else []
         if not files:
@@ -121,12 +129,3 @@ def anonymize(
         if explain:
             show_counters(People(), summary)
         warn_of_private_page(People(), report_private, output)
-
-
-def _check_with_spark(wanted_by_flag: Mapping[str, bool], report_private: Path | None) -> None:
-    """Refuse the flags that the Spark engine cannot serve."""
-    for flag, wanted in {**wanted_by_flag, "--report-private": report_private is not None}.items():
-        if wanted:
-            raise UsageError(
-                f"{flag} does not work with --engine spark. Leave it out; sfumato report can read the finished release."
-            )

@@ -7,25 +7,24 @@ from typing import Any
 import numpy as np
 
 from sfumato._version import __version__
+from sfumato.engines.memory.classes import method_for
+from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
-from sfumato.pipeline.prepare import PreparedTable, method_of
-from sfumato.policy import Policy
-from sfumato.progress import Progress
 from sfumato.tables.coding.domains import CategoricalDomain
 
 
-def plan_of(prepared: PreparedTable, policy: Policy, progress: Progress) -> dict[str, Any]:
+def plan_of(table: TableInMemory) -> dict[str, Any]:
     """Return what ``sfumato anonymize --dry-run --json`` prints."""
-    method = method_of(prepared, policy)
-    facts = {**_quasi_identifiers(prepared, policy), **_passthrough_columns(prepared)}
+    policy, method = table.job.policy, method_for(table)
+    facts = {**_quasi_identifiers(table), **_passthrough_columns(table)}
     not_read = {"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None}
     columns = []
-    for name in prepared.source.names:
+    for name in table.job.source.names:
         role = policy.columns[name].role if name in policy.columns else "other"
         columns.append({"name": name, "role": role, "released": name in facts, **facts.get(name, not_read)})
     return {
         "dry_run": True,
-        "records": prepared.encoded.records,
+        "records": table.count,
         "columns": columns,
         "k": policy.k,
         "requirements": [requirement.model_dump() for requirement in policy.privacy.sensitive],
@@ -35,19 +34,19 @@ def plan_of(prepared: PreparedTable, policy: Policy, progress: Progress) -> dict
         "engine": MemoryEngine.name,
         "seed": policy.release.seed if method.separates else policy.release.seed or 0,
         "version": __version__,
-        "seconds": {name: round(value, 4) for name, value in progress.seconds.items()},
-        "warnings": prepared.warnings,
+        "seconds": {name: round(value, 4) for name, value in table.job.progress.seconds.items()},
+        "warnings": table.job.warnings,
     }
 
 
-def _quasi_identifiers(prepared: PreparedTable, policy: Policy) -> dict[str, dict[str, Any]]:
+def _quasi_identifiers(table: TableInMemory) -> dict[str, dict[str, Any]]:
     facts = {}
-    for column, domain in enumerate(prepared.encoded.domains):
-        counts = np.bincount(prepared.encoded.codes[:, column], minlength=domain.size)
+    for column, domain in enumerate(table.encoded.domains):
+        counts = np.bincount(table.encoded.codes[:, column], minlength=domain.size)
         nulls = int(counts[domain.size - 1]) if domain.has_null else 0
         facts[domain.name] = {
             "type": "date and time" if domain.kind == "moment" else domain.kind,
-            "inferred": policy.columns[domain.name].implied_type is None,
+            "inferred": table.job.policy.columns[domain.name].implied_type is None,
             "distinct": int(np.count_nonzero(counts)) - (nulls > 0),
             "nulls": nulls,
             "levels": domain.taxonomy.levels if isinstance(domain, CategoricalDomain) else None,
@@ -55,12 +54,12 @@ def _quasi_identifiers(prepared: PreparedTable, policy: Policy) -> dict[str, dic
     return facts
 
 
-def _passthrough_columns(prepared: PreparedTable) -> dict[str, dict[str, Any]]:
+def _passthrough_columns(table: TableInMemory) -> dict[str, dict[str, Any]]:
     facts = {}
-    for column in prepared.encoded.carried:
+    for column in table.encoded.carried:
         codes, size = column.distinct
         counts = np.bincount(codes, minlength=size)
-        kind = prepared.source.types[column.name]
+        kind = table.job.source.types[column.name]
         facts[column.name] = {
             "type": "text" if str(kind) == "string" else str(kind),
             "inferred": False,

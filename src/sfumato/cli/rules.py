@@ -58,7 +58,7 @@ def fit(
     Example: sfumato fit patients.csv -o rules.json --quasi-identifiers age,zip --sensitive diagnosis -k 25
     """
     with progress_for_people() as progress:
-        from sfumato.pipeline.plan import fit_recoding
+        from sfumato.pipeline.learn import fit_recoding
         from sfumato.policy import merge_flags
         from sfumato.releases.rules import check_rules_target, write_query
         from sfumato.releases.rules_sql import check_dialect

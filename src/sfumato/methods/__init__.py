@@ -33,11 +33,11 @@ ALSO_NAMED = {"mondrian:median": "mondrian"}
 __all__ = [
     "AUTO",
     "ClassBatch",
+    "CodedWorkload",
     "Effort",
     "Kinds",
     "Method",
     "Records",
-    "CodedWorkload",
     "check_method",
     "chosen_name",
     "method_named",

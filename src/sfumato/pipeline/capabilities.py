@@ -32,7 +32,7 @@ class Feature:
 
     def refuse_on(self, engine: str) -> None:
         """Raise UsageError if the engine does not have the feature."""
-        if engine not in self.engines:
+        if engine in ENGINES and engine not in self.engines:
             others = " or ".join(f"--engine {other}" for other in self.engines)
             raise UsageError(f"the {engine} engine does not support {self.name}. Leave it out, or choose {others}.")
 

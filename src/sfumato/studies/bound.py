@@ -6,15 +6,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sfumato.bounds.bound import Bound, BoundEffort, effort_named, lower_bounds
+from sfumato.bounds.bound import Bound, BoundEffort, MeasuredRelease, effort_named, lower_bounds
 from sfumato.engines.engine import Draft
 from sfumato.errors import UsageError
+from sfumato.evaluation.queries import QueryWorkload
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
 from sfumato.methods.suppression import surplus_rows
 from sfumato.pipeline.prepare import read_table
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.studies.audit import audit_finished
+from sfumato.studies.finished_release import FinishedRelease
+from sfumato.studies.measure import measure_finished
 
 
 def bounds_of(
@@ -53,3 +57,33 @@ def with_bound(draft: Draft) -> Draft:
         bound = proven.gcp
     # Rounded down it is still a bound, and tells no more about the table than a loss does.
     return replace(draft, facts={**draft.facts, "bound": math.floor(bound * 10_000) / 10_000})
+
+
+def bounds_beside(
+    data: object,
+    policy: Policy,
+    release: FinishedRelease | None,
+    effort: str,
+    seconds: float | None,
+    progress: Progress,
+) -> Iterator[Bound]:
+    """Yield bounds as they are proven, each beside the loss of a release if there is one."""
+    wanted = effort_named(effort)
+    if seconds is not None and not seconds > 0:
+        raise UsageError(f"the seconds must be a number above 0, not {seconds:g}.")
+    check_bounded(policy)
+    measured = None
+    if release is not None:
+        with progress.phase("measure"):
+            measured = _measured(data, release)
+    for proven in bounds_of(data, policy, wanted, seconds, progress):
+        yield replace(proven, release=measured)
+
+
+def _measured(data: object, release: FinishedRelease) -> MeasuredRelease:
+    """Measure a release, and see whether it meets its policy."""
+    progress = Progress()  # the caller times all of it as one phase
+    losses = measure_finished(data, release, QueryWorkload(), None, progress, limited=False, temporary=None)
+    report = audit_finished(release, None, progress, limited=False, temporary=None)
+    allowed = release.policy.most_suppressed(report.records + losses.suppressed)
+    return MeasuredRelease(float(losses.gcp), report.holds and losses.suppressed <= allowed)

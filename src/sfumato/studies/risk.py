@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Unpack
 
 from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
@@ -14,7 +14,7 @@ from sfumato.evaluation.audit.two_tables import GROUP, NOT_HIDDEN
 from sfumato.evaluation.risk.exposure import LARGEST_SET
 from sfumato.evaluation.risk.reidentification import Population, Risk, measure_risk
 from sfumato.methods import method_named
-from sfumato.policy import Policy, merge_flags
+from sfumato.policy import Policy, PolicyFlags, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import open_source
@@ -22,12 +22,12 @@ from sfumato.tables.sources.source import open_source
 
 def risk(
     data: object,
-    policy: Policy | None = None,
+    policy: PolicyLike | None = None,
     *,
     population: object | None = None,
     sampling_fraction: float | None = None,
     largest_set: int = LARGEST_SET,
-    **flags: Any,
+    **flags: Unpack[PolicyFlags],
 ) -> Risk:
     """What could be found out about the records of a table, before or after anonymization.
 

@@ -1,0 +1,129 @@
+"""The audit of a finished release, within a limit of memory if there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sfumato.engines.memory.coded_table import encode, profile, scan
+from sfumato.errors import UsageError
+from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key
+from sfumato.evaluation.audit.in_parts import audit_in_parts
+from sfumato.evaluation.audit.kept_columns import kept_columns_hold, kept_columns_hold_in_parts
+from sfumato.evaluation.audit.two_tables import audit_groups, quasi_identifiers_of_original, values_of_original
+from sfumato.policy import Policy, merge_flags
+from sfumato.progress import Progress
+from sfumato.requirements import Requirements, Verdict
+from sfumato.studies.finished_release import FinishedRelease
+from sfumato.tables.external.scratch import Scratch
+from sfumato.tables.locations import DirectoryLocation, FileLocation, Location, location_of
+from sfumato.tables.released_classes import find_classes
+from sfumato.tables.sources.source import Source, open_source
+from sfumato.tables.targets.target import digests_now
+from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.taxonomies.taxonomy_file import read_taxonomy
+
+
+def audit_finished(
+    release: FinishedRelease,
+    original: object | None,
+    progress: Progress,
+    *,
+    limited: bool,
+    temporary: str | Path | None,
+) -> AuditReport:
+    """Say what holds in a release. limited: the caller set a memory limit, beside any of the policy."""
+    policy, source = release.policy, release.source()
+    limit = policy.engine.memory
+    with progress.phase("audit", None if limit is None else source.rows):
+        second = release.sensitive_source()
+        before = None if original is None else open_source(original, policy.input_options)
+        if second is not None:
+            if limited:
+                raise UsageError(f"a release by {policy.method.name} is audited as a whole. Leave out memory.")
+            report = _audit_of_two(source, second, before, policy)
+        elif limit is None:
+            report = _audit_in_memory(source, before, policy)
+        else:
+            with Scratch(None if temporary is None else Path(temporary)) as scratch:
+                report = _audit_within(limit, scratch, source, before, policy, progress)
+        return _with_file_checks(report, release)
+
+
+def _audit_of_two(source: Source, second: Source, original: Source | None, policy: Policy) -> AuditReport:
+    requirements = policy.requirements_without_persons()
+    report = audit_groups(source, second, policy, requirements)
+    if original is None:
+        return report
+    compared = (
+        _same_quasi_identifiers(source, original, policy),
+        values_of_original(second, original, requirements),
+    )
+    return replace(report, verdicts=(*report.verdicts, *compared))
+
+
+def _audit_in_memory(source: Source, original: Source | None, policy: Policy) -> AuditReport:
+    requirements, key = policy.requirements_without_persons(), class_key(policy, source.names)
+    taxonomies = _sensitive_taxonomies(requirements, policy)
+    classes = find_classes(source, key, by_row=bool(requirements.attributes))
+    report = audit_classes(source, classes, policy, requirements, taxonomies)
+    kept = [] if original is None else kept_columns_hold(source, original, key)
+    return replace(report, verdicts=(*report.verdicts, *kept))
+
+
+def _audit_within(
+    memory: int, scratch: Scratch, source: Source, original: Source | None, policy: Policy, progress: Progress
+) -> AuditReport:
+    requirements, key = policy.requirements_without_persons(), class_key(policy, source.names)
+    taxonomies = _sensitive_taxonomies(requirements, policy)
+    report = audit_in_parts(source, policy, requirements, taxonomies, memory=memory, scratch=scratch, progress=progress)
+    kept = [] if original is None else kept_columns_hold_in_parts(source, original, key, memory=memory, scratch=scratch)
+    return replace(report, verdicts=(*report.verdicts, *kept))
+
+
+def _sensitive_taxonomies(requirements: Requirements, policy: Policy) -> dict[str, Taxonomy]:
+    """Read the taxonomies that a requirement measures distances by."""
+    by_taxonomy = {part.attribute for part in requirements.parts if "hierarchy" in part.counters}
+    return {
+        name: read_taxonomy(policy.taxonomy_path(name), name)
+        for name in requirements.attributes
+        if name in by_taxonomy and policy.columns[name].taxonomy_file is not None
+    }
+
+
+def _with_file_checks(report: AuditReport, release: FinishedRelease) -> AuditReport:
+    """Add whether every file of the release is the one that was certified."""
+    if not isinstance(release.given, str | Path):
+        return report
+    if release.certificate is None:
+        remark = "there is no certificate beside the release: it is incomplete, or was made elsewhere"
+        return replace(report, remarks=(*report.remarks, remark))
+    return replace(report, verdicts=(*report.verdicts, _unchanged(location_of(release.given), release.certificate)))
+
+
+def _unchanged(location: Location, certificate: Mapping[str, Any]) -> Verdict:
+    expected = {file["name"]: file["sha256"] for file in certificate["files"]}
+    digests = digests_now(location, list(expected))
+    what = "file" if isinstance(location, FileLocation | DirectoryLocation) else "table"
+    text = f"the {what} is the one that was certified"
+    if len(expected) > 1:
+        text = f"the {what}s are those that were certified"
+    # The certificate of another file says nothing about this one; in a directory or database it has its own place.
+    named = location.name in expected if isinstance(location, FileLocation) else bool(expected)
+    return Verdict(text, named and digests == expected, len(digests))
+
+
+def _same_quasi_identifiers(first: Source, original: Source, policy: Policy) -> Verdict:
+    """Judge whether the first of two tables has every record of the original, as its quasi-identifiers are shown."""
+    for name in policy.quasi_identifiers:
+        if name not in original.names:
+            return Verdict(f"the column {name!r} is in the original", False, 0)
+    # Categories are shown as they are, so the files of their taxonomies are not needed.
+    files = [name for name in policy.quasi_identifiers if policy.columns[name].taxonomy_file is not None]
+    policy, progress = merge_flags(policy, taxonomy=dict.fromkeys(files, "flat")), Progress()
+    scanned = scan(original, policy.quasi_identifiers, progress)
+    encoded = encode(scanned, profile(scanned, policy, {}, progress), progress)
+    left_out = policy.most_suppressed(encoded.count)
+    return quasi_identifiers_of_original(first, encoded.codes, encoded.domains, left_out)

@@ -1,0 +1,65 @@
+"""A finished release to look at, also one made elsewhere: what was asked of it, its tables, its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import UsageError
+from sfumato.methods import method_named
+from sfumato.policy import Policy, PolicyLike, merge_flags
+from sfumato.releases.certificate import read_certificate
+from sfumato.tables.locations import location_of
+from sfumato.tables.sources.source import Source, open_place, open_source
+
+
+@dataclass(frozen=True)
+class FinishedRelease:
+    """A release as somebody gave it: a file, a frame, or a pair of tables."""
+
+    given: object
+    policy: Policy
+    certificate: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, release: object, policy: PolicyLike | None, flags: Mapping[str, Any]) -> FinishedRelease:
+        """Find what was asked of a release: flags go over the policy, or over the certificate beside the file."""
+        certificate = read_certificate(release) if isinstance(release, str | Path) else None
+        if policy is None and certificate is not None:
+            policy = Policy.from_dict(certificate["policy"], location_of(release).home)  # type: ignore[arg-type]
+        if policy is None and not flags:
+            raise UsageError(
+                "nothing says what to check: there is no certificate beside the release. "
+                "Give a policy, or the quasi-identifiers and k."
+            )
+        merged = merge_flags(policy, **flags)
+        merged.check_complete()
+        return cls(release, merged, certificate)
+
+    def source(self) -> Source:
+        """Open the release; the first table, if there are two."""
+        # Sfumato writes UTF-8. A release made elsewhere is read as the policy says.
+        options = self.policy.input_options if self.certificate is None else self.policy.release_input_options
+        return open_source(self.given[0] if isinstance(self.given, tuple) else self.given, options)
+
+    def sensitive_source(self) -> Source | None:
+        """Open the table of sensitive values, if the method releases them apart: beside the first, or of a pair."""
+        if not method_named(self.policy.method.name).separates:
+            return None
+        options = self.policy.release_input_options
+        if isinstance(self.given, tuple):
+            return open_source(self.given[1], options)
+        if not isinstance(self.given, str | Path):
+            raise UsageError("a release by anatomy is two tables. Give both, as (first, second).")
+        return open_place(location_of(self.given).sensitive, options)
+
+
+def open_original(original: object, policy: Policy) -> Source:
+    """Open the table that a release was made of. It must have the quasi-identifiers."""
+    source = open_source(original, policy.input_options)
+    for name in policy.quasi_identifiers:
+        if name not in source.names:
+            raise UsageError.unknown_column(name, "the policy", source.names)
+    return source

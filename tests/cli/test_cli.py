@@ -447,10 +447,10 @@ def test_the_demonstration_can_be_run_again_in_any_directory(
 def test_an_unexpected_error_tells_its_kind_and_place_but_not_its_text(
     place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyError(SECRET)
 
-    monkeypatch.setattr("sfumato.api.draft", fail)
+    monkeypatch.setattr("sfumato.api.draft_release", fail)
     assert shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", code=70) == ""
     assert shell.err.startswith("error: unexpected KeyError in ")
     assert "test_cli.py, line " in shell.err
@@ -467,17 +467,17 @@ def test_a_release_that_fails_its_audit_is_withheld_with_exit_70(
     def fail(_: object) -> None:
         raise AuditError("the release did not pass its audit")
 
-    monkeypatch.setattr("sfumato.pipeline.release.require_pass", fail)
+    monkeypatch.setattr("sfumato.pipeline.run.require_pass", fail)
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", code=70)
     assert shell.err == "error: the release did not pass its audit\n"
     assert written(place) == {"table.csv"}
 
 
 def test_too_little_memory_is_said_plainly(place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise MemoryError(SECRET)
 
-    monkeypatch.setattr("sfumato.api.draft", fail)
+    monkeypatch.setattr("sfumato.api.draft_release", fail)
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", code=70)
     assert shell.err.startswith("error: not enough memory. ")
     assert SECRET not in shell.err
@@ -489,7 +489,7 @@ def test_a_run_record_that_cannot_be_kept_is_a_warning(
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "no space left")
 
-    monkeypatch.setattr("sfumato.pipeline.release.record_run", fail)
+    monkeypatch.setattr("sfumato.pipeline.run.record_run", fail)
     made = shell.json("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3")
     assert "the run record was not" in made["warnings"][-1]
     assert shell.json("audit", "out.csv")["holds"] is True

@@ -32,11 +32,12 @@ from strategies import SENSITIVE, Case, cases
 
 import sfumato
 from sfumato.cli import main
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory import audit as memory_audit
+from sfumato.engines.target_output import TargetOutput
 from sfumato.errors import OutputError
 from sfumato.methods.anatomy import form_groups
 from sfumato.methods.method import ClassBatch
-from sfumato.pipeline import release as release_module
+from sfumato.pipeline import run as run_module
 from sfumato.pipeline.prepare import prepare
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
@@ -884,11 +885,10 @@ def test_one_frame_is_not_a_release_by_anatomy() -> None:
 
 
 STEPS = {
-    "write": (MemoryEngine, "write"),
-    "write the second": (MemoryEngine, "write_sensitive"),
-    "audit": (release_module, "audit_groups"),
-    "measure": (release_module, "measure_release"),
-    "certificate": (release_module, "certificate"),
+    "write": (TargetOutput, "write"),
+    "audit": (memory_audit, "audit_groups"),
+    "measure": (memory_audit, "measure_release"),
+    "certificate": (run_module, "certificate"),
     "sync": (os, "fsync"),
     "permissions": (Path, "chmod"),
 }

@@ -443,7 +443,7 @@ class Careless:
 def test_release_of_a_method_that_breaks_l_is_withheld(
     requirement: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.pipeline.prepare.method_named", lambda name: Careless())
+    monkeypatch.setattr("sfumato.engines.memory.classes.method_named", lambda name: Careless())
     table = pa.table({"age": range(12), "city": ["Roma"] * 12, "illness": [SECRET, SECRET, "cold", "cold"] * 3})
     policy, target = asking((requirement, "illness", 2)), tmp_path / f"release.{suffix}"
     with pytest.raises(AssertionError, match="does not meet the requirements"):

@@ -364,6 +364,6 @@ def test_the_command_line_makes_and_audits_it(crowd: None, tmp_path: Path, capfd
 
 
 def test_a_release_that_breaks_it_is_withheld(crowd: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.engines.memory.engine.join_failing", lambda batch, *rest: batch)
+    monkeypatch.setattr("sfumato.engines.memory.classes.join_failing", lambda batch, *rest: batch)
     with pytest.raises(sfumato.AuditError, match="crowds of 'illness', least = 2"):
         sfumato.anonymize(PAIRS, **asks("crowd(illness, least=2)"))

@@ -384,10 +384,10 @@ class LosesRecords:
 
 def test_a_release_that_lost_more_records_than_allowed_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     table = patients(["flu", "cold"] * 10, [30] * 20)
-    monkeypatch.setattr("sfumato.pipeline.prepare.method_named", lambda name: LosesRecords(3))
+    monkeypatch.setattr("sfumato.engines.memory.classes.method_named", lambda name: LosesRecords(3))
     with pytest.raises(sfumato.AuditError, match="the release has 17 records and the table 20, which leaves out more"):
         sfumato.anonymize(table, **asks(k=2))
     with pytest.raises(sfumato.AuditError, match="the release has 17 records and the table 20, which leaves out more"):
         sfumato.anonymize(table, **asks(k=2, max_suppressed=0.1))
-    monkeypatch.setattr("sfumato.pipeline.prepare.method_named", lambda name: LosesRecords(2))
+    monkeypatch.setattr("sfumato.engines.memory.classes.method_named", lambda name: LosesRecords(2))
     assert sfumato.anonymize(table, **asks(k=2, max_suppressed=0.1)).losses.suppressed == 2

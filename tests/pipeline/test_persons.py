@@ -446,7 +446,7 @@ class CountsRecords:
 def test_a_release_with_too_few_persons_in_a_class_is_withheld(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sfumato.pipeline.prepare.method_named", lambda name: CountsRecords())
+    monkeypatch.setattr("sfumato.engines.memory.classes.method_named", lambda name: CountsRecords())
     table = visits([1, 2, 3, 4, 5, 6], list("aabbcc"))
     with pytest.raises(AssertionError, match="does not meet the requirements"):
         sfumato.anonymize(table, **asks(k=2))

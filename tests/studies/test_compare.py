@@ -163,7 +163,7 @@ def test_records_that_are_left_out_are_counted() -> None:
 
 def test_the_table_is_read_and_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    for verb in ("scan", "profile", "encode", "order"):
+    for verb in ("read", "profile", "encode"):
         before = getattr(MemoryEngine, verb)
 
         def counted(*arguments: Any, _before: Any = before, _verb: str = verb, **named: Any) -> Any:
@@ -172,7 +172,7 @@ def test_the_table_is_read_and_encoded_once(monkeypatch: pytest.MonkeyPatch) -> 
 
         monkeypatch.setattr(MemoryEngine, verb, counted)
     sfumato.compare(PEOPLE, methods=TWO, k=[2, 3, 4], **ROLES)
-    assert sorted(calls) == ["encode", "order", "profile", "scan"]
+    assert sorted(calls) == ["encode", "profile", "read"]
 
 
 def test_a_frame_of_any_kind_is_taken_and_left_as_it_was() -> None:
@@ -736,7 +736,7 @@ def test_wrong_use_is_one_line_before_anything_is_measured(
 ) -> None:
     (place / "people.csv").write_text("age,city,diagnosis\n" + "1,a,x\n" * 9)
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
-    monkeypatch.setattr(MemoryEngine, "scan", lambda *_: pytest.fail("the table was read"))
+    monkeypatch.setattr(MemoryEngine, "read", lambda *_: pytest.fail("the table was read"))
     given_k = [] if "-k" in arguments else ["-k", "3"]
     assert shell(*arguments, *given_k, code=code, table="people.csv") == ""
     assert shell.err.startswith("error: ")
@@ -783,7 +783,11 @@ def test_method_names_are_looked_up_in_one_place(monkeypatch: pytest.MonkeyPatch
     """A name with a split rule is understood wherever the lookup understands it."""
     named = Strange(each_alone)
     named.name = "mondrian:information-gain"
-    for module in ("sfumato.evaluation.comparison_points", "sfumato.pipeline.prepare"):
+    for module in (
+        "sfumato.evaluation.comparison_points",
+        "sfumato.engines.memory.classes",
+        "sfumato.pipeline.prepare",
+    ):
         monkeypatch.setattr(
             f"{module}.method_named", lambda name: named if name.startswith("mondrian:") else method_named(name)
         )

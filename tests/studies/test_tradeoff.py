@@ -27,7 +27,9 @@ from strategies import Case, cases
 import sfumato
 from sfumato.cli import main
 from sfumato.cli.flag_values import many_ranges
+from sfumato.engines.engine import Draft
 from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.released_rows import shown_classes_of
 from sfumato.errors import AuditError, InputError, PolicyError, UsageError
 from sfumato.evaluation import dual_problem as module
 from sfumato.evaluation.dual_problem import BEYOND, Question, Step, largest_within, latest
@@ -36,13 +38,15 @@ from sfumato.methods import methods
 from sfumato.methods.line import optimal_cut
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.orderings import Hilbert
-from sfumato.pipeline.prepare import prepared_for, read_table, shared, sketch_of
-from sfumato.pipeline.release import Draft, Release
+from sfumato.pipeline.prepare import read_table, table_for
+from sfumato.pipeline.release import Release
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.releases.local_recoding import Recoded, RecodedColumn
 from sfumato.report.tradeoff import Tradeoff
 from sfumato.requirements import Requirements
+from sfumato.studies import tradeoff as tradeoff_study
+from sfumato.studies.trial import sketch
 
 SECRET = "zzsecretzz"
 COUNT = 240
@@ -244,14 +248,14 @@ def test_the_table_is_read_and_put_in_a_line_once(monkeypatch: pytest.MonkeyPatc
 
         monkeypatch.setattr(owner, verb, count)
 
-    for verb in ("scan", "profile", "encode", "order", "release"):
+    for verb in ("read", "profile", "encode", "recode"):
         counted(MemoryEngine, verb)
     counted(Hilbert, "fitted")
     sfumato.tradeoff(PEOPLE, k=range(2, 12), methods=["hilbert", "hilbert-fast"], **ROLES)
-    assert sorted(calls) == ["encode", "fitted", "order", "profile", "scan"]
+    assert sorted(calls) == ["encode", "fitted", "profile", "read"]
     calls.clear()
     sfumato.tradeoff(PEOPLE, k=range(2, 12), max_loss=0.3, **ROLES)
-    assert calls.count("release") == 1
+    assert calls.count("recode") == 1
 
 
 @pytest.mark.parametrize("method", ["hilbert", "hilbert-fast"])
@@ -271,10 +275,10 @@ def test_the_line_is_cut_for_all_sampled_k_at_once(method: str, monkeypatch: pyt
 def test_a_line_is_not_kept_for_fewer_records_nor_by_a_single_run() -> None:
     policy = merge_flags(None, k=4, method="hilbert", **ROLES)
     table = read_table(PEOPLE, policy, Progress())
-    sketch_of(prepared_for(table, policy, Progress()), policy, Progress())
+    sketch(table_for(table, policy))
     assert table.records.lines is None
-    kept = shared(table)
-    sketch_of(prepared_for(kept, policy, Progress()), policy, Progress())
+    kept = table.shared()
+    sketch(table_for(kept, policy))
     assert list(kept.records.lines or {}) == ["hilbert"]
     assert kept.records.without(np.array([3], np.uint32)).lines is None
 
@@ -284,11 +288,10 @@ def test_classes_that_fail_once_they_show_the_same_are_not_told_of() -> None:
     table = read_table(PEOPLE.slice(0, 5), policy, Progress())
     labels = pa.array(["a", "b"])
     column = RecodedColumn(table.encoded.domains[0], np.array([0, 1], np.uint32), labels, labels, labels)
-    engine = MemoryEngine(Progress())
 
     def shown(sizes: list[int], classes: list[int]) -> object:
         recoded = Recoded(np.array(classes, np.uint32), np.array(sizes), [column])
-        return engine.shown(table.records, recoded, policy.requirements())
+        return shown_classes_of(table.records, recoded, policy.requirements(), Progress())
 
     assert shown([3, 2], [0, 0, 0, 1, 1]) is None
     assert shown([5], [0, 0, 0, 0, 0]) is not None
@@ -300,10 +303,9 @@ def test_a_requirement_on_values_is_counted_in_the_classes_that_are_shown() -> N
     table = read_table(four, policy, Progress())
     labels = pa.array(["a", "b"])
     column = RecodedColumn(table.encoded.domains[0], np.array([0, 1], np.uint32), labels, labels, labels)
-    engine = MemoryEngine(Progress())
     for classes, holds in ([0, 0, 1, 1], False), ([0, 1, 0, 1], True):
         recoded = Recoded(np.array(classes, np.uint32), np.array([2, 2]), [column])
-        assert (engine.shown(table.records, recoded, policy.requirements()) is not None) is holds
+        assert (shown_classes_of(table.records, recoded, policy.requirements(), Progress()) is not None) is holds
 
 
 # Which values are computed
@@ -501,14 +503,14 @@ def test_the_answer_alone_is_released_and_audited() -> None:
 def test_an_answer_that_does_not_pass_its_audit_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     good = sfumato.tradeoff(PEOPLE, k=range(2, 31), max_loss=0.3, **ROLES)
     assert good.answer is not None
-    before = Release.of
+    before = tradeoff_study.kept
 
     def refuse(draft: Draft) -> Release:
-        if draft.policy.k == good.answer["k"]:
+        if draft.job.policy.k == good.answer["k"]:
             raise AuditError("it did not pass")
         return before(draft)
 
-    monkeypatch.setattr(Release, "of", refuse)
+    monkeypatch.setattr(tradeoff_study, "kept", refuse)
     found = sfumato.tradeoff(PEOPLE, k=range(2, 31), max_loss=0.3, **ROLES)
     assert found.answer is not None
     assert found.answer["k"] == good.answer["k"] - 1

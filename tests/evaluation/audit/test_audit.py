@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 
 import sfumato
 from sfumato.api import anonymize_to_file
-from sfumato.engines.memory.engine import MemoryEngine, Released
+from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.released_rows import RowsInMemory
 from sfumato.evaluation.audit.audit import audit_classes
 from sfumato.methods import ClassBatch, Records
 from sfumato.policy import InputOptions, merge_flags
@@ -323,7 +325,7 @@ class Faulty:
 
 @pytest.fixture
 def faulty_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.pipeline.prepare.method_named", lambda name: Faulty())
+    monkeypatch.setattr("sfumato.engines.memory.classes.method_named", lambda name: Faulty())
 
 
 @pytest.fixture
@@ -391,12 +393,13 @@ def test_certificate_says_what_the_audit_found(tmp_path: Path) -> None:
 
 
 def test_a_release_that_lost_records_is_withheld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = MemoryEngine.release
+    whole = MemoryEngine.recode
 
-    def lossy(engine: MemoryEngine, *given: Any, **named: Any) -> Released:
-        return Released(whole(engine, *given, **named).table.slice(2))
+    def lossy(engine: MemoryEngine, table: Any, classes: Any) -> RowsInMemory:
+        rows = whole(engine, table, classes)
+        return replace(rows, table=rows.table.slice(2))
 
-    monkeypatch.setattr(MemoryEngine, "release", lossy)
+    monkeypatch.setattr(MemoryEngine, "recode", lossy)
     with pytest.raises(sfumato.AuditError, match="4 records and the table 6, which leaves out more than"):
         sfumato.anonymize(PEOPLE, **ASKS)
     with pytest.raises(sfumato.AuditError, match="withheld"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from pathlib import Path
@@ -21,7 +20,7 @@ from strategies import Case, cases
 from test_queries import domain_of
 
 import sfumato
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory.coded_table import encode, profile, scan
 from sfumato.evaluation.queries import QueryAccuracy, QueryWorkload, grouped_records, measure_queries
 from sfumato.evaluation.queries.anatomy_estimates import Anatomized
 from sfumato.evaluation.queries.answers import RangeQuery
@@ -43,14 +42,13 @@ def answered(
     nulls: Sequence[str] = (),
 ) -> QueryAccuracy:
     """The accuracy of the two tables for the one sensitive column that is asked for."""
-    policy, options, engine = merge_flags(None, **asked), InputOptions(), MemoryEngine(Progress())
+    policy, options, progress = merge_flags(None, **asked), InputOptions(), Progress()
     (sensitive,) = policy.sensitive
-    scanned = engine.scan(open_source(original, options), [*policy.quasi_identifiers, sensitive])
-    encoders = engine.profile(scanned, policy, options, load_taxonomies(policy))
-    quasi = replace(scanned, table=scanned.table.select(policy.quasi_identifiers))
+    scanned = scan(open_source(original, options), [*policy.quasi_identifiers, sensitive], progress)
+    encoders = profile(scanned, policy, load_taxonomies(policy), progress)
     (found,) = measure_queries(
         workload,
-        engine.encode(quasi, encoders).codes,
+        encode(scanned.only(policy.quasi_identifiers), encoders, progress).codes,
         [encoder.domain for encoder in encoders],
         {sensitive: scanned.table.column(sensitive)},
         open_source(second, options),

@@ -20,9 +20,10 @@ import pyarrow as pa
 import pytest
 
 import sfumato
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory import audit as memory_audit
+from sfumato.engines.target_output import TargetOutput
 from sfumato.errors import OutputError, UsageError
-from sfumato.pipeline import release as release_module
+from sfumato.pipeline import run
 from sfumato.tables.targets import staging
 from sfumato.tables.targets.staging import MARK, Stage, check_target
 
@@ -159,10 +160,10 @@ def test_the_certificate_is_renamed_last(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 STEPS = {
-    "write": (MemoryEngine, "write"),
-    "audit": (MemoryEngine, "group_count"),
-    "measure": (release_module, "measure_release"),
-    "certificate": (release_module, "certificate"),
+    "write": (TargetOutput, "write"),
+    "audit": (memory_audit, "find_classes"),
+    "measure": (memory_audit, "measure_release"),
+    "certificate": (run, "certificate"),
     "sync": (os, "fsync"),
     "permissions": (Path, "chmod"),
     "rename": (Path, "replace"),

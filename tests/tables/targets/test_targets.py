@@ -12,7 +12,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -27,9 +27,10 @@ from pyarrow import parquet
 
 import sfumato
 from sfumato.cli import main
-from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.memory import audit as memory_audit
+from sfumato.engines.target_output import TargetOutput
 from sfumato.errors import OutputError, SfumatoError, UsageError
-from sfumato.pipeline import release as release_module
+from sfumato.pipeline import run
 from sfumato.policy import InputOptions
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
@@ -203,7 +204,14 @@ def test_both_tables_of_anatomy_are_there_or_none(home: Home, monkeypatch: pytes
     flags = {"quasi_identifiers": ["age"], "sensitive": "ill", "l": 2, "method": "anatomy"}
     release = sfumato.anonymize(table, **flags)
     with monkeypatch.context() as patch:
-        patch.setattr(MemoryEngine, "write_sensitive", _fail(MemoryError()))
+        write = TargetOutput.write
+
+        def fails_at_the_second(output: TargetOutput) -> Any:
+            first, second = output._tables
+            output._tables = [first, replace(second, batches=_fail(MemoryError()))]
+            return write(output)
+
+        patch.setattr(TargetOutput, "write", fails_at_the_second)
         with pytest.raises(MemoryError):
             release.write(home.name)
     assert home.tables() == {}
@@ -262,10 +270,10 @@ def _fail(failure: BaseException) -> Callable[..., Any]:
 
 
 STEPS = {
-    "write": (MemoryEngine, "write"),
-    "audit": (MemoryEngine, "group_count"),
-    "measure": (release_module, "measure_release"),
-    "certificate": (release_module, "certificate"),
+    "write": (TargetOutput, "write"),
+    "audit": (memory_audit, "find_classes"),
+    "measure": (memory_audit, "measure_release"),
+    "certificate": (run, "certificate"),
 }
 
 

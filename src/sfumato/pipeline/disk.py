@@ -133,6 +133,7 @@ def refuse_off_disk(policy: Policy) -> None:
     _refuse(
         (requirements.person is not None, "persons are counted"),
         (bool(requirements.joint), "requirements hold jointly"),
+        (not requirements.closed_under_union, "requirements that a union of classes may break are met"),
         (policy.release.form == "statistics", "means are released"),
         (policy.release.boxes == "regions", "regions are released"),
     )

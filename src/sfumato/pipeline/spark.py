@@ -202,6 +202,7 @@ def _check_supported(policy: Policy) -> None:
         "a person key": policy.privacy.person is not None,
         "joint": policy.privacy.joint,
         "a requirement of another package": not requirements.tested,
+        "a requirement that a union of classes may break": not requirements.closed_under_union,
     }
     refused = [name for name, given in asked.items() if given]
     if refused:

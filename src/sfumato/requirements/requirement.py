@@ -131,9 +131,16 @@ class Requirement(ABC):
     larger_is_worse: bool = False
     """Is the value of a verdict the largest that a class reaches? Else it is the smallest."""
     closed_under_union: bool
-    """May two classes that satisfy it be joined?"""
+    """If two disjoint classes meet it, does their union meet it too?
+
+    Classes that show the same are one class in the release. Where this is false, the engine counts them together and
+    joins them with neighbours until they hold, and the engines that cannot do so refuse the requirement.
+    """
     closed_under_addition: bool
-    """May any record be added to a class that satisfies it?"""
+    """If a class meets it, does the class with any further records meet it too? Then ``closed_under_union`` is true.
+
+    The cut of a line then looks for the shortest run that meets it, and takes every longer one as good.
+    """
     attribute: str | None
     """The sensitive attribute that it counts; none where it counts records."""
 

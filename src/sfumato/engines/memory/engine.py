@@ -193,7 +193,9 @@ class MemoryEngine:
         with self._progress.phase("partition", records.count):
             left_out = surplus_rows(records, requirements, most_suppressed)
             records, most = records.without(left_out), most_suppressed - len(left_out)
-            if method.meets(requirements) and (most == 0 or method.separates):
+            # Classes that show the same become one, so what unions do not keep is tested on what is shown.
+            kept = requirements.closed_under_union and method.meets(requirements)
+            if kept and (most == 0 or method.separates):
                 counting = Counting(records, requirements)
                 for batch in method.classes(records, requirements, self._progress):
                     if not requirements.holds(counting.runs(batch.rows, batch.starts)).all():

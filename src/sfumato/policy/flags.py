@@ -11,21 +11,12 @@ from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
 from sfumato.errors import PolicyError
-from sfumato.policy.model import (
-    FLAT,
-    BoxKind,
-    ColumnType,
-    EffortName,
-    EngineName,
-    Grouping,
-    NullSensitive,
-    Policy,
-    PolicyLike,
-    ReleaseForm,
-    Role,
-    moved,
-    path_text,
-)
+from sfumato.policy.column_settings import ColumnType, Grouping, Role
+from sfumato.policy.model import Policy, PolicyLike
+from sfumato.policy.privacy_settings import NullSensitive
+from sfumato.policy.release_settings import BoxKind, ReleaseForm
+from sfumato.policy.run_settings import EffortName, EngineName
+from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
 
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")

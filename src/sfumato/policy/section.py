@@ -66,3 +66,7 @@ def given_name(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise wrong("must be a name")
     return value
+
+
+def optional_name(value: Any) -> str | None:
+    return None if value is None else given_name(value)

@@ -1,7 +1,7 @@
 """What the user asks for: one object for the TOML file, the command line and Python.
 
-``model`` is the whole policy; the ``*_settings`` modules and ``workload`` are its sections. ``flags`` lays flags and keyword
-arguments over a policy, ``toml_lines`` finds a key in the text of a TOML file, and ``error_text`` words errors.
+``model`` is the whole policy; the ``*_settings`` modules and ``workload`` are its sections. ``flags`` lays flags and
+keyword arguments over a policy, ``toml_lines`` finds a key in a TOML text, and ``error_text`` words errors.
 """
 
 from __future__ import annotations

@@ -15,9 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 import sfumato
-import sfumato.engines.memory.engine
+import sfumato.methods
 import sfumato.methods.line.diverse_cut
 import sfumato.requirements
+from sfumato.engines.memory import engine as joining_engine
+from sfumato.methods import methods
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.parameters import Parameter, whole_number
 from sfumato.progress import Progress
@@ -115,12 +117,16 @@ class Varied(Requirement):
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The kinds are installed, as a package would install them."""
+    """The kinds and a method are installed, as a package would install them."""
     found = [EntryPoint(one.kind, f"test_closure:{one.__name__}", "sfumato.requirements") for one in OUTSIDE]
+    method = EntryPoint("twins", "test_closure:TWINS", "sfumato.methods")
     monkeypatch.setattr(sfumato.requirements, "entry_points", lambda group: found)
+    monkeypatch.setattr(sfumato.methods, "entry_points", lambda group: [method])
     kinds.cache_clear()
+    methods.cache_clear()
     yield
     kinds.cache_clear()
+    methods.cache_clear()
 
 
 OUTSIDE: tuple[type[Requirement], ...] = (Crowd, Unlike, Varied)
@@ -140,7 +146,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(module, name, watched)
 
-    watch(sfumato.engines.memory.engine, "join_failing")
+    watch(joining_engine, "join_failing")
     watch(sfumato.methods.line.diverse_cut, "best_windows")
     watch(sfumato.methods.line.diverse_cut, "best_runs")
     return called
@@ -212,7 +218,7 @@ def test_requirements_are_closed_under_union_if_all_are_and_no_values_of_persons
 class Twins:
     """A method whose neighbouring classes, of two records each, show the same in pairs."""
 
-    name, paper, summary, use, separates = "hilbert", "", "", "never", False
+    name, paper, summary, use, separates = "twins", "", "", "never", False
 
     def check(self, requirements: Requirements) -> None:
         return
@@ -228,30 +234,30 @@ class Twins:
         yield ClassBatch(records.rows, starts, low, high)
 
 
+TWINS = Twins()
+
 # Classes of 2, 2 and 3 records; the first two show the same, so that the release has classes of 4 and 3.
-TWINS = pa.table({"age": [1, 1, 1, 1, 7, 8, 9], "s": list("ababaab")})
+SEVEN = pa.table({"age": [1, 1, 1, 1, 7, 8, 9], "s": list("ababaab")})
 
 
 def asks(require: str) -> dict[str, Any]:
     return {"quasi_identifiers": ["age"], "sensitive": "s", "k": 1, "require": require}
 
 
-def test_what_unions_keep_is_not_tested_again(monkeypatch: pytest.MonkeyPatch, calls: list[str]) -> None:
-    monkeypatch.setattr("sfumato.pipeline.prepare.method_named", lambda name: Twins())
-    release = sfumato.anonymize(TWINS, **asks("crowd(s, least=1)"))
+def test_what_unions_keep_is_not_tested_again(calls: list[str]) -> None:
+    release = sfumato.anonymize(SEVEN, **asks("crowd(s, least=1)"), method="twins")
     assert calls == []
     assert release.audit.classes == 2
 
 
 def test_what_unions_may_break_is_joined_until_it_holds(monkeypatch: pytest.MonkeyPatch, calls: list[str]) -> None:
-    monkeypatch.setattr("sfumato.pipeline.prepare.method_named", lambda name: Twins())
-    release = sfumato.anonymize(TWINS, **asks("unlike(s, size=4)"))
+    release = sfumato.anonymize(SEVEN, **asks("unlike(s, size=4)"), method="twins")
     assert calls == ["join_failing"]
     assert [len(rows) for rows in oracle.classes(release.data.to_pylist(), ["age"]).values()] == [7]
     # A kind that promises more than it keeps makes no release.
     monkeypatch.setattr(Unlike, "closed_under_union", True)
     with pytest.raises(sfumato.AuditError, match="unlike"):
-        sfumato.anonymize(TWINS, **asks("unlike(s, size=4)"))
+        sfumato.anonymize(SEVEN, **asks("unlike(s, size=4)"), method="twins")
     assert calls == ["join_failing"]
 
 
@@ -294,11 +300,11 @@ def test_top_down_specialization_tries_again_what_unions_may_break(monkeypatch: 
     assert sizes(specialised("unlike(y, size=4)", GRID), ["a", "b"]) == [5, 5]
 
 
-def test_the_disk_engine_refuses_what_unions_may_break(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_disk_engine_refuses_what_unions_may_break() -> None:
     flags = asks("unlike(s, size=4)") | {"engine": "disk", "method": "hilbert"}
-    with pytest.raises(sfumato.UsageError, match="requirements that a union of classes may break are met in memory"):
-        sfumato.anonymize(TWINS, **flags)
-    release = sfumato.anonymize(TWINS, **flags | {"require": "crowd(s, least=1)"})
+    with pytest.raises(sfumato.UsageError, match="that a union of classes may break"):
+        sfumato.anonymize(SEVEN, **flags)
+    release = sfumato.anonymize(SEVEN, **flags | {"require": "crowd(s, least=1)"})
     assert release.audit.holds
 
 

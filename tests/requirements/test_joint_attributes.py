@@ -232,8 +232,8 @@ def test_joint_without_two_columns_and_a_requirement_is_refused_with_its_line(te
         sfumato.anonymize(TELLING, Policy.load(tmp_path / "policy.toml"))
     assert "line 8" in str(caught.value)
     assert (
-        "joint asks for several sensitive columns to hold together, which needs at least two of them and a "
-        "requirement. Remove it, or name them."
+        "joint protects several sensitive columns together, which needs at least two of them and a requirement. "
+        "Remove it, or name them."
     ) in str(caught.value)
     assert caught.value.exit_code == 2
 

@@ -18,8 +18,7 @@ from sfumato.evaluation.comparison_points import Point, Row, points_of
 from sfumato.evaluation.parameter_values import Given, ParameterValues
 from sfumato.methods import method_named
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
-from sfumato.policy import Policy
-from sfumato.policy.model import Grouping
+from sfumato.policy import Grouping, Policy
 
 BEYOND = 20
 """So many values above the answer are computed where a larger k may cost less."""

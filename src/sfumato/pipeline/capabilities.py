@@ -68,6 +68,12 @@ RELEASE_FEATURES = (
     PERSON,
     JOINT,
     Feature("a requirement of another package", "plug-in requirements", (MEMORY, DISK), _from_another_package),
+    Feature(
+        "a requirement that a union of classes may break",
+        "plug-in requirements that unions may break",
+        (MEMORY,),
+        lambda policy: not policy.requirements().closed_under_union,
+    ),
     DRY_RUN,
     EXPLAIN,
     BOUND,

@@ -1,25 +1,18 @@
 """What the user asks for: one object for the TOML file, the command line and Python.
 
-``model`` says what a policy may hold, ``flags`` lays flags and keyword arguments over it, ``lines`` finds a key in the
-text of a TOML file, ``problems`` words what is wrong.
+``model`` is the whole policy; the ``*_settings`` modules and ``workload`` are its sections. ``flags`` lays flags and
+keyword arguments over a policy, ``toml_lines`` finds a key in a TOML text, and ``error_text`` words errors.
 """
 
 from __future__ import annotations
 
+from sfumato.policy.column_settings import ColumnSettings, Grouping
 from sfumato.policy.flags import CommonFlags, LevelFlags, PolicyFlags, SearchFlags, UseFlags, merge_flags
-from sfumato.policy.input_options import InputOptions
-from sfumato.policy.model import (
-    ColumnSettings,
-    EngineSettings,
-    Grouping,
-    InputSettings,
-    MethodSettings,
-    Policy,
-    PolicyLike,
-    PrivacySettings,
-    ReleaseSettings,
-    SensitiveRequirement,
-)
+from sfumato.policy.input_settings import InputOptions, InputSettings
+from sfumato.policy.model import Policy, PolicyLike
+from sfumato.policy.privacy_settings import PrivacySettings, SensitiveRequirement
+from sfumato.policy.release_settings import ReleaseSettings
+from sfumato.policy.run_settings import EngineSettings, MethodSettings
 from sfumato.policy.workload import WorkloadSettings
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What is wrong with a policy, in our words: pydantic finds it, this module says it."""
+"""Error messages about a policy: pydantic finds what is wrong, and this module puts it into our words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from sfumato.errors import PolicyError
 from sfumato.policy.toml_lines import KeyPath, Origin
 
-# How pydantic is told to name the two forms of a taxonomy; it puts these names into the path of an error.
+# The names of the two forms of a taxonomy. Pydantic puts them into the path of an error, and _path removes them.
 FILE_TAG: Final = "<file>"
 GROUPING_TAG: Final = "<grouping>"
 
@@ -28,9 +28,9 @@ _MOST_LISTED = 20
 
 
 def wrong(text: str, key: str | None = None, *, show: bool = True) -> PydanticCustomError:
-    """A value that does not fit: ``text`` goes on from its name.
+    """Make the error for a value that does not fit. ``text`` continues the sentence that begins with its name.
 
-    ``key`` says which key of a table is to blame. ``show`` the value, unless ``text`` has said enough of it.
+    ``key`` names the key of a table that is to blame. ``show``: whether the message ends with the value.
     """
     return PydanticCustomError("wrong", "{text}", {"text": text, "key": key, "show": show and key is None})
 
@@ -44,7 +44,7 @@ def unknown_choice(key: str, value: object, available: Sequence[str]) -> Pydanti
 
 
 def explain(error: ValidationError, origin: Origin) -> PolicyError:
-    """The first problem in the order of the file."""
+    """Return an error for the problem that stands first in the file."""
     problems = [(_path(problem), problem) for problem in error.errors(include_url=False)]
     path, problem = min(problems, key=lambda pair: origin.line(pair[0]) or 0)
     return PolicyError(origin.say(_sentence(path, problem), path))
@@ -59,7 +59,7 @@ def unknown_key_sentence(path: KeyPath, available: Sequence[str]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in quotes, at most twenty of them."""
+    """Return the names in quotes; after the first twenty, only how many more there are."""
     quoted = [repr(name) for name in names]
     more = len(quoted) - _MOST_LISTED
     return ", ".join(quoted[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
@@ -85,16 +85,16 @@ def _sentence(path: KeyPath, problem: ErrorDetails) -> str:
 
 
 def _path(problem: ErrorDetails) -> KeyPath:
-    """The keys that lead to the problem, as the user wrote them."""
+    """Return the keys that lead to the problem, as the user wrote them."""
     parts = problem["loc"]
-    tags = {place for place in range(1, len(parts)) if parts[place - 1] == "taxonomy"}
-    path = tuple(part for place, part in enumerate(parts) if not (place in tags and part in {FILE_TAG, GROUPING_TAG}))
+    tags = {index for index in range(1, len(parts)) if parts[index - 1] == "taxonomy"}
+    path = tuple(part for index, part in enumerate(parts) if not (index in tags and part in {FILE_TAG, GROUPING_TAG}))
     key = problem.get("ctx", {}).get("key")
     return path if key is None else (*path, key)
 
 
 def _name(path: KeyPath) -> str:
-    """How a message calls a setting: the same words whether it came from a file, a flag or Python."""
+    """Return the name of a setting in messages, which fits a file, a flag and Python."""
     match path:
         case ("columns", _, "[key]"):
             return "the name of a column"
@@ -108,7 +108,7 @@ def _name(path: KeyPath) -> str:
 
 
 def _dotted(path: Iterable[str | int]) -> str:
-    """A path in TOML's own spelling."""
+    """Return a path in the syntax of TOML."""
     return ".".join(
         str(part) if re.fullmatch(r"[A-Za-z0-9_-]+", str(part)) else json.dumps(str(part), ensure_ascii=False)
         for part in path
@@ -122,12 +122,12 @@ def _one_of(choices: Sequence[str], value: object) -> str:
 
 
 def instead(value: object) -> str:
-    """What was given in the place of what is right."""
+    """Return the end of a sentence that names the wrong value."""
     return f", not {_shown(value)}"
 
 
 def _shown(value: object) -> str:
-    """A value short enough for one line of text."""
+    """Return a value in a form that is short enough for one line of text."""
     match value:
         case bool():
             return str(value).lower()

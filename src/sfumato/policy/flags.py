@@ -1,4 +1,4 @@
-"""Flags and keyword arguments over a policy: the command line and ``sfumato.anonymize`` take the same way."""
+"""Flags and keyword arguments over a policy, for the command line and for Python alike."""
 
 from __future__ import annotations
 
@@ -11,21 +11,12 @@ from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
 from sfumato.errors import PolicyError
-from sfumato.policy.model import (
-    FLAT,
-    BoxKind,
-    ColumnType,
-    EffortName,
-    EngineName,
-    Grouping,
-    NullSensitive,
-    Policy,
-    PolicyLike,
-    ReleaseForm,
-    Role,
-    moved,
-    path_text,
-)
+from sfumato.policy.column_settings import ColumnType, Grouping, Role
+from sfumato.policy.model import Policy, PolicyLike
+from sfumato.policy.privacy_settings import NullSensitive
+from sfumato.policy.release_settings import BoxKind, ReleaseForm
+from sfumato.policy.run_settings import EffortName, EngineName
+from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
 
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
@@ -140,9 +131,9 @@ _PLAIN_SETTINGS: Final = {
 
 
 def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) -> Policy:
-    """The policy with the flags over it; without a policy, the policy that the flags alone make.
+    """Return the policy with the flags laid over it; without a policy, the policy that the flags alone make.
 
-    A column named in a role changes its role and keeps nothing that does not fit the new one. Columns of
+    A column that a flag gives another role loses all its other settings. Columns of
     ``accept_linkable`` are added to those of the policy; every other flag replaces what the policy says.
     """
     _refuse_unknown(flags)
@@ -202,7 +193,7 @@ def _refuse_unknown(flags: Iterable[str]) -> None:
 
 
 class _Merged:
-    """The contents of a policy, changed key by key; a changed key no longer counts as the file's."""
+    """The contents of a policy, changed key by key. An error about a changed key no longer names a line of the file."""
 
     def __init__(self, start: Policy) -> None:
         self._start = start
@@ -223,14 +214,14 @@ class _Merged:
         self._lines[(key,)] = None
 
     def put_roles(self, named: Mapping[Role, str | Sequence[str]]) -> None:
-        given: dict[str, Role] = {}
+        role_of: dict[str, Role] = {}
         for role, names in named.items():
             for name in _names(names):
-                if given.setdefault(name, role) != role:
+                if role_of.setdefault(name, role) != role:
                     raise PolicyError(
-                        f"the column {name!r} is in two roles, {given[name]!r} and {role!r}. Name it in one of them."
+                        f"the column {name!r} is in two roles, {role_of[name]!r} and {role!r}. Name it in one of them."
                     )
-        for name, role in given.items():
+        for name, role in role_of.items():
             if self._role(name) != role:
                 self.columns.pop(name, None)
                 self.put(role, "columns", name, "role")
@@ -251,7 +242,7 @@ class _Merged:
             self.put("identifier", "columns", name, "role")
 
     def put_targets(self, names: Sequence[str]) -> None:
-        """What is to be predicted, of which the data say whether it is classes or numbers."""
+        """Set the columns to predict; the data decide whether each is categorical or numeric."""
         for kind in ("classification", "regression"):
             if self._data.get("workload", {}).pop(kind, None) is not None:
                 self._lines[("workload", kind)] = None
@@ -261,22 +252,22 @@ class _Merged:
                 self.put("other", "columns", name, "role")
 
     def put_diversity(self, l: int) -> None:
-        """Frequency l-diversity of the one sensitive column."""
+        """Require frequency l-diversity of the one sensitive column."""
         sensitive = [name for name, column in self.columns.items() if column.get("role") == "sensitive"]
         if len(sensitive) != 1:
             count = "no column is" if not sensitive else f"{len(sensitive)} columns are"
             raise PolicyError(
-                f"l is given, but {count} sensitive. Name one sensitive column, or say which is meant: "
+                f"l is given, but {count} sensitive. Name one sensitive column, or name the column that l is for: "
                 "--require 'frequency(COLUMN, l=3)'."
             )
         self.put_requirement({"attribute": sensitive[0], "kind": "frequency", "l": l})
 
-    def put_requirement(self, asked: dict[str, Any]) -> None:
-        """One more requirement, in the place of what the policy says of the same kind and column."""
+    def put_requirement(self, requirement: dict[str, Any]) -> None:
+        """Add a requirement. It replaces those of the same kind and column."""
         before = self._data.get("privacy", {}).get("sensitive", [])
-        same = (asked["attribute"], asked["kind"])
-        kept = [one for one in before if (one.get("attribute"), one.get("kind")) != same]
-        self.put([*kept, asked], "privacy", "sensitive")
+        same = (requirement["attribute"], requirement["kind"])
+        kept = [other for other in before if (other.get("attribute"), other.get("kind")) != same]
+        self.put([*kept, requirement], "privacy", "sensitive")
 
     def policy(self) -> Policy:
         origin = Origin(self._start.origin.file, self._lines)
@@ -297,25 +288,26 @@ def _names(names: str | Sequence[str]) -> Sequence[str]:
 
 
 def _requirement(text: str) -> dict[str, Any]:
-    """``kind(column, name=value, ...)`` as the policy holds it."""
+    """Parse ``kind(column, name=value, ...)`` into what a policy holds."""
     match = _REQUIREMENT.fullmatch(text.strip())
-    given = match["rest"].split(",") if match and match["rest"] else []
-    parts = [_PARAMETER.fullmatch(part) for part in given]
-    if match is None or not all(parts):
+    arguments = match["rest"].split(",") if match and match["rest"] else []
+    parameters = [_PARAMETER.fullmatch(argument) for argument in arguments]
+    if match is None or not all(parameters):
         raise PolicyError(
             f"the requirement {text!r} is not understood. Write it as kind(column, name=value), for example "
             "frequency(diagnosis, l=3) or recursive(diagnosis, c=2, l=3)."
         )
-    asked: dict[str, Any] = {"attribute": match["column"], "kind": match["kind"]}
-    for part in filter(None, parts):
-        if part["name"] in asked:
-            raise PolicyError(f"the requirement {text!r} says {part['name']!r} twice. Leave one of the two out.")
-        asked[part["name"]] = _plain_value(part["value"])
-    return asked
+    requirement: dict[str, Any] = {"attribute": match["column"], "kind": match["kind"]}
+    for parameter in filter(None, parameters):
+        name = parameter["name"]
+        if name in requirement:
+            raise PolicyError(f"the requirement {text!r} sets {name!r} twice. Leave one of the two out.")
+        requirement[name] = _plain_value(parameter["value"])
+    return requirement
 
 
 def _plain_value(text: str) -> Any:
-    """What TOML would make of it; a word stays one."""
+    """Return the value that TOML would read; a bare word stays text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):  # not TOML, or a number or nesting beyond what Python reads
@@ -323,7 +315,7 @@ def _plain_value(text: str) -> Any:
 
 
 def _seen_from(base: Path | None, taxonomy: TaxonomyFlag) -> TaxonomyFlag:
-    """A taxonomy given in a flag, with its path as the policy would hold it."""
+    """Return the taxonomy of a flag with its path as the policy would hold it."""
     if base is None or taxonomy == FLAT or not isinstance(taxonomy, str | os.PathLike):
         return taxonomy
     return moved(path_text(taxonomy), Path.cwd(), base)

@@ -1,4 +1,4 @@
-"""A table of the policy: what all of them have in common."""
+"""The base class of the sections of a policy, and checks that several sections share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sfumato.policy.toml_lines import Origin
 
 
 class PolicySection(BaseModel):
-    """A table of the policy."""
+    """A section of the policy: a table in the TOML file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -21,8 +21,8 @@ class PolicySection(BaseModel):
         except ValidationError as error:
             raise explain(error, Origin()) from None
 
-    # Without this mark pydantic would call __init__ for the tables inside a policy too, and the path to the wrong key,
-    # which the line is found by, would be lost.
+    # Without this mark pydantic would also call __init__ for the sections inside a policy. The error would then lose
+    # the path to the wrong key, by which its line is found.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @model_validator(mode="before")
@@ -41,7 +41,7 @@ class PolicySection(BaseModel):
 
     @classmethod
     def _keys(cls) -> list[str]:
-        """The keys that a file may hold."""
+        """Return the keys that a policy file may hold."""
         return [name for name, field in cls.model_fields.items() if not field.exclude]
 
 
@@ -52,7 +52,7 @@ def text_list(value: Any) -> tuple[str, ...]:
 
 
 def table_list(header: str) -> Any:
-    """A check for tables that stand under ``header``, one by one."""
+    """Return a check for a list of tables, each of which stands under ``[[header]]``."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, list | tuple) or not all(isinstance(item, dict | BaseModel) for item in value):
@@ -66,3 +66,7 @@ def given_name(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise wrong("must be a name")
     return value
+
+
+def optional_name(value: Any) -> str | None:
+    return None if value is None else given_name(value)

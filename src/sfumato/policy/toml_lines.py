@@ -1,7 +1,7 @@
-"""Where each key of a TOML text stands, so that an error can name the line.
+"""The line of each key of a TOML text, so that an error can name it.
 
-The text has passed ``tomllib`` before, so nothing is validated here. Inline tables are not entered: whatever is wrong
-inside one is found at the key that holds it.
+``tomllib`` has read the text before, so nothing is validated here. Keys inside an inline table have the line of the key
+that holds the table.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _VALUE_TOKEN = re.compile(rf"{_MULTILINE}|{_BASIC}|{_LITERAL}|#[^\n]*|[^\"'#\[\]
 
 @dataclass(frozen=True)
 class Origin:
-    """The file that a policy came from, and the line of every key in it.
+    """The file that a policy was read from, and the line of every key in it.
 
-    A line of None marks a value that a flag has put over the file's: the file is then not to blame for it.
+    A line of None marks a value that a flag has replaced: an error about it must not blame the file.
     """
 
     file: str | None = None
     lines: Mapping[KeyPath, int | None] = field(default_factory=dict)
 
     def line(self, path: KeyPath) -> int | None:
-        """The line of a key, or of the nearest table around it when the key itself is absent."""
+        """Return the line of a key, or of the nearest table around it if the key itself is absent."""
         nearest = self._nearest(path)
         return None if nearest is None else self.lines[nearest]
 
     def place(self, path: KeyPath = ()) -> str:
-        """``P.toml, line 12``, or as much of that as is known; empty for what did not come from the file."""
+        """Return ``P.toml, line 12`` or the known part of it; empty for a value that is not from the file."""
         nearest = self._nearest(path)
         if self.file is None or nearest is None:
             return self.file or ""
@@ -49,7 +49,7 @@ class Origin:
         return "" if line is None else f"{self.file}, line {line}"
 
     def say(self, text: str, path: KeyPath = ()) -> str:
-        """A message with its place in front."""
+        """Return a message that begins with the file and line of a key."""
         place = self.place(path)
         return f"{place}: {text}" if place else text
 
@@ -58,7 +58,7 @@ class Origin:
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """The line, counted from 1, of every key and table header. Elements of arrays of tables are numbered from 0."""
+    """Return the line of every key and table header, counted from 1. Elements of arrays are numbered from 0."""
     lines: dict[KeyPath, int] = {}
     elements: dict[KeyPath, int] = {}
     table: KeyPath = ()
@@ -83,13 +83,13 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 
 def _note(lines: dict[KeyPath, int], path: KeyPath, line: int) -> None:
-    """Remember the line of a key and of the tables it opens on the way, unless they were opened before."""
+    """Record the line of a key, and of the tables that it opens, unless they were opened before."""
     for end in range(1, len(path) + 1):
         lines.setdefault(path[:end], line)
 
 
 def _table(parts: KeyPath, elements: dict[KeyPath, int], is_element: bool) -> KeyPath:
-    """The full path of a header: a name of an array of tables stands for its newest element."""
+    """Return the full path of a header. The name of an array of tables stands for its newest element."""
     path: KeyPath = ()
     for depth, part in enumerate(parts, start=1):
         path = (*path, part)
@@ -101,7 +101,7 @@ def _table(parts: KeyPath, elements: dict[KeyPath, int], is_element: bool) -> Ke
 
 
 def _key(text: str, position: int) -> tuple[KeyPath, int]:
-    """The parts of the dotted key at this position, and where it ends."""
+    """Return the parts of the dotted key at this position, and the position where it ends."""
     match = _KEY.match(text, position)
     assert match is not None
     parts: list[str] = []
@@ -113,7 +113,7 @@ def _key(text: str, position: int) -> tuple[KeyPath, int]:
 
 
 def _skip_value(text: str, position: int) -> int:
-    """The end of the value that starts here: the first line break outside of brackets, strings and comments."""
+    """Return the end of the value at this position: the next line break outside brackets, strings and comments."""
     depth = 0
     while token := _VALUE_TOKEN.match(text, position):
         if token[0] == "\n" and depth == 0:

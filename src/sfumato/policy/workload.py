@@ -1,7 +1,8 @@
-"""What the release will be used for: columns to predict, and groups of records to select (LeFevre 2008, section 3).
+"""The section ``[workload]``: columns to predict, and groups of records to select (LeFevre 2008, section 3).
 
-A selection is written as people write it, ``age > 40 and sex = 'Male'``: comparisons of quasi-identifiers with values,
-joined by ``and``, so that what it selects is a box. Names with other characters stand in double quotes.
+A selection is written as ``age > 40 and sex = 'Male'``. It consists of comparisons of quasi-identifiers with values,
+joined by ``and``, so it selects a box. Names with characters other than letters, digits and underscores stand in double
+quotes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _AND = re.compile(r"and\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SelectionCondition:
-    """One condition of a selection. The value is text, as the policy has it."""
+    """One condition of a selection. The value is the text that the policy holds."""
 
     column: str
     operator: Operator
@@ -41,30 +42,30 @@ class SelectionCondition:
 
 
 def comparisons_of(where: str) -> tuple[SelectionCondition, ...]:
-    """The conditions of a predicate; a ValueError goes on from its name."""
-    found: list[SelectionCondition] = []
-    place = 0
+    """Return the conditions of a predicate. The text of a ValueError continues a sentence that begins with its name."""
+    conditions: list[SelectionCondition] = []
+    position = 0
     while True:
-        match = _COMPARISON.match(where, place)
+        match = _COMPARISON.match(where, position)
         if match is None:
             break
         column = _plain(match["column"], '"')
         if match["operator"] is None:
-            found += [
+            conditions += [
                 SelectionCondition(column, ">=", _plain(match["low"], "'")),
                 SelectionCondition(column, "<=", _plain(match["high"], "'")),
             ]
         else:
             operator: Any = "=" if match["operator"] == "==" else match["operator"]
-            found.append(SelectionCondition(column, operator, _plain(match["value"], "'")))
+            conditions.append(SelectionCondition(column, operator, _plain(match["value"], "'")))
         if match.end() == len(where):
-            return tuple(found)
+            return tuple(conditions)
         joined = _AND.match(where, match.end())
         if joined is None:
             break
-        place = joined.end()
+        position = joined.end()
     raise ValueError(
-        "must be comparisons joined by and, such as age > 40 and sex = 'Male'; what or would join is two selections"
+        "must be comparisons joined by and, such as age > 40 and sex = 'Male'; instead of or, write two selections"
     )
 
 
@@ -93,7 +94,7 @@ class PredictionTarget(PolicySection):
 
 
 class Selection(PolicySection):
-    """Records that will be selected by their quasi-identifiers."""
+    """Records that will be selected from the release by their quasi-identifiers."""
 
     where: Annotated[str, BeforeValidator(_predicate)]
     weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
@@ -109,41 +110,42 @@ LeastGain = Annotated[float, BeforeValidator(_share)]
 
 
 class WorkloadSettings(PolicySection):
-    """What the release will be used for."""
+    """The use of the release."""
 
     classification: Classification = ()
-    """Columns of classes to predict."""
+    """Categorical columns to predict."""
     regression: Regression = ()
-    """Columns of numbers to predict."""
+    """Numeric columns to predict."""
     targets: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ()
-    """Columns to predict, of which the data say whether they are classes or numbers."""
+    """Columns to predict; the data decide whether each is categorical or numeric."""
     selection: Selections = ()
     features: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ()
-    """Columns other than quasi-identifiers that a learner will have too."""
+    """Columns other than quasi-identifiers that a learner will use too."""
 
     @property
     def predicted(self) -> tuple[str, ...]:
         """Every column to predict."""
-        return (*(one.target for one in (*self.classification, *self.regression)), *self.targets)
+        return (*(prediction.target for prediction in (*self.classification, *self.regression)), *self.targets)
 
     def __bool__(self) -> bool:
         return bool(self.predicted or self.selection)
 
 
 def check_roles(workload: WorkloadSettings, roles: Mapping[str, str], origin: Origin, *, undeclared_kept: bool) -> None:
-    """Refuse a workload that does not go with what the columns are.
+    """Raise PolicyError if the workload does not fit the roles of the columns.
 
-    What is predicted, and what beside the quasi-identifiers it is predicted from, is released as it is.
+    Targets and features are released unchanged, so their roles must allow that.
     """
     seen: set[str] = set()
-    for column, path in _carried(workload):
+    for column, path in _targets_and_features(workload):
         role = roles.get(column, "other" if undeclared_kept else "dropped")
         if role not in ("sensitive", "other"):
-            told = "would be dropped" if role == "dropped" else f"has the role {role!r}"
+            fate = "would be dropped" if role == "dropped" else f"has the role {role!r}"
             raise PolicyError(
                 origin.say(
-                    f"the workload names the column {column!r}, which {told}. A target or feature is a sensitive "
-                    "or other column: it is released as it is. Give it such a role, or name another column.",
+                    f"the workload names the column {column!r}, which {fate}. A target or feature is released "
+                    "unchanged, so it must be a sensitive or other column. Give it such a role, or name another "
+                    "column.",
                     path,
                 )
             )
@@ -156,23 +158,23 @@ def check_roles(workload: WorkloadSettings, roles: Mapping[str, str], origin: Or
         raise PolicyError(
             origin.say("the workload has features but nothing to predict. Name a target.", ("workload", "features"))
         )
-    for place, selection in enumerate(workload.selection):
+    for index, selection in enumerate(workload.selection):
         for comparison in selection.comparisons():
             if roles.get(comparison.column) != "quasi-identifier":
                 raise PolicyError(
                     origin.say(
-                        f"a selection compares the column {comparison.column!r}, which is not a quasi-identifier. Only "
-                        "they are recoded, so every other column can be selected from as it is. Leave it out.",
-                        ("workload", "selection", place, "where"),
+                        f"a selection compares the column {comparison.column!r}, which is not a quasi-identifier. "
+                        "Other columns are released unchanged, so any selection by them stays exact. Leave it out.",
+                        ("workload", "selection", index, "where"),
                     )
                 )
 
 
-def _carried(workload: WorkloadSettings) -> Iterator[tuple[str, KeyPath]]:
-    """Targets and features, and where each is named."""
-    for kind, targets in (("classification", workload.classification), ("regression", workload.regression)):
-        for place, one in enumerate(targets):
-            yield one.target, ("workload", kind, place, "target")
+def _targets_and_features(workload: WorkloadSettings) -> Iterator[tuple[str, KeyPath]]:
+    """Yield each target and feature with the key that names it."""
+    for kind, predictions in (("classification", workload.classification), ("regression", workload.regression)):
+        for index, prediction in enumerate(predictions):
+            yield prediction.target, ("workload", kind, index, "target")
     for kind, names in (("targets", workload.targets), ("features", workload.features)):
         for column in names:
             yield column, ("workload", kind)

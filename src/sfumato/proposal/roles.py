@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sfumato.policy import ColumnSettings, Grouping
-from sfumato.policy.model import CalendarUnit, ColumnType, Role
+from sfumato.policy.column_settings import CalendarUnit, ColumnType, Role
 from sfumato.proposal.column_facts import YEARS, ColumnFacts
 from sfumato.proposal.column_names import Meaning, NameHints
 from sfumato.proposal.value_forms import (

@@ -1,7 +1,7 @@
-"""What every class of a release must meet: one kind a file.
+"""What every class of a release must meet: one kind of requirement a file.
 
-A further kind is one file and an entry point in the group ``sfumato.requirements`` whose object is a subclass of
-``Requirement``.
+Another package adds a kind with a subclass of ``sfumato.requirements.Requirement`` and an entry point to it in the
+group ``sfumato.requirements``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ __all__ = [
 
 @cache
 def kinds() -> dict[str, type[Requirement]]:
-    """Every kind of requirement on a sensitive attribute, by its name: ours first, then those of installed packages."""
+    """Return every kind of requirement on a sensitive attribute by name: our own, then those of other packages.
+
+    Another package cannot replace one of our own.
+    """
     own: tuple[type[Requirement], ...] = (
         FrequencyDiversity,
         DistinctDiversity,

@@ -45,8 +45,8 @@ class AlphaAnonymity(Requirement):
 
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the largest share of a value in a class."""
-        found = self._share(classes)
-        worst = float(found.max()) if found.size else 0.0
+        shares = self._share(classes)
+        worst = float(shares.max()) if shares.size else 0.0
         text = f"(alpha, k)-anonymity of {self.attribute!r}, alpha = {self.alpha:g}"
         return Verdict(text, worst <= self.alpha + EXACT, worst)
 

@@ -1,7 +1,7 @@
 """beta-likeness (Cao and Karras 2012): no sensitive value is much more frequent in a class than in the release.
 
 Basic: (p - q) / q <= beta for every value with p > q. Enhanced: <= min(beta, -ln q), so that frequent values are
-guarded too.
+protected too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Likeness(Requirement):
         return result
 
     def verdict(self, classes: ClassCounts) -> Verdict:
-        """The value is the largest relative gain; for the enhanced form, the largest excess is what decides."""
+        """The value is the largest relative gain. The enhanced form is decided by the gain above each value's limit."""
         name = "enhanced beta-likeness" if self.enhanced else "beta-likeness"
         text = f"{name} of {self.attribute!r}, beta = {self.beta:g}"
         largest = max(float(self._gain(classes).max(initial=0.0)), 0.0)

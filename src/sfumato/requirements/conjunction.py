@@ -1,7 +1,8 @@
-"""One kernel that tests any conjunction of requirements on a class.
+"""One kernel that tests whether a class meets several requirements.
 
-Requirements are data to it: rows of a kind and two bounds, over counters of the class. Where a bound is a fraction, the
-kernel is a hair stricter than the audit, so that rounding never makes a method promise what the audit then denies.
+Requirements are data to the kernel: each is a kind and two bounds on the counters of the class. Where a bound is a
+fraction, the kernel is slightly stricter than the audit, so that rounding never makes the audit refuse a class that a
+method accepted.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from sfumato.kernels.decorator import kernel
 from sfumato.requirements.requirement import Hierarchy, Requirements
 
 EXACT = 1e-12  # the audit's allowance for rounding
-STRICT = 9e-13  # the kernel's
-BELOW = 1 - EXACT  # strictly below a product: 1.1 * 10 is more than 11 in floating point
-EXACT_SHARE, STRICT_SHARE = 1e-9, 9e-10  # the same for variances, which have a scale
+STRICT = 9e-13  # the kernel's allowance for rounding
+BELOW = 1 - EXACT  # for "strictly below a product": in floating point, 1.1 * 10 is more than 11
+EXACT_SHARE, STRICT_SHARE = 1e-9, 9e-10  # the two allowances for variances, as shares of the bound
 LARGEST_SIZE = 1 << 62
 
 SIZE, FREQUENCY, DISTINCT = 0, 1, 2  # whole numbers decide
@@ -27,7 +28,7 @@ CLOSENESS_EQUAL, CLOSENESS_ORDERED, CLOSENESS_HIERARCHICAL, BETA, BETA_ENHANCED,
 
 
 class ValueTable(Protocol):
-    """What has to be known of a sensitive attribute; its values are 0..distinct-1."""
+    """What the kernel needs to know about a sensitive attribute. Its values are 0..distinct-1."""
 
     @property
     def distinct(self) -> int: ...
@@ -40,11 +41,11 @@ class ValueTable(Protocol):
 
 
 class Conjunction(NamedTuple):
-    """Requirements as the kernel takes them; sensitive attributes are numbered 0..a-1.
+    """Requirements in the form that the kernel takes. Sensitive attributes are numbered 0..a-1.
 
-    kind, attribute, whole, bound: by requirement. distinct: int64[a]. reference, numbers: float64[a, m]. nodes:
-    int64[a, 3 s], for each attribute its values from leaf to leaf, then first and last of each node of its taxonomy;
-    weight: float64[a, s].
+    kind, attribute, whole: int64[r] and bound: float64[r], one entry for each requirement. distinct: int64[a].
+    reference, numbers: float64[a, m], by attribute and value. nodes: int64[a, 3 s], for each attribute its values from
+    leaf to leaf, then the first of each node of its taxonomy, then the last. weight: float64[a, s], by node.
     """
 
     kind: NDArray[np.int64]
@@ -65,28 +66,31 @@ class Conjunction(NamedTuple):
 def conjunction(
     requirements: Requirements, values: Sequence[ValueTable], references: Sequence[NDArray[np.float64]]
 ) -> Conjunction:
-    """The requirements that the kernel knows; ``values`` and ``references`` in the order of their attributes."""
-    width = max((one.distinct for one in values), default=0)
-    trees = [one.hierarchy for one in values]
+    """Return those of the requirements that the kernel knows.
+
+    ``values`` and ``references`` follow the order of ``requirements.attributes``.
+    """
+    width = max((table.distinct for table in values), default=0)
+    trees = [table.hierarchy for table in values]
     spans = max([width, *(len(tree.first) for tree in trees if tree is not None)])
     a = len(values)
     reference, numbers = np.zeros((a, width)), np.zeros((a, width))
     nodes, weight = np.zeros((a, 3, spans), np.int64), np.zeros((a, spans))
-    for place, (one, tree) in enumerate(zip(values, trees, strict=True)):
-        reference[place, : one.distinct] = references[place]
-        numbers[place, : one.distinct] = one.numbers
+    for attribute, (table, tree) in enumerate(zip(values, trees, strict=True)):
+        reference[attribute, : table.distinct] = references[attribute]
+        numbers[attribute, : table.distinct] = table.numbers
         if tree is not None:
             for line, part in enumerate((tree.order, tree.first, tree.last)):
-                nodes[place, line, : len(part)] = part
-            weight[place, : len(tree.weight)] = tree.weight
+                nodes[attribute, line, : len(part)] = part
+            weight[attribute, : len(tree.weight)] = tree.weight
     known = [(part, condition) for part in requirements.parts if (condition := part.condition()) is not None]
     names = requirements.attributes
     return Conjunction(
-        kind=np.array([one.kind for _, one in known], np.int64),
+        kind=np.array([condition.kind for _, condition in known], np.int64),
         attribute=np.array([names.index(part.attribute) if part.attribute else -1 for part, _ in known], np.int64),
-        whole=np.array([one.whole for _, one in known], np.int64),
-        bound=np.array([one.bound for _, one in known], np.float64),
-        distinct=np.array([one.distinct for one in values], np.int64),
+        whole=np.array([condition.whole for _, condition in known], np.int64),
+        bound=np.array([condition.bound for _, condition in known], np.float64),
+        distinct=np.array([table.distinct for table in values], np.int64),
         reference=reference,
         numbers=numbers,
         nodes=nodes.reshape(a, 3 * spans),
@@ -96,12 +100,12 @@ def conjunction(
 
 @kernel
 def class_holds(tests, size, count, known, largest, different):
-    """Whether a class meets every requirement. tests: see Conjunction; size: its records.
+    """Whether a class meets every requirement. tests: Conjunction; size: the number of records in the class.
 
-    By sensitive attribute: count: int64[a, >= m], how often it has each value; known: int64[a], their sum; largest:
-    the largest of them; different: how many are not 0.
+    By sensitive attribute: count: int64[a, >= m], how often the class has each value; known: int64[a], the sum of the
+    counts; largest: int64[a], the largest count; different: int64[a], how many counts are not 0.
     """
-    # Whole numbers first: they are cheap, and mostly decide.
+    # Whole numbers first: they are cheap, and usually decide.
     for t in range(len(tests.kind)):
         kind, a, whole = tests.kind[t], tests.attribute[t], tests.whole[t]
         if kind == SIZE:
@@ -133,7 +137,11 @@ def class_holds(tests, size, count, known, largest, different):
 
 @kernel
 def distribution_holds(kind, rank, bound, count, known, reference, numbers, nodes, weight):
-    """Whether the values of a class meet one requirement. count: int64[m]; known: their sum; the rest by value."""
+    """Whether the values of a class meet one requirement on their distribution.
+
+    kind, rank, bound: the requirement. count: int64[m], how often the class has each value; known: the sum of the
+    counts. reference, numbers: float64[m], by value. nodes: int64[3 s], weight: float64[s]: see Conjunction.
+    """
     m = len(reference)
     if kind == ENTROPY:
         weighted = 0.0
@@ -163,9 +171,9 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
     if kind == CLOSENESS_HIERARCHICAL:
         up_to, s = np.empty(m + 1, np.float64), len(weight)
         up_to[0] = 0.0
-        for place in range(m):
-            v = nodes[place]
-            up_to[place + 1] = up_to[place] + count[v] / known - reference[v]
+        for leaf in range(m):
+            v = nodes[leaf]
+            up_to[leaf + 1] = up_to[leaf] + count[v] / known - reference[v]
         distance = 0.0
         for node in range(s):
             distance += weight[node] * abs(up_to[nodes[2 * s + node]] - up_to[nodes[s + node]])
@@ -199,16 +207,19 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
 
 @kernel
 def recursive_holds(rank, bound, count, known):
-    """Whether the largest count is below ``bound`` times what is left without the rank - 1 largest ones."""
+    """Whether the largest count is below ``bound`` times the sum of all but the rank - 1 largest counts."""
     largest, rest = largest_and_rest(rank, count, known)
     return len(count) > 0 and largest < bound * rest * BELOW
 
 
 @kernel
 def largest_and_rest(rank, count, known):
-    """The largest count, and the sum of all without the rank - 1 largest. known: the sum of all."""
+    """Return the largest count, and the sum of all but the rank - 1 largest counts.
+
+    count: int64[m]; known: the sum of the counts.
+    """
     rest, largest, above, taken = known, 0, LARGEST_SIZE, 0
-    while taken < rank - 1:  # the largest are found one by one, from above
+    while taken < rank - 1:  # take the counts one by one, the largest first
         highest, times = 0, 0
         for v in range(len(count)):
             if count[v] < above:

@@ -41,7 +41,7 @@ class DistinctDiversity(Requirement):
         return self._different(classes) >= self.l
 
     def verdict(self, classes: ClassCounts) -> Verdict:
-        """The value is the number of values in the class that has the fewest."""
+        """The value is the number of different values in the class with the fewest."""
         different = self._different(classes)
         fewest = int(different.min()) if different.size else 0
         return Verdict(f"distinct l-diversity of {self.attribute!r}, l = {self.l}", fewest >= self.l, fewest)

@@ -1,7 +1,7 @@
 """Frequency l-diversity (Ghinita 2007, definition 3): no sensitive value has more than 1/l of a class.
 
-Whoever knows that a person is in a class guesses their value with a probability of at most 1/l. Null is a record but
-never a value: it neither protects nor has to be protected, so shares are of the records that have a value.
+Whoever knows the class of a person guesses the person's value with a probability of at most 1/l. A record with null
+has no value: null neither protects nor needs protection, so shares are those of the records that have a value.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class FrequencyDiversity(Requirement):
             )
 
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
-        # As a division: a product with a very large l would not fit into 64 bits.
+        # A division, because a product with a very large l would not fit into 64 bits.
         return classes.largest(self.attribute) <= classes.known(self.attribute) // min(self.l, LARGEST_SIZE)
 
     def verdict(self, classes: ClassCounts) -> Verdict:
-        """The value is the l that is reached: the least, over classes, of records to the most frequent value."""
+        """The value is the l that the release reaches: the smallest ratio of known values to the most frequent one."""
         known, largest = classes.known(self.attribute), classes.largest(self.attribute)
-        some = largest > 0
-        reached = float(np.min(known[some] / largest[some])) if some.any() else float(self.l)
+        judged = largest > 0
+        reached = float(np.min(known[judged] / largest[judged])) if judged.any() else float(self.l)
         text = f"frequency l-diversity of {self.attribute!r}, l = {self.l}"
-        return Verdict(text, bool(self.holds(classes).all()), reached, vacuous=not some.any())
+        return Verdict(text, bool(self.holds(classes).all()), reached, vacuous=not judged.any())

@@ -1,9 +1,8 @@
-"""Several sensitive attributes jointly (Machanavajjhala et al. 2006, section 4.3): each with the others as
-quasi-identifiers.
+"""Joint requirements on several sensitive attributes (Machanavajjhala et al. 2006, section 4.3).
 
-Whoever knows a person's class and one sensitive value may learn another from it. A requirement that holds jointly holds
-in every part of a class whose records are equal in the other sensitive attributes. Then it holds in the class too, as
-far as unions keep it.
+Each sensitive attribute is protected with the others as quasi-identifiers, because whoever knows a person's class and
+one sensitive value may learn another from it. A requirement holds jointly if it holds in every part of a class whose
+records are equal in the other sensitive attributes. If it is closed under union, it then holds in the class too.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sfumato.requirements.requirement import ClassCounts, Condition, Counter, Re
 
 @dataclass(frozen=True)
 class Joint(Requirement):
-    """``part`` in every part of a class that is equal in the other sensitive attributes."""
+    """Requires ``part`` in every part of a class that is equal in the other sensitive attributes."""
 
     part: Requirement
 
@@ -39,14 +38,14 @@ class Joint(Requirement):
     def larger_is_worse(self) -> bool:  # type: ignore[override]
         return self.part.larger_is_worse
 
-    closed_under_addition = False  # a record may be the first of its part
+    closed_under_addition = False  # the record may start a part of its own
 
     @property
     def counters(self) -> frozenset[Counter]:
         return self.part.counters
 
     def condition(self) -> Condition | None:
-        """Not all that is asked for, but a class that fails it fails the rest too."""
+        """The condition of ``part``: necessary, since a class that fails it fails jointly too, but not sufficient."""
         return self.part.condition()
 
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
@@ -56,8 +55,8 @@ class Joint(Requirement):
         return result
 
     def verdict(self, classes: ClassCounts) -> Verdict:
-        found = self.part.verdict(classes.refined[self.attribute or ""].counts)
-        return replace(found, requirement=f"{found.requirement}, jointly")
+        verdict = self.part.verdict(classes.refined[self.attribute or ""].counts)
+        return replace(verdict, requirement=f"{verdict.requirement}, jointly")
 
     def worse(self, one: Verdict, other: Verdict) -> Verdict:
         return self.part.worse(one, other)
@@ -65,8 +64,8 @@ class Joint(Requirement):
     def check_feasible(self, table: ClassCounts) -> None:
         self.part.check_feasible(table)
         if not self.holds(table).all():
-            found = self.verdict(table)
+            verdict = self.verdict(table)
             raise InfeasibleError(
-                f"{found.requirement} cannot be reached: some records that are equal in the other sensitive columns "
-                f"reach only {found.value:.4g} even if the whole table is one class. Ask for less, or not jointly."
+                f"{verdict.requirement} cannot be reached: some records that are equal in the other sensitive columns "
+                f"reach only {verdict.value:.4g} even if the whole table is one class. Ask for less, or not jointly."
             )

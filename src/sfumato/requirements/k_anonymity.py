@@ -1,6 +1,6 @@
 """k-anonymity (Samarati and Sweeney; Ghinita 2007, definition 2): every class has at least k records.
 
-With a person key it counts persons: somebody with k records would be alone in a class of k.
+With a person key it counts persons instead: a person with k records could otherwise be alone in a class.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class KAnonymity(Requirement):
         return Condition(SIZE, whole=self.k)
 
     def check_feasible(self, table: ClassCounts) -> None:
-        there = int(table.sizes.sum())
-        if there < self.k:
+        available = int(table.sizes.sum())
+        if available < self.k:
             raise InfeasibleError(
-                f"k = {self.k:,} needs at least {self.k:,} {self.counted}, but the table has {there:,}. "
-                f"Choose a k of at most {there:,}, or add {self.counted}."
+                f"k = {self.k:,} needs at least {self.k:,} {self.counted}, but the table has {available:,}. "
+                f"Choose a k of at most {available:,}, or add {self.counted}."
             )
 
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """Recursive (c, l)-diversity (Machanavajjhala et al. 2006; Ghinita 2007, section 2.3).
 
-With the values of a class in descending order of their counts r_1, r_2, ...: r_1 < c (r_l + r_(l+1) + ...). With l = 1
-it always holds; with fewer than l values it never does.
+Let r_1, r_2, ... be the counts of the values of a class in descending order. The class must meet
+r_1 < c (r_l + r_(l+1) + ...). With l = 1 it always does; with fewer than l values it never does.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RecursiveDiversity(Requirement):
         return classes.largest(self.attribute) < self.c * self._rest(classes) * BELOW
 
     def verdict(self, classes: ClassCounts) -> Verdict:
-        """The value is the c that the worst class reaches: it holds for every larger one."""
+        """The value is the c that the worst class reaches: the requirement holds for every larger c."""
         largest, rest = classes.largest(self.attribute), self._rest(classes)
         with np.errstate(divide="ignore"):
             ratio = np.where(rest > 0, largest / np.maximum(rest, 1), np.inf)
@@ -63,12 +63,12 @@ class RecursiveDiversity(Requirement):
         return Verdict(text, bool(self.holds(classes).all()), float(ratio.max()) if ratio.size else 0.0)
 
     def _rest(self, classes: ClassCounts) -> NDArray[np.float64]:
-        """Of each class, all but the l - 1 most frequent values."""
+        """For each class, the number of records without the l - 1 most frequent values."""
         histogram = classes.histograms[self.attribute]
         order = np.lexsort([-histogram.count, histogram.owner])
         owner, count = histogram.owner[order], histogram.count[order]
         begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if owner.size else np.empty(0, np.int64)
-        place = np.arange(len(owner)) - np.repeat(begins, np.diff(np.append(begins, len(owner))))
+        rank = np.arange(len(owner)) - np.repeat(begins, np.diff(np.append(begins, len(owner))))
         rest = np.zeros(len(classes.sizes))
-        np.add.at(rest, owner[place >= self.l - 1], count[place >= self.l - 1])
+        np.add.at(rest, owner[rank >= self.l - 1], count[rank >= self.l - 1])
         return rest

@@ -1,9 +1,10 @@
-"""What a requirement is: a condition that every class of a release must meet.
+"""A requirement: a condition that every class of a release must meet.
 
-One kind a file. A kind is found by its name in a policy, so it declares its parameters; a search asks what it may
-assume (``closed_under_union``, ``closed_under_addition``). The audit asks ``verdict``, the definition written out over
-the classes of the finished release. Methods test classes as they form them: the kinds of Sfumato are data to one kernel
-(``conjunction``); a kind that the kernel does not know gives no ``condition``, and classes are joined until it holds.
+There is one kind a file. A policy names the kind, so the kind declares its parameters. It also declares what a search
+may assume about it (``closed_under_union``, ``closed_under_addition``). The audit calls ``verdict``, which is the
+definition applied to the classes of the finished release. Methods test classes while they form them: our own kinds are
+data to one kernel (``conjunction``). A kind that the kernel does not know has no ``condition``; classes are then joined
+until it holds.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ Counter = Literal["size", "values", "reference", "numbers", "hierarchy"]
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A taxonomy over the values of a sensitive attribute, as a sum over its nodes sees it.
+    """A taxonomy over the values of a sensitive attribute, prepared for sums over its nodes.
 
-    order: int64[values], the values from leaf to leaf. first, last: int64[nodes], the values under a node are
-    order[first:last]. weight: float64[nodes], half the height that the node is below its parent, as a share of the
-    height of the tree: the distance of two values is the sum of the weights on the way between them.
+    order: int64[values], the values from leaf to leaf. first, last: int64[nodes]; the values under a node are
+    order[first:last]. weight: float64[nodes], half the difference in height between a node and its parent, as a share
+    of the height of the tree. The distance of two values is the sum of the weights on the path between them.
     """
 
     order: NDArray[np.int64]
@@ -39,12 +40,12 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often each value of a sensitive attribute occurs in each class; null is no value and is not in it.
+    """How often each value of a sensitive attribute occurs in each class. Null is not a value and is not counted.
 
-    owner, count, value: int64[pairs], one entry for every value that occurs in a class, by class; values are numbered
-    in ascending order. reference: float64[values], the share of each in the whole release. numbers: float64[values],
-    what each is as a number, NaN for what is none. known: int64[classes], those of each class that have a value; it is
-    the sum of the counts, but where persons are counted, since a person may have several values.
+    owner, count, value: int64[pairs], one entry for every class and value that occurs in it, ordered by class; values
+    are numbered in ascending order. reference: float64[values], the share of each value in the whole release. numbers:
+    float64[values], each value as a number, or NaN. known: int64[classes], how many records of each class have a value.
+    It is None where it equals the sum of the counts; a person may have several values, so with persons it may be less.
     """
 
     owner: NDArray[np.int64]
@@ -58,10 +59,10 @@ class Histogram:
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """The classes of a release as requirements see them: how many they are of, and of which values.
+    """The classes of a release as requirements see them: their sizes, and how often each sensitive value occurs.
 
-    ``refined`` holds, for requirements that are to hold jointly, the parts of the classes that are equal in the other
-    sensitive attributes.
+    sizes: int64[classes]. histograms: by sensitive attribute. refined: by sensitive attribute, for joint requirements,
+    the parts of the classes that are equal in the other sensitive attributes.
     """
 
     sizes: NDArray[np.int64]
@@ -70,19 +71,19 @@ class ClassCounts:
     counted: str = "records"  # or persons
 
     def sums(self, attribute: str, amounts: NDArray[np.number]) -> NDArray[np.float64]:
-        """The sum over the values of each class. amounts: one for each pair of the attribute's histogram."""
+        """Sum the amounts of each class. amounts: one for each pair of the attribute's histogram."""
         owner = self.histograms[attribute].owner
         return np.bincount(owner, weights=amounts.astype(np.float64), minlength=len(self.sizes)).astype(np.float64)
 
     def largest(self, attribute: str) -> NDArray[np.int64]:
-        """The count of the most frequent value of each class, 0 for a class without one."""
+        """Return the count of the most frequent value of each class; 0 for a class without values."""
         histogram = self.histograms[attribute]
         result = np.zeros(len(self.sizes), np.int64)
         np.maximum.at(result, histogram.owner, histogram.count)
         return result
 
     def known(self, attribute: str) -> NDArray[np.int64]:
-        """Those of each class that have a value."""
+        """Return how many records, or persons, of each class have a value."""
         histogram = self.histograms[attribute]
         if histogram.known is not None:
             return histogram.known
@@ -91,7 +92,7 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class Refinement:
-    """Parts of classes: their counts, and the class that each is a part of."""
+    """Parts of classes. parent: int64[parts], the class that each part belongs to."""
 
     counts: ClassCounts
     parent: NDArray[np.int64]
@@ -99,9 +100,9 @@ class Refinement:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the audit found: the requirement in words, whether it holds, and the value that the release reaches.
+    """A line of the audit: the requirement in words, whether it holds, and the value that the release reaches.
 
-    ``vacuous``: no class had anything to judge, so that the value says nothing.
+    ``vacuous``: no class had anything to judge, so the value means nothing.
     """
 
     requirement: str
@@ -112,7 +113,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Condition:
-    """What the kernel of ``conjunction`` is told of a requirement: its own number of the kind, and two bounds."""
+    """A requirement in the form that the kernel of ``conjunction`` takes: its number for the kind, and two bounds."""
 
     kind: int
     whole: int = 0
@@ -120,67 +121,78 @@ class Condition:
 
 
 class Requirement(ABC):
-    """One file a kind; declares what a policy may say and what a search may assume."""
+    """The base class of every kind. It declares what a policy may set and what a search may assume.
+
+    Methods form classes of a table that meets the requirement as a whole: joining failing classes may end with a
+    single class. A table that does not meet it is refused, also where smaller classes could.
+    """
 
     kind: ClassVar[str]
-    """Its name in a policy."""
+    """The name of the kind in a policy."""
     parameters: ClassVar[Mapping[str, Parameter]] = {}
-    """What a policy says of it; given to the constructor by name, after the attribute."""
+    """The parameters that a policy sets. The constructor takes them by name, after the attribute."""
     example: ClassVar[Mapping[str, object]] = {}
-    """Parameters that one might ask for, to show how it is written."""
+    """Parameters for an example of how the requirement is written."""
     larger_is_worse: bool = False
-    """Is the value of a verdict the largest that a class reaches? Else it is the smallest."""
+    """Whether the value of a verdict is the largest that any class reaches. Otherwise it is the smallest."""
     closed_under_union: bool
-    """May two classes that satisfy it be joined?"""
+    """If two disjoint classes meet it, does their union meet it too?
+
+    Classes that show the same are one class in the release. Where this is false, the engine counts them together and
+    joins them with neighbours until they hold, and the engines that cannot do so refuse the requirement.
+    """
     closed_under_addition: bool
-    """May any record be added to a class that satisfies it?"""
+    """If a class meets it, does the class with any further records meet it too? Then ``closed_under_union`` is true.
+
+    The cut of a line then looks for the shortest run that meets it, and takes every longer one as good.
+    """
     attribute: str | None
-    """The sensitive attribute that it counts; none where it counts records."""
+    """The sensitive attribute whose values are counted; None if only records are counted."""
 
     @property
     def counters(self) -> frozenset[Counter]:
-        """What it needs to know of a class."""
+        """What has to be counted in a class to decide the requirement."""
         return frozenset({"values"})
 
     @abstractmethod
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
-        """Whether each class meets it."""
+        """Return whether each class meets the requirement: bool[classes]."""
 
     @abstractmethod
     def verdict(self, classes: ClassCounts) -> Verdict:
-        """Whether the classes of a finished release meet it, and the value that they reach."""
+        """Return whether all classes of a finished release meet the requirement, and the value that they reach."""
 
     def worse(self, one: Verdict, other: Verdict) -> Verdict:
-        """The verdict on the classes of both: it holds where both do, and has the value of the worse."""
+        """Combine the verdicts on two parts of a release: it holds if both hold, with the worse of the two values."""
         judged = [verdict for verdict in (one, other) if not verdict.vacuous] or [one]
         value = (max if self.larger_is_worse else min)(verdict.value for verdict in judged)
         return replace(judged[0], holds=one.holds and other.holds, value=value)
 
     def condition(self) -> Condition | None:
-        """What the kernel is told; nothing where it does not know the kind."""
+        """Return the requirement in the form that the kernel takes, or None if the kernel does not know the kind."""
         return None
 
     def check_feasible(self, table: ClassCounts) -> None:
-        """Raise InfeasibleError when the whole table, given as one class, does not meet it."""
+        """Raise InfeasibleError if the whole table, given as one class, does not meet the requirement."""
         if not self.holds(table).all():
-            found = self.verdict(table)
+            verdict = self.verdict(table)
             raise InfeasibleError(
-                f"{found.requirement} cannot be reached: the whole table reaches {found.value:.4g}. Ask for less."
+                f"{verdict.requirement} cannot be reached: the whole table reaches {verdict.value:.4g}. Ask for less."
             )
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """All of the policy's requirements together. With ``person``, persons are counted instead of records."""
+    """All requirements of a policy. With ``person``, persons are counted instead of records."""
 
     parts: tuple[Requirement, ...]
     person: str | None = None
     joint: tuple[str, ...] = ()
-    """The sensitive columns, where each is to hold with the others as quasi-identifiers."""
+    """All sensitive columns, if each is protected with the others as quasi-identifiers; otherwise empty."""
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The sensitive attributes that are counted, each once."""
+        """The sensitive attributes whose values are counted, without repetition."""
         return tuple(dict.fromkeys(part.attribute for part in self.parts if part.attribute is not None))
 
     @property
@@ -190,27 +202,32 @@ class Requirements:
 
     @property
     def closed_under_union(self) -> bool:
+        """Whether the union of two classes that meet all requirements meets them too.
+
+        It need not if the values of persons are counted: a person may have records in both classes.
+        """
         sensitive_persons = self.person is not None and bool(self.attributes)
         return not sensitive_persons and all(part.closed_under_union for part in self.parts)
 
     @property
     def tested(self) -> bool:
-        """Does the kernel of ``conjunction`` decide, alone, whether a class meets all of them?"""
+        """Whether the kernel of ``conjunction`` alone decides whether a class meets all requirements."""
         return self.person is None and not self.joint and all(part.condition() is not None for part in self.parts)
 
     @property
     def least_class(self) -> int:
-        """The smallest number of records a class can have."""
-        sizes = (part.condition() for part in self.parts if part.attribute is None)
-        return max((one.whole for one in sizes if one is not None), default=1)
+        """The smallest number of records that a class may have."""
+        conditions = (part.condition() for part in self.parts if part.attribute is None)
+        return max((condition.whole for condition in conditions if condition is not None), default=1)
 
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
-        """Whether each class meets all of them."""
+        """Return whether each class meets all requirements: bool[classes]."""
         result = np.ones(len(classes.sizes), np.bool_)
         for part in self.parts:
             result &= part.holds(classes)
         return result
 
     def check_feasible(self, table: ClassCounts) -> None:
+        """Raise InfeasibleError if the whole table, given as one class, does not meet a requirement."""
         for part in self.parts:
             part.check_feasible(table)

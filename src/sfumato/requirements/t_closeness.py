@@ -1,9 +1,10 @@
 """t-closeness (Li et al. 2007): the sensitive values of a class are distributed nearly as in the whole release.
 
-The distance of two distributions is the earth mover's. Between two values it is 1 (``equal``), the values between them
-over all values less one (``ordered``), or the height of their lowest common ancestor over the height of the taxonomy
-(``hierarchical``). All three are sums over spans of values of a weight times the difference of the shares in the span:
-single values; the values up to each one; the values under each node.
+The distance of two distributions is the earth mover's distance. The distance of two values is 1 (``equal``), the
+number of steps between them over the number of values less one (``ordered``), or the height of their lowest common
+ancestor over the height of the taxonomy (``hierarchical``). All three distances of distributions are sums over spans of
+values: a weight times the difference of the shares in the span. The spans are the single values, the values up to each
+one, or the values under each node.
 """
 
 from __future__ import annotations
@@ -61,15 +62,16 @@ class Closeness(Requirement):
         if self.distance == "equal":
             total = np.maximum(classes.sums(self.attribute, histogram.count), 1)
             more = histogram.count / total[histogram.owner] - histogram.reference[histogram.value]
-            # Half of all differences is the sum of the positive ones, and these are at values that the class has.
+            # Half the sum of all differences is the sum of the positive ones, which are at values of the class.
             return classes.sums(self.attribute, np.maximum(more, 0.0))
         return _moved(len(classes.sizes), histogram, hierarchical=self.distance == "hierarchical")
 
 
 def _moved(classes: int, histogram: Histogram, *, hierarchical: bool) -> NDArray[np.float64]:
+    """Return the earth mover's distance of each class by the order of the values, or by their hierarchy."""
     values = len(histogram.reference)
     tree = histogram.hierarchy if hierarchical else None
-    present = histogram.reference > 0  # a value that was left out is not among the ordered ones
+    present = histogram.reference > 0  # values that were left out of the release have no rank
     result = np.zeros(classes)
     step = max(CELLS // max(values, 1), 1)
     for first in range(0, classes, step):

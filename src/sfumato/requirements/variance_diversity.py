@@ -58,7 +58,8 @@ class VarianceDiversity(Requirement):
         histogram = classes.histograms[self.attribute]
         if not np.isfinite(histogram.numbers).all():
             raise UsageError(
-                f"variance diversity needs numbers, but the column {self.attribute!r} holds something else."
+                f"variance diversity needs numbers, but the column {self.attribute!r} holds other values. Choose "
+                "another kind of requirement for it."
             )
         count, numbers = histogram.count, histogram.numbers[histogram.value]
         total = np.maximum(classes.sums(self.attribute, count), 1)

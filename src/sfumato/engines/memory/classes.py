@@ -105,7 +105,7 @@ def assign(
     with progress.phase("partition", records.count):
         left_out = surplus_rows(records, requirements, most_suppressed)
         records, most = records.without(left_out), most_suppressed - len(left_out)
-        if method.meets(requirements) and (most == 0 or method.separates):
+        if requirements.closed_under_union and method.meets(requirements) and (most == 0 or method.separates):
             counting = Counting(records, requirements)
             for batch in method.classes(records, requirements, progress):
                 if not requirements.holds(counting.runs(batch.rows, batch.starts)).all():

@@ -61,8 +61,8 @@ class TopDownSpecialization:
         """Any requirement can be met: a value is specialised only if all classes meet it, or classes are joined."""
 
     def meets(self, requirements: Requirements) -> bool:
-        known = all(part.condition() is not None for part in requirements.parts)
-        return known and not requirements.joint and (requirements.person is None or not requirements.attributes)
+        """Every class is tested, whatever the kind, but classes that show the same are not tested as one."""
+        return requirements.closed_under_union
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         tree, rows = self.tree(records, requirements, progress)
@@ -123,7 +123,9 @@ class _Search:
         self._records, self._requirements = records, requirements
         self._weights = np.diff(records.starts)
         self._counting = Counting(records, requirements)
-        self._k_alone = not requirements.attributes and records.persons is None
+        self._k_alone = requirements.tested and not requirements.attributes
+        # If the cells that a specialisation will make all hold, so do the unions of them that it would make now.
+        self._refusals_stay = all(part.closed_under_union for part in requirements.parts)
         self._cell = np.zeros(len(records.codes), np.int64)
         self._cells, self._smallest = 1, records.count
         self._importance, self._counts = _counts(records)
@@ -138,13 +140,15 @@ class _Search:
         scored = [(value, *self._score(value)) for value in self._open]
         scored.sort(key=lambda one: (-one[1], one[0].attribute, one[0].low))
         for value, _, smallest in scored:
-            self._open.remove(value)
-            # What is not allowed now will not be later: cells only become smaller.
-            if smallest < self._requirements.least_class:
+            if smallest < self._requirements.least_class:  # cells only become smaller
+                self._open.remove(value)
                 continue
             cell, count = self._divided(value)
             if not self._k_alone and not self._holds(cell, count):
+                if self._refusals_stay:
+                    self._open.remove(value)
                 continue
+            self._open.remove(value)
             self._cell, self._cells, self._smallest = cell, count, smallest
             self.starts[value.attribute].update(value.starts.tolist())
             ends = np.append(value.starts[1:] - 1, value.high).tolist()

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,8 @@ from sfumato.methods.line.blocks import best_runs
 from sfumato.methods.line.frontier import frontier_classes
 from sfumato.methods.line.windows import best_windows
 from sfumato.methods.method import Records
-from sfumato.requirements import DistinctDiversity, FrequencyDiversity, Joint, KAnonymity, Requirement, Requirements
-
-Kind = TypeVar("Kind", bound=Requirement)
+from sfumato.requirements import FrequencyDiversity, Joint, Requirement, Requirements
+from sfumato.requirements.conjunction import DISTINCT, SIZE
 
 
 def diverse_cuts(
@@ -45,7 +43,7 @@ def diverse_cuts(
     parts: where parts of the line begin, with its end, each eligible by itself: the frontier is that of one after the
     other. Otherwise the line is one part.
     """
-    if any(_on_distribution(part) for part in requirements.parts):
+    if _needs_windows(requirements):
         counting = Counting(records, requirements)
         columns = [records.sensitive[name].codes for name in requirements.attributes]
         cuts = best_windows(
@@ -75,7 +73,7 @@ def diverse_cuts(
         rows, at = rows[line], at[line]
         sizes = np.bincount(class_of_place, minlength=classes)[np.argsort(first)]
         starts = np.append(0, np.cumsum(sizes))
-    counted = [(records.sensitive[part.attribute], part.l) for part in _asked(requirements, DistinctDiversity)]
+    counted = [(records.sensitive[name], least) for name, least in _distinct_values(requirements)]
     columns = [values.codes for values, _ in counted]
     distinct, least = [values.distinct for values, _ in counted], [needed for _, needed in counted]
     if records.persons is not None:
@@ -97,25 +95,43 @@ def diverse_cuts(
 
 def strictest_frequency(records: Records, requirements: Requirements) -> FrequencyDiversity | None:
     """The requirement that the frontier serves, if there is one that the records meet as a whole."""
-    frequency = max(_asked(requirements, FrequencyDiversity), key=lambda part: part.l, default=None)
+    frequency = max(_frequencies(requirements), key=lambda part: part.l, default=None)
     return frequency if frequency is not None and _eligible(records, frequency) else None
 
 
 def needs_joining(requirements: Requirements) -> bool:
     """May some of these classes not meet requirements that the kernel knows?"""
-    frequencies = {part.attribute for part in _asked(requirements, FrequencyDiversity)}
-    return len(frequencies) > 1 or any(_on_distribution(part) for part in requirements.parts)
+    frequencies = {part.attribute for part in _frequencies(requirements)}
+    return len(frequencies) > 1 or _needs_windows(requirements)
 
 
-def _on_distribution(part: Requirement) -> bool:
-    whole = part.part if isinstance(part, Joint) else part
-    return part.condition() is not None and not isinstance(whole, KAnonymity | FrequencyDiversity | DistinctDiversity)
+def _needs_windows(requirements: Requirements) -> bool:
+    """Does the kernel know a requirement that neither the frontier nor the best runs serve?"""
+    return any(
+        part.condition() is not None and not isinstance(part, FrequencyDiversity) and not _suits_runs(part)
+        for part in _single(requirements)
+    )
 
 
-def _asked(requirements: Requirements, kind: type[Kind]) -> list[Kind]:
-    """The requirements of one kind; what holds jointly holds by itself too."""
-    parts = [part.part if isinstance(part, Joint) else part for part in requirements.parts]
-    return [part for part in parts if isinstance(part, kind)]
+def _suits_runs(part: Requirement) -> bool:
+    """Do the best runs serve it? They count, and take every run longer than one that holds as good."""
+    condition = part.condition()
+    return part.closed_under_addition and condition is not None and condition.kind in (SIZE, DISTINCT)
+
+
+def _distinct_values(requirements: Requirements) -> list[tuple[str, int]]:
+    """How many different values the best runs must have, by sensitive attribute."""
+    suited = [(part.attribute, part.condition()) for part in _single(requirements) if _suits_runs(part)]
+    return [(name, one.whole) for name, one in suited if name is not None and one is not None and one.kind == DISTINCT]
+
+
+def _frequencies(requirements: Requirements) -> list[FrequencyDiversity]:
+    return [part for part in _single(requirements) if isinstance(part, FrequencyDiversity)]
+
+
+def _single(requirements: Requirements) -> list[Requirement]:
+    """The requirements, each by itself: what holds jointly holds by itself too."""
+    return [part.part if isinstance(part, Joint) else part for part in requirements.parts]
 
 
 def _eligible(records: Records, frequency: FrequencyDiversity) -> bool:

@@ -164,7 +164,7 @@ def diverse_classes(
     progress.advance(len(at))
     if requirements.tested and needs_joining(requirements):
         batch = ClassBatch(rows, cuts, *boxes_of(records.codes, at, cuts))
-        # Unions keep these requirements, so classes that show the same may be looked at one by one.
+        # One by one; where unions do not keep a requirement, the engine tests classes that show the same again.
         yield join_failing(batch, records, requirements, lambda low, _: np.arange(len(low)))
         return
     yield from _batches(records, rows, at, cuts)

@@ -1,0 +1,145 @@
+"""The sections ``[columns.NAME]``: the role, type and taxonomy of each column."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BeforeValidator, Discriminator, Tag, model_validator
+
+from sfumato.parameters import is_positive, positive_number
+from sfumato.policy.error_text import FILE_TAG, GROUPING_TAG, listed, wrong
+from sfumato.policy.section import PolicySection
+from sfumato.policy.taxonomy_paths import FLAT, path_text
+
+Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
+ColumnType = Literal["numeric", "categorical", "date"]
+CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
+
+
+def column_name(value: Any) -> str:
+    """Refuse half of a surrogate pair: Python allows it in a string, but no file can hold it."""
+    if not isinstance(value, str) or any("\ud800" <= character <= "\udfff" for character in value):
+        raise wrong("must be text that UTF-8 can hold")
+    return value
+
+
+def _grid(value: Any) -> int | float:
+    """Keep whole numbers whole: a grid of 5 is exact."""
+    number = positive_number(value)
+    return int(value) if isinstance(value, numbers.Integral) else number
+
+
+def _is_ascending(items: Sequence[Any]) -> bool:
+    return len(items) > 0 and all(low < high for low, high in pairwise(items))
+
+
+def _interval_widths(value: Any) -> tuple[int | float, ...]:
+    if not isinstance(value, list | tuple) or not all(map(is_positive, value)) or not _is_ascending(value):
+        raise wrong("must be a list of finite numbers above 0, each larger than the one before")
+    return tuple(map(_grid, value))
+
+
+def _prefix_lengths(value: Any) -> tuple[int, ...]:
+    is_list = isinstance(value, list | tuple)
+    if not is_list or not all(isinstance(item, numbers.Integral) and is_positive(item) for item in value):
+        raise wrong("must be a list of whole numbers of at least 1")
+    if not _is_ascending(value):
+        raise wrong("must be a list of whole numbers, each larger than the one before")
+    return tuple(map(int, value))
+
+
+def _calendar_units(value: Any) -> tuple[str, ...]:
+    units = get_args(CalendarUnit)
+    if (
+        not isinstance(value, list | tuple)
+        or not all(isinstance(item, str) and item in units for item in value)
+        or not _is_ascending([units.index(item) for item in value])
+    ):
+        raise wrong(f"must be a list of units out of {listed(units)}, from fine to coarse")
+    return tuple(value)
+
+
+def _taxonomy_file(value: Any) -> str:
+    path = path_text(value) if isinstance(value, str | os.PathLike) else ""
+    if not path or "\0" in path:
+        raise wrong('must be the path of a file, "flat" or a table')
+    return path
+
+
+def _taxonomy_form(value: Any) -> str:
+    return GROUPING_TAG if isinstance(value, dict | Grouping) else FILE_TAG
+
+
+class Grouping(PolicySection):
+    """A taxonomy written as a rule. Exactly one of the three keys is set."""
+
+    intervals: Annotated[tuple[int | float, ...] | None, BeforeValidator(_interval_widths)] = None
+    calendar: Annotated[tuple[CalendarUnit, ...] | None, BeforeValidator(_calendar_units)] = None
+    prefix: Annotated[tuple[int, ...] | None, BeforeValidator(_prefix_lengths)] = None
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise wrong("must have exactly one of the keys intervals, calendar and prefix", show=False)
+        return self
+
+
+TaxonomySetting = Annotated[
+    Annotated[str, BeforeValidator(_taxonomy_file), Tag(FILE_TAG)] | Annotated[Grouping, Tag(GROUPING_TAG)],
+    Discriminator(_taxonomy_form),
+]
+
+
+class ColumnSettings(PolicySection):
+    """One column. All keys but the role are for quasi-identifiers; a sensitive column may have a taxonomy too."""
+
+    role: Role
+    type: ColumnType | None = None
+    round: Annotated[int | float, BeforeValidator(_grid)] | None = None
+    taxonomy: TaxonomySetting | None = None
+    weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
+    mean_round: Annotated[int | float, BeforeValidator(_grid)] | None = None
+    """Released means are multiples of this."""
+
+    @property
+    def taxonomy_file(self) -> str | None:
+        """The path of the taxonomy as the user wrote it, if the taxonomy is a file."""
+        return self.taxonomy if isinstance(self.taxonomy, str) and self.taxonomy != FLAT else None
+
+    @property
+    def implied_type(self) -> ColumnType | None:
+        """The type that the policy names or the taxonomy implies; None if the data decide."""
+        if self.taxonomy is None:
+            return self.type
+        if isinstance(self.taxonomy, Grouping) and self.taxonomy.intervals is not None:
+            return "numeric"
+        if isinstance(self.taxonomy, Grouping) and self.taxonomy.calendar is not None:
+            return "date"
+        return "categorical"
+
+    @model_validator(mode="after")
+    def _check_keys_fit(self) -> Self:
+        if self.role != "quasi-identifier":
+            for key in type(self).model_fields:
+                is_set = key in self.model_fields_set and getattr(self, key) is not None
+                if key == "taxonomy" and is_set and self.role == "sensitive":
+                    if self.taxonomy_file is None:
+                        raise wrong("of a sensitive column must be a file", key)
+                elif key != "role" and is_set:
+                    raise wrong("is only for quasi-identifiers. Remove it, or change the role", key)
+        if self.type is not None and self.type != self.implied_type:
+            implied = self.implied_type
+            raise wrong(f"is {self.type!r}, but the taxonomy makes the column {implied}. Remove one of the two", "type")
+        if self.round is not None and self.taxonomy is not None:
+            raise wrong("does not go with a taxonomy. Remove one of the two", "round")
+        if self.round is not None and self.type not in {None, "numeric"}:
+            raise wrong(f"is only for numbers, but the type is {self.type!r}. Remove one of the two", "round")
+        if self.mean_round is not None and self.implied_type == "categorical":
+            raise wrong(
+                "is only for numbers and dates, and the column is categorical. Remove one of the two", "mean_round"
+            )
+        return self

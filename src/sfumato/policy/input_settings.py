@@ -1,0 +1,88 @@
+"""The section ``[input]``: how files and text are read."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, model_validator
+
+from sfumato.errors import UsageError
+from sfumato.policy.error_text import wrong
+from sfumato.policy.section import PolicySection, optional_name, text_list
+
+_DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
+
+
+def _separator(value: Any) -> str:
+    if not isinstance(value, str) or len(value) != 1 or not value.isascii() or value in '"\r\n\0':
+        raise wrong("must be one ASCII character other than a quotation mark or a line break")
+    return value
+
+
+def _encoding(value: Any) -> str:
+    try:
+        "a".encode(value)
+    except (LookupError, TypeError, ValueError):
+        raise wrong('must be an encoding that Python knows, such as "utf-8" or "cp1252"') from None
+    return str(value)
+
+
+def _date_format(value: Any) -> str | None:
+    if value is None:
+        return None
+    directives = re.findall(r"%(.?)", value, re.DOTALL) if isinstance(value, str) else []
+    if not _DIRECTIVES.intersection(directives) or not _DIRECTIVES.union("%").issuperset(directives):
+        raise wrong('must be made of the directives of strptime, such as "%d.%m.%Y"')
+    return str(value)
+
+
+class InputSettings(PolicySection):
+    """How CSV files are read, and how numbers and dates are written as text."""
+
+    separator: Annotated[str, BeforeValidator(_separator)] = ","
+    encoding: Annotated[str, BeforeValidator(_encoding)] = "utf-8"
+    decimal: Literal[".", ","] = "."
+    nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ("",)
+    date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
+    sheet: Annotated[str | None, BeforeValidator(optional_name)] = None
+
+    @model_validator(mode="after")
+    def _check_decimal(self) -> Self:
+        if self.decimal == self.separator:
+            key, other = ("decimal", "separator") if "decimal" in self.model_fields_set else ("separator", "decimal")
+            raise wrong(f"is {self.decimal!r} and so is the {other}. Set the two to different characters", key)
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
+    """How the cells of a file are written: the input settings as plain data for the readers of tables.
+
+    A reader needs ``separator``, ``encoding`` and ``sheet``. The other options say what the text of a CSV cell means,
+    and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless the separator is something other
+    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read.
+    """
+
+    separator: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
+    nulls: tuple[str, ...] = ("",)
+    date_format: str | None = None
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.separator) != 1 or not self.separator.isascii() or self.separator in '"\r\n\0':
+            raise UsageError(
+                f"the separator {self.separator!r} cannot be used. Give one ASCII character that is neither a quote "
+                "nor a line end, such as ',', ';' or '\\t'."
+            )
+        try:
+            io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
+        except (LookupError, ValueError):
+            raise UsageError(
+                f"unknown encoding {self.encoding!r}. Give a name that Python knows, such as 'utf-8', 'cp1252' or "
+                "'utf-16'."
+            ) from None

@@ -1,0 +1,52 @@
+"""The section ``[release]``: how the release is written."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, StrictBool, model_validator
+
+from sfumato.parameters import whole_number
+from sfumato.policy.error_text import wrong
+from sfumato.policy.section import PolicySection
+
+ReleaseForm = Literal["labels", "bounds", "statistics"]
+BoxKind = Literal["smallest", "regions"]
+
+LARGEST_SEED = 2**63 - 1  # the largest integer that every reader of TOML accepts
+
+
+def _fraction(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) < 1:
+        raise wrong("must be a number of at least 0 and below 1")
+    return float(value)
+
+
+class ReleaseSettings(PolicySection):
+    """How the release is written."""
+
+    seed: Annotated[int, BeforeValidator(whole_number(0, LARGEST_SEED))] | None = None
+    keep_order: StrictBool = False
+    max_suppressed_fraction: Annotated[float, BeforeValidator(_fraction)] = 0.0
+    """The share of the records that may be left out."""
+    form: ReleaseForm = "labels"
+    """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
+    boxes: BoxKind = "smallest"
+    """Whether a class shows the smallest box around its records, or its region, which applies to new records too."""
+
+    @property
+    def bounds(self) -> bool:
+        """Whether the release has typed columns of bounds."""
+        return self.form != "labels"
+
+    @model_validator(mode="after")
+    def _check_form(self) -> Self:
+        if self.form == "statistics" and self.boxes == "regions":
+            raise wrong(
+                "is 'regions', which apply to new records, but statistics describe one table. Choose another form, or "
+                "the smallest boxes",
+                "boxes",
+                show=False,
+            )
+        return self

@@ -1,0 +1,36 @@
+"""The sections ``[method]`` and ``[engine]``: how classes are found, and what computes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, StrictBool
+
+from sfumato.parameters import byte_size, positive_number
+from sfumato.policy.section import PolicySection, given_name
+from sfumato.policy.workload import LeastGain
+
+EffortName = Literal["fast", "balanced", "best"]
+EngineName = Literal["auto", "memory", "disk", "spark"]
+
+
+class MethodSettings(PolicySection):
+    """How classes are found. The package ``methods`` knows which names exist."""
+
+    name: Annotated[str, BeforeValidator(given_name)] = "auto"
+    effort: EffortName = "fast"
+    """How long a method that searches for a smaller loss goes on."""
+    seconds: Annotated[float, BeforeValidator(positive_number)] | None = None
+    """How long the search goes on, in seconds, instead of the effort. The same seed then gives different bytes."""
+    least_gain: LeastGain = 0.01
+    """Where a split gains less than this for the workload, regions are divided at the median."""
+
+
+class EngineSettings(PolicySection):
+    """What the computation runs on."""
+
+    name: EngineName = "auto"
+    memory: Annotated[int, BeforeValidator(byte_size)] | None = None
+    """How much memory a run may take, in bytes. A policy may write it as 2GB."""
+    sampled: StrictBool = False
+    """Whether Mondrian on disk finds its first splits on a sample. It reads less, and its classes differ."""

@@ -118,10 +118,10 @@ def _alike(table: RealTable) -> Rows:
     scores: dict[tuple[str, str], list[float]] = {}
     for name in names:
         policy = merge_flags(study.policy, method=name)
-        here = lesson.prepared(policy, Progress())
+        here = lesson.under(policy)
         codes, domains = here.table.encoded.codes, here.table.encoded.domains
         for fold in range(FOLDS):
-            recoding = here.recoding(policy, here.fold != fold, Progress())
+            recoding = here.recoding(here.fold != fold)
             low, high = recoding.regions.region_low, recoding.regions.region_high
             shown = regions(low, high, recoding.domains, alike=False)
             features = Features(shown.numbers[recoding.regions.regions_of(codes, domains)], shown.nominal)

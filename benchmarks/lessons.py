@@ -121,8 +121,8 @@ def trial(lesson: CrossValidation, policies: Mapping[str, Policy]) -> Scores:
 
 def recoded(lesson: CrossValidation, policy: Policy, fold: int = 1) -> tuple[Any, NDArray[np.int64]]:
     """The table as regions learnt from the other folds show it: features, and the region of each record."""
-    here = lesson.prepared(policy, Progress())
-    recoding = here.recoding(policy, here.fold != fold, Progress())
+    here = lesson.under(policy)
+    recoding = here.recoding(here.fold != fold)
     region = recoding.regions.regions_of(here.table.encoded.codes, here.table.encoded.domains)
     return here.features(recoding, region), region
 

@@ -14,18 +14,19 @@ import pyarrow as pa
 from benchmarks.markdown import show
 from benchmarks.setting import Setting
 from sfumato.engines.disk.class_file import ClassedFile
-from sfumato.engines.disk.coded_table import CodedTable, code_table
+from sfumato.engines.disk.coded_table import CodedTable, encode_input, profile_input
 from sfumato.engines.disk.rothko_io_cost import Traffic, expected_sample_io, expected_tree_io
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
 from sfumato.methods.trees.mondrian import MondrianMethod
-from sfumato.pipeline.prepare import open_table
+from sfumato.pipeline.prepare import open_job
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.synthetic.agrawal import Agrawal
 from sfumato.tables.external.memory_budget import Budget
 from sfumato.tables.external.scratch import Scratch
+from sfumato.tables.sources.source import open_source
 
 RECORDS = 100_000
 HEIGHT = 8  # of a tree, before the data are divided (section 6.6)
@@ -82,14 +83,9 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
 
 @contextmanager
 def coded(data: pa.Table, policy: Policy) -> Iterator[Coded]:
-    requirements = policy.requirements()
-    opened = open_table(data, policy)
+    job = open_job(data, open_source(data, policy.input_options), policy, Progress())
     with Scratch() as scratch:
-        table = code_table(
-            opened.source, data.column_names, policy, requirements, opened.options, opened.taxonomies, scratch,
-            Progress(),
-        )  # fmt: skip
-        yield Coded(table, requirements, scratch)
+        yield Coded(encode_input(job, profile_input(job), scratch), job.requirements, scratch)
 
 
 def drawn(seed: int = 0, **settings: Any) -> pa.Table:

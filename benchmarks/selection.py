@@ -100,14 +100,14 @@ def _missed(table: object, policy: Policy) -> float:
     """The imprecision of all selections on the records that regions were learnt from."""
     lesson = _lesson(table, policy)
     everyone = np.ones(len(lesson.fold), np.bool_)
-    recoding = lesson.recoding(policy, everyone, Progress())
+    recoding = lesson.recoding(everyone)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
     return sum(value for what, value in lesson.measures(recoding, region, everyone).items() if what[2] == IMPRECISION)
 
 
 def _lesson(table: object, policy: Policy) -> CrossValidation:
     study = Study(policy=policy, models=MODEL, folds=FOLDS)
-    return CrossValidation.of(read_table(table, study.for_reading, Progress()), study).prepared(policy, Progress())
+    return CrossValidation.of(read_table(table, study.for_reading, Progress()), study).under(policy)
 
 
 def _groups(table: RealTable) -> list[dict[str, Any]]:
@@ -119,19 +119,19 @@ def _groups(table: RealTable) -> list[dict[str, Any]]:
         for name in names:
             policy = merge_flags(table.policy, method=name, k=GROUP_K)
             lesson = _lesson(table.path, policy)
-            scores = [_score_of_groups(lesson, policy, groups, fold) for fold in range(FOLDS)]
+            scores = [_score_of_groups(lesson, groups, fold) for fold in range(FOLDS)]
             found = estimate(scores, 1 / (FOLDS - 1))
             row |= {name: found.value, f"{name}, from": found.low, "to" if name == names[0] else "to ": found.high}
         rows.append(row)
     return rows
 
 
-def _score_of_groups(lesson: CrossValidation, policy: Policy, groups: int, fold: int) -> float:
+def _score_of_groups(lesson: CrossValidation, groups: int, fold: int) -> float:
     group = np.random.default_rng(fold).integers(0, groups, len(lesson.fold))
     codes, domains = lesson.table.encoded.codes, lesson.table.encoded.domains
     numbers = np.empty((len(codes), 2 * len(domains)))
     for one in range(groups):
-        recoding = lesson.recoding(policy, (lesson.fold != fold) & (group == one), Progress())
+        recoding = lesson.recoding((lesson.fold != fold) & (group == one))
         low, high = recoding.regions.region_low, recoding.regions.region_high
         shown = regions(low, high, recoding.domains, alike=False).numbers
         numbers[group == one] = shown[recoding.regions.regions_of(codes, domains)[group == one]]

@@ -7,6 +7,7 @@ table is Agrawal's, whose quasi-identifiers are nine; class and number are what 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from benchmarks.markdown import show
 from benchmarks.setting import Setting
 from benchmarks.timing import best_alternating
 from sfumato import Policy, generate
-from sfumato.pipeline.prepare import draft_of, prepared_for, read_table
-from sfumato.pipeline.release import Release
+from sfumato.pipeline.prepare import read_table, table_for
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
+from sfumato.studies.trial import trial_draft, trial_release
 from sfumato.synthetic import Agrawal
 
 K = 100
@@ -53,7 +54,7 @@ def _measured(setting: Setting, function: str, target: str, methods: tuple[str, 
     def partition(one: Policy) -> Callable[[], dict[str, float]]:
         def work() -> dict[str, float]:
             progress = Progress()
-            draft_of(prepared_for(table, one, progress), one, progress, {})
+            trial_draft(table_for(replace(table, job=replace(table.job, progress=progress)), one))
             return progress.seconds
 
         return work
@@ -62,7 +63,7 @@ def _measured(setting: Setting, function: str, target: str, methods: tuple[str, 
     median = runs[0].phases["partition"]
     rows = []
     for (method, one), timed in zip(policies.items(), runs, strict=True):
-        release = Release.of(draft_of(prepared_for(table, one, Progress()), one, Progress(), {}))
+        release = trial_release(table_for(table, one))
         tasks = {task.task: task.values for task in release.losses.tasks}
         numbers = tasks.get("regression", {})
         rows.append(

@@ -13,7 +13,7 @@ from spark import SETTINGS
 from spark_kills import OPTIONS, POLICY, people
 
 import sfumato
-from sfumato.pipeline.spark import anonymize_with_spark
+from sfumato.pipeline.run import draft_release, kept
 from sfumato.progress import Progress
 
 
@@ -27,14 +27,14 @@ def main(folder: Path) -> None:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     frame = session.createDataFrame(people())
-    release = anonymize_with_spark(frame, POLICY, Progress(), OPTIONS)
+    release = kept(draft_release(frame, POLICY, Progress(), spark=OPTIONS))
     release.write(folder / "release")
     pq.write_table(people(), folder / "people.parquet")
     sfumato.anonymize(folder / "people.parquet", POLICY, engine="spark").write(folder / "by_path")
     told = {"session": type(session).__module__, "buckets": release.summary()["buckets"], "rows": release.data.count()}
     told["risk"] = sfumato.risk(frame, quasi_identifiers=["age", "city"]).as_dict()["records"]
     try:
-        release.write("hdfs://nowhere/release")  # type: ignore[arg-type]
+        release.write("hdfs://nowhere/release")
     except sfumato.UsageError as error:
         told["refused"] = str(error)
     print(json.dumps(told))

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 from spark import SETTINGS
 
-from sfumato.pipeline.spark import SparkOptions, anonymize_to_directory
+from sfumato.engines.spark.classes import SparkOptions
+from sfumato.pipeline.run import draft_release, published
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 
@@ -108,7 +109,8 @@ def main(target: Path) -> None:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     killing = Killing(session.sparkContext)
-    release = anonymize_to_directory(session.createDataFrame(people()).repartition(3), POLICY, target, killing, OPTIONS)
+    frame = session.createDataFrame(people()).repartition(3)
+    release = published(draft_release(frame, POLICY, killing, target=target, spark=OPTIONS), target)
     killing.end()
     print(json.dumps({"phases": killing.killed, "buckets": release.summary()["buckets"]}))
     session.stop()

@@ -118,6 +118,13 @@ def takes_method(engine: str, method: Method) -> bool:
     return isinstance(method, MondrianMethod | GainTree)
 
 
+def learns_by(engine: str, method: Method) -> bool:
+    """Whether an engine can learn rules by a method. Samples and selections need the records in memory."""
+    if engine == DISK:
+        return isinstance(method, MondrianMethod) and method.splits == "strict" and method.rule != "selection"
+    return engine == MEMORY
+
+
 def check_method_of(policy: Policy) -> None:
     """Refuse a method that cannot meet the requirements, or that has no place for what the release should show."""
     method = method_named(policy.method.name)
@@ -151,7 +158,7 @@ def refuse_unsupported_learning(engine: str, policy: Policy) -> None:
         if policy.engine.sampled:
             raise UsageError("rules are learnt from counts of the whole table, never from samples. Remove --sampled.")
         method = regional(method_named(policy.method.name))
-        if not isinstance(method, MondrianMethod):
+        if not learns_by(engine, method):
             raise UsageError(
                 f"the disk engine does not support learning rules by {method.name!r}. Choose mondrian, or --engine "
                 "memory."
@@ -171,10 +178,10 @@ def as_markdown() -> str:
         able = tuple(engine for engine in ENGINES if takes_method(engine, method))
         by_engines.setdefault(able, []).append(f"`{name}`")
     lines += [row("methods: " + ", ".join(names), engines) for engines, names in by_engines.items()]
-    learning = [(f"rules by `{name}`", method) for name, method in methods().items() if has_regions(method)]
     lines += [
-        row(text, (MEMORY, DISK) if isinstance(method, MondrianMethod) and method.splits == "strict" else (MEMORY,))
-        for text, method in learning
+        row(f"rules by `{name}`", tuple(engine for engine in ENGINES if learns_by(engine, method)))
+        for name, method in methods().items()
+        if has_regions(method)
     ]
     lines += [row(f"rules with {feature.name}", feature.engines) for feature in LEARNING_FEATURES[1:]]
     return "\n".join(lines) + "\n"

@@ -29,8 +29,9 @@ from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
 from sfumato.engines.disk import diverse_cut_by_range
+from sfumato.engines.disk import engine as engine_module
 from sfumato.engines.disk import released_rows as released_rows_module
-from sfumato.engines.disk.coded_table import code_table
+from sfumato.engines.disk.coded_table import encode_input, profile_input
 from sfumato.engines.disk.streaming_cut import cut_line
 from sfumato.errors import InputError, OutputError, PolicyError, UsageError
 from sfumato.methods import method_named
@@ -41,9 +42,10 @@ from sfumato.methods.line.optimal_cut import (
     extent_positions,
     optimal_cuts,
 )
-from sfumato.pipeline import disk, plan
-from sfumato.pipeline.plan import choose
-from sfumato.pipeline.prepare import open_table
+from sfumato.pipeline.engine_choice import free_memory, plan_run
+from sfumato.pipeline.prepare import open_job
+from sfumato.pipeline.run import draft_release
+from sfumato.pipeline.run import published as published_release
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.coding.sorting import Field, sort_rows
@@ -51,6 +53,7 @@ from sfumato.tables.external.external_sort import in_ranges
 from sfumato.tables.external.memory_budget import Budget
 from sfumato.tables.external.packed_records import PackedFile
 from sfumato.tables.external.scratch import MARK, Scratch
+from sfumato.tables.sources.source import open_source
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -344,14 +347,15 @@ def test_ranges_bring_records_into_order(
 @pytest.mark.parametrize(
     "asked, what",
     [
-        ({"method": "mondrian-relaxed"}, "mondrian-relaxed works in memory alone"),
-        ({"method": "idistance"}, "idistance works in memory alone"),
-        ({"form": "statistics"}, "means are released in memory alone"),
-        ({"person": "who"}, "persons are counted in memory alone"),
+        ({"method": "mondrian-relaxed"}, "does not support the method 'mondrian-relaxed'"),
+        ({"method": "idistance"}, "does not support the method 'idistance'"),
+        ({"form": "statistics"}, 'does not support form = "statistics"'),
+        ({"person": "who"}, "does not support person"),
+        ({"max_suppressed": 0.1}, "does not support max_suppressed"),
     ],
 )
-def test_what_disk_cannot_do_is_told_before_any_work(asked: dict[str, Any], what: str) -> None:
-    with pytest.raises(UsageError, match=what):
+def test_what_disk_cannot_do_is_refused_before_any_work(asked: dict[str, Any], what: str) -> None:
+    with pytest.raises(UsageError, match=f"the disk engine {what}"):
         sfumato.anonymize("nowhere.csv", quasi_identifiers=["age"], k=2, engine="disk", **asked)
 
 
@@ -359,20 +363,20 @@ def test_auto_chooses_by_the_size_of_the_file(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"age": np.arange(200_000) % 90}), tmp_path / "in.parquet")
     asked = {"quasi_identifiers": ["age"], "k": 5}
     small, large = merge_flags(None, memory="300MB", **asked), merge_flags(None, memory="2GB", **asked)
-    assert choose(tmp_path / "in.parquet", small).engine == "disk"
-    assert choose(tmp_path / "in.parquet", large).engine == "memory"
-    assert choose(pa.table({"age": [1]}), small).engine == "memory"
-    unable = merge_flags(small, method="topdown")
-    assert choose(tmp_path / "in.parquet", unable).engine == "memory"
-    assert "topdown works in memory alone" in choose(tmp_path / "in.parquet", unable).reason
-    assert plan.free_memory() > 10**6
+    assert plan_run(tmp_path / "in.parquet", small)[0].engine == "disk"
+    assert plan_run(tmp_path / "in.parquet", large)[0].engine == "memory"
+    assert plan_run(pa.table({"age": [1]}), small)[0].engine == "memory"
+    unable, _ = plan_run(tmp_path / "in.parquet", merge_flags(small, method="topdown"))
+    assert unable.engine == "memory"
+    assert "the disk engine does not support the method 'topdown'" in unable.reason
+    assert free_memory() > 10**6
 
 
 def test_the_records_of_a_text_file_are_estimated(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("age,sex\n" + "41,f\n" * 100_000, "utf-8")
-    choice = choose(tmp_path / "in.csv", merge_flags(None, quasi_identifiers=["age", "sex"], k=5))
-    assert choice.records is not None
-    assert abs(choice.records - 100_000) < 1_000
+    plan, _ = plan_run(tmp_path / "in.csv", merge_flags(None, quasi_identifiers=["age", "sex"], k=5))
+    assert plan.records is not None
+    assert abs(plan.records - 100_000) < 1_000
 
 
 class Disturbing(Progress):
@@ -388,8 +392,8 @@ class Disturbing(Progress):
 
 
 def published(data: Path, target: Path, progress: Progress) -> None:
-    policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=5, method="hilbert", engine="disk")
-    sfumato.pipeline.release.publish(disk.draft_on_disk(data, policy, 10**9, progress), target)
+    policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=5, method="hilbert", engine="disk", memory="1GB")
+    published_release(draft_release(data, policy, progress), target)
 
 
 @pytest.fixture
@@ -432,21 +436,18 @@ def test_a_full_disk_is_an_error_and_nothing_is_written(people: Path, tmp_path: 
 SCRIPT = """
 import sys, tempfile
 from pathlib import Path
-from sfumato import drafting_on_disk, release
-from sfumato.pipeline.prepare import open_table
-from sfumato.tables.external.memory_budget import Budget
-from sfumato.engines.disk.coded_table import code_table
-from sfumato.engines.disk.streaming_cut import cut_line
+from sfumato.pipeline.run import draft_release, published
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
+from sfumato.tables.external.memory_budget import Budget
 
 Budget.of = staticmethod(lambda _: Budget(1))
 tempfile.tempdir = sys.argv[2]
-policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=5, method="hilbert", engine="disk")
+policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=5, method="hilbert", engine="disk", memory="1GB")
 print("ready", flush=True)
 while True:
-    draft = drafting_on_disk.draft_on_disk(Path(sys.argv[1]), policy, 10**9, Progress())
-    release.publish(draft, Path(sys.argv[3]))
+    draft = draft_release(Path(sys.argv[1]), policy, Progress())
+    published(draft, Path(sys.argv[3]))
     draft.engine.close()
     del draft
 """
@@ -456,10 +457,9 @@ while True:
 def test_classes_do_not_cross_splits(method: str, people: Path) -> None:
     k, splits = 5, [16, 21, 700, 2_500]
     policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=k, method=method)
-    opened = open_table(people, policy)
+    job = open_job(people, open_source(people, policy.input_options), policy, Progress())
     with Scratch() as scratch:
-        asked = (opened.requirements, opened.options, opened.taxonomies, scratch, Progress())
-        table = code_table(opened.source, opened.kept, policy, *asked)
+        table = encode_input(job, profile_input(job), scratch)
         one = method_named(method)
         assert isinstance(one, OptimalOneDimensional)
         classed = cut_line(table, one, k, TINY, scratch, Progress(), splits=splits)
@@ -531,7 +531,7 @@ def test_a_killed_run_leaves_no_half_release_and_the_next_run_cleans_up(people: 
 def test_more_different_values_than_fit_are_an_error_that_names_the_column(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "VALUE", 10**7)
+    monkeypatch.setattr(engine_module, "VALUE_BYTES", 10**7)
     with pytest.raises(InputError, match="most of them those of 'zip', and the memory limit leaves 400 MB"):
         sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk", memory="1GB", method="hilbert")
 

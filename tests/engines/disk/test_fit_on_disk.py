@@ -27,7 +27,9 @@ from sfumato.engines.disk.region_checks import failing_leaves
 from sfumato.engines.disk.rothko_regions import regions_by_counts
 from sfumato.errors import UsageError
 from sfumato.methods.trees.region_tree import Tiling
-from sfumato.pipeline import disk, plan
+from sfumato.pipeline.capabilities import refuse_unsupported_learning
+from sfumato.pipeline.engine_choice import plan_run
+from sfumato.pipeline.learn import fit_recoding
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.releases import rules as rules_file
@@ -126,7 +128,7 @@ def test_divisions_into_regions_that_do_not_meet_the_requirements_are_undone_as_
     policy = merge_flags(policy_for(require=["frequency(ill, l=2)"]), round=rounded)
     requirements = Requirements((KAnonymity(3), AlsoDistinct("ill", 2)))
     with on_disk(people(250, 5), policy) as there:
-        memory, table, names = there.memory, there.table, there.memory.kept
+        memory, table, names = there.memory, there.table, there.memory.job.kept
         expected = grown_recoding(MEDIAN, memory.records, requirements, table.policy, {}, names, Progress())
         tree = regions_by_counts(table, MEDIAN, requirements, SMALL, there.scratch, Progress())
         found = []
@@ -170,27 +172,30 @@ def test_auto_learns_on_disk_where_the_table_does_not_fit(tmp_path: Path, monkey
     for memory, engine in (("300MB", "disk"), ("2GB", "memory")):
         progress = Progress()
         policy = merge_flags(None, memory=memory, method="mondrian", **asked)
-        recoding = plan.fit_recoding(tmp_path / "in.parquet", policy, progress)
+        recoding = fit_recoding(tmp_path / "in.parquet", policy, progress)
         assert progress.told["engine"]["engine"] == engine
         assert len(recoding) == 90
     unable = merge_flags(None, memory="300MB", method="tds", target="ill", **asked)
-    choice = plan.choose(tmp_path / "in.parquet", unable, disk.refuse_to_fit_on_disk)
-    assert choice.engine == "memory"
-    assert "tds learns regions in memory alone" in choice.reason
+    plan, _ = plan_run(tmp_path / "in.parquet", unable, refuse_unsupported_learning)
+    assert plan.engine == "memory"
+    assert "the disk engine does not support learning rules by 'tds'" in plan.reason
 
 
 @pytest.mark.parametrize(
     "asked, what",
     [
-        ({"method": "tds", "target": "ill"}, "tds learns regions in memory alone"),
+        ({"method": "tds", "target": "ill"}, "does not support learning rules by 'tds'"),
         ({"method": "hilbert"}, "hilbert has no regions"),
-        ({"method": "mondrian:selection", "select": ["age > 40"]}, "selections divide regions in memory alone"),
-        ({"select": ["age > 40"]}, "selections divide regions in memory alone"),
-        ({"person": "who"}, "persons are counted in memory alone"),
-        ({"sampled": True}, "never on samples"),
+        (
+            {"method": "mondrian:selection", "select": ["age > 40"]},
+            "does not support regions divided by selections",
+        ),
+        ({"select": ["age > 40"]}, "does not support regions divided by selections"),
+        ({"person": "who"}, "does not support person"),
+        ({"sampled": True}, "never from samples"),
     ],
 )
-def test_what_cannot_be_learnt_on_disk_is_told_before_any_work(asked: dict[str, Any], what: str) -> None:
+def test_what_cannot_be_learnt_on_disk_is_refused_before_any_work(asked: dict[str, Any], what: str) -> None:
     with pytest.raises(UsageError, match=what):
         sfumato.fit("nowhere.csv", quasi_identifiers=["age"], k=2, engine="disk", **asked)
 

@@ -24,16 +24,17 @@ from test_requirements import EACH_KIND, Asked
 
 import sfumato
 from sfumato.engines.disk.class_file import ClassedFile
-from sfumato.engines.disk.coded_table import CodedTable, code_table
+from sfumato.engines.disk.coded_table import CodedTable, encode_input, profile_input
 from sfumato.engines.disk.rothko_io_cost import Expected, Traffic, expected_sample_io, expected_tree_io
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
+from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.methods.method import SensitiveValues
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.region_tree import RegionTree
 from sfumato.methods.trees.sampled_tests import least_sampled, sample_holds, sampled_tests, standard_errors
 from sfumato.methods.trees.sampled_tree import sums_of_children, undo_splits
-from sfumato.pipeline.prepare import PreparedTable, read_table
+from sfumato.pipeline.prepare import read_table
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import (
@@ -66,19 +67,19 @@ pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 class OnDisk:
     """A table as memory has it, and in a file."""
 
-    memory: PreparedTable
+    memory: TableInMemory
     table: CodedTable
     scratch: Scratch
 
     def in_memory(self, method: MondrianMethod) -> Classes:
         found = set()
-        for batch in method.classes(self.memory.records, self.memory.requirements, Progress()):
+        for batch in method.classes(self.memory.records, self.memory.job.requirements, Progress()):
             for begin, end in zip(batch.starts[:-1], batch.starts[1:], strict=True):
                 found.add(frozenset(batch.rows[begin:end].tolist()))
         return found
 
     def sampled(self, method: MondrianMethod, budget: Budget = SMALL, **settings: Any) -> Classes:
-        requirements = self.memory.requirements
+        requirements = self.memory.job.requirements
         return classes_in(rothko_s(self.table, method, requirements, budget, self.scratch, Progress(), **settings))
 
     def by_counts(
@@ -89,7 +90,7 @@ class OnDisk:
         cache: int | None = None,
         traffic: Traffic | None = None,
     ) -> Classes:
-        requirements = self.memory.requirements
+        requirements = self.memory.job.requirements
         return classes_in(
             rothko_t(self.table, method, requirements, budget, self.scratch, Progress(), cache=cache, traffic=traffic)
         )
@@ -107,11 +108,7 @@ def on_disk(data: pa.Table, policy: Policy) -> Iterator[OnDisk]:
     policy = merge_flags(policy, keep_order=True)
     memory = read_table(data, policy, Progress())
     with tempfile.TemporaryDirectory() as folder, Scratch(Path(folder)) as scratch:
-        table = code_table(
-            memory.source, memory.kept, policy, memory.requirements, memory.options, memory.taxonomies, scratch,
-            Progress(),
-        )  # fmt: skip
-        yield OnDisk(memory, table, scratch)
+        yield OnDisk(memory, encode_input(memory.job, profile_input(memory.job), scratch), scratch)
 
 
 def people(rows: int, seed: int) -> pa.Table:
@@ -252,7 +249,7 @@ def test_what_parts_of_a_table_cannot_decide_is_refused() -> None:
         for method in (MondrianMethod(splits="relaxed"), MondrianMethod(rule="selection")):
             with pytest.raises(sfumato.UsageError):
                 there.by_counts(method)
-        counting_persons = replace(there.memory.requirements, person="name")
+        counting_persons = replace(there.memory.job.requirements, person="name")
         with pytest.raises(sfumato.UsageError, match="cannot count persons"):
             rothko_t(there.table, MEDIAN, counting_persons, SMALL, there.scratch, Progress())
 

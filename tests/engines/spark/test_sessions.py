@@ -15,7 +15,7 @@ import pytest
 from spark import SOURCES, require_spark, session
 from spark_kills import OPTIONS, PHASES, POLICY, people
 
-from sfumato.pipeline.spark import anonymize_with_spark
+from sfumato.pipeline.run import draft_release, kept
 from sfumato.progress import Progress
 
 pytestmark = [pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning"), pytest.mark.compiled]
@@ -43,7 +43,7 @@ def run_program(name: str, target: Path, folder: Path) -> dict[str, Any]:
 def expected() -> Any:
     """The release of a classic session on threads."""
     require_spark()
-    return anonymize_with_spark(session().createDataFrame(people()), POLICY, Progress(), OPTIONS)
+    return kept(draft_release(session().createDataFrame(people()), POLICY, Progress(), spark=OPTIONS))
 
 
 def test_a_release_is_the_same_when_an_executor_is_killed_in_every_stage(expected: Any, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_release_is_the_same_when_an_executor_is_killed_in_every_stage(expecte
     assert set(told["phases"]) == set(PHASES)
     assert len(told["phases"]) > 2 * len(PHASES)
     rows = rows_of(str(target))
-    assert rows == rows_of(expected._path)
+    assert rows == rows_of(expected._draft.rows.directory)
     assert len(rows) == 3000
     assert oracle.smallest_class(rows, ["age", "city"]) >= 5
     assert oracle.reached_frequency(rows, ["age", "city"], "ill") >= 2
@@ -65,7 +65,7 @@ def test_a_session_of_spark_connect_releases_the_same(expected: Any, tmp_path: P
     assert told["session"].startswith("pyspark.sql.connect")
     assert (told["rows"], told["risk"]) == (3000, 3000)
     assert told["buckets"] == expected.summary()["buckets"]
-    assert rows_of(str(tmp_path / "release")) == rows_of(expected._path)
+    assert rows_of(str(tmp_path / "release")) == rows_of(expected._draft.rows.directory)
     rows = rows_of(str(tmp_path / "by_path"))
     assert oracle.smallest_class(rows, ["age", "city"]) >= 5
     assert "Spark Connect, which has no access to files" in told["refused"]

@@ -18,12 +18,14 @@ import pytest
 from spark import require_spark, session
 
 import sfumato
-from sfumato.engines.disk import engine
+from sfumato.engines.disk import classes as disk_classes
 from sfumato.engines.spark import buckets, column_profiles, file_systems
+from sfumato.engines.spark import classes as spark_classes
+from sfumato.engines.spark.classes import SparkOptions
 from sfumato.engines.spark.mounted_parquet import parts_of
-from sfumato.pipeline import spark as spark_run
-from sfumato.pipeline.spark import SparkOptions, anonymize_to_directory, anonymize_with_spark
-from sfumato.policy import merge_flags
+from sfumato.pipeline.release import Release
+from sfumato.pipeline.run import draft_release, kept, published
+from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 
 pytestmark = [pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning"), pytest.mark.compiled]
@@ -61,12 +63,20 @@ ASKS: dict[str, Any] = {"quasi_identifiers": QUASI, "sensitive": "ill", "other":
 
 def release_of(data: Any, bucket_records: int = 1 << 18, file_records: int = 1 << 20, **asked: Any) -> Any:
     options = SparkOptions(bucket_records=bucket_records, file_records=file_records)
-    return anonymize_with_spark(data, merge_flags(None, **{**ASKS, **asked}), Progress(), options)
+    return anonymize_with_spark(data, merge_flags(None, **{**ASKS, **asked}), options)
+
+
+def anonymize_with_spark(data: Any, policy: Policy, options: SparkOptions | None = None) -> Release:
+    return kept(draft_release(data, merge_flags(policy, engine="spark"), Progress(), spark=options))
+
+
+def anonymize_to_directory(data: Any, policy: Policy, target: str | Path) -> Release:
+    return published(draft_release(data, merge_flags(policy, engine="spark"), Progress(), target=target), target)
 
 
 def rows_in_order(release: Any) -> list[dict[str, Any]]:
     """The rows of the files, file after file."""
-    return [row for file in files_of(release._path) for row in pq.read_table(file).to_pylist()]
+    return [row for file in files_of(release._draft.rows.directory) for row in pq.read_table(file).to_pylist()]
 
 
 def files_of(path: str) -> list[Path]:
@@ -118,8 +128,8 @@ def table_in_buckets(spark: Any) -> tuple[pa.Table, Any, list[Any]]:
         return do
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spark_run, "write_coded", seen(spark_run.write_coded))
-        patch.setattr(spark_run, "write_classes", seen(spark_run.write_classes))
+        patch.setattr(spark_classes, "write_coded", seen(spark_classes.write_coded))
+        patch.setattr(spark_classes, "write_classes", seen(spark_classes.write_classes))
         release = release_of(spark.createDataFrame(table).repartition(3), 150, 200, k=5, method="snake-hilbert")
     return table, release, used
 
@@ -165,17 +175,17 @@ def test_with_the_same_splitters_the_classes_are_those_of_the_disk_engine(
     asked: dict[str, Any] = {"quasi_identifiers": QUASI, "k": 4, "method": method}
     seen: list[Any] = []
 
-    def joined(holds: Any, sizes: Any, join: Any = spark_run.joined) -> Any:
+    def joined(holds: Any, sizes: Any, join: Any = spark_classes.joined) -> Any:
         seen.append(np.bincount(join(holds, sizes), weights=sizes))
         return join(holds, sizes)
 
-    monkeypatch.setattr(spark_run, "joined", joined)
+    monkeypatch.setattr(spark_classes, "joined", joined)
     policy, options = merge_flags(None, **asked), SparkOptions(bucket_records=200)
-    release = anonymize_with_spark(spark.createDataFrame(table), policy, Progress(), options)
+    release = anonymize_with_spark(spark.createDataFrame(table), policy, options)
     splits = np.cumsum(seen[0]).astype(np.int64)[:-1].tolist()
     assert len(splits) > 1
     assert rows_in_order(release) != sfumato.anonymize(table, engine="disk", **asked).data.to_pylist()
-    monkeypatch.setattr(engine, "cut_line", partial(engine.cut_line, splits=splits))
+    monkeypatch.setattr(disk_classes, "cut_line", partial(disk_classes.cut_line, splits=splits))
     assert rows_in_order(release) == sfumato.anonymize(table, engine="disk", **asked).data.to_pylist()
 
 
@@ -183,7 +193,7 @@ def test_partitions_of_the_input_leave_no_trace(spark: Any, table_in_buckets: An
     table, release, _ = table_in_buckets
     shuffled = table.take(np.random.default_rng(5).permutation(table.num_rows))
     again = release_of(spark.createDataFrame(shuffled).coalesce(1), 150, 200, k=5, method="snake-hilbert")
-    assert len(files_of(again._path)) == len(files_of(release._path)) > 2
+    assert len(files_of(again._draft.rows.directory)) == len(files_of(release._draft.rows.directory)) > 2
     assert rows_in_order(again) == rows_in_order(release)
 
 
@@ -223,7 +233,7 @@ def test_search_inside_buckets_loses_less_and_holds(spark: Any) -> None:
 def test_equal_rows_by_the_thousand_are_split_inside_equal_keys(spark: Any) -> None:
     table = pa.table({"age": [7] * 3000 + [8] * 5, "city": ["Pisa"] * 3005})
     policy = merge_flags(None, quasi_identifiers=["age", "city"], k=3, method="hilbert")
-    release = anonymize_with_spark(spark.createDataFrame(table), policy, Progress(), SparkOptions(bucket_records=400))
+    release = anonymize_with_spark(spark.createDataFrame(table), policy, SparkOptions(bucket_records=400))
     assert release.summary()["buckets"] >= 4
     shown = Counter(tuple(row.values()) for row in rows_in_order(release))
     assert sum(shown.values()) == 3005
@@ -235,7 +245,7 @@ def test_bounds_have_types_and_rows_are_in_canonical_order_in_several_files(spar
     table = mixed_table(400, 11)
     expected = sfumato.anonymize(table, k=4, method="hilbert", form="bounds", **ASKS).data
     release = release_of(spark.createDataFrame(table), file_records=100, k=4, method="hilbert", form="bounds")
-    assert len(files_of(release._path)) > 2
+    assert len(files_of(release._draft.rows.directory)) > 2
     assert rows_in_order(release) == expected.to_pylist()
 
 
@@ -244,7 +254,7 @@ def test_written_release_has_certificate_and_is_replaced_only_by_another(spark: 
     source = tmp_path / "input.parquet"
     pq.write_table(table, source)
     policy = merge_flags(None, k=4, method="hilbert", **ASKS)
-    release = anonymize_to_directory(source, policy, target, Progress())
+    release = anonymize_to_directory(source, policy, target)
     certified = json.loads((target / "_certificate.sfumato.json").read_text())
     assert [file["name"] for file in certified["files"]] == [file.name for file in files_of(str(target))]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input.parquet", "release.parquet"]
@@ -253,7 +263,7 @@ def test_written_release_has_certificate_and_is_replaced_only_by_another(spark: 
     audited = sfumato.audit(target)
     assert audited.holds
     assert audited.verdicts[-1].requirement == "the file is the one that was certified"
-    other = anonymize_to_directory(source, merge_flags(policy, k=9), target, Progress())
+    other = anonymize_to_directory(source, merge_flags(policy, k=9), target)
     assert other.audit.smallest_class >= 9
     assert any("released 1 time before" in text for text in other.warnings)
     copied = release_of(spark.createDataFrame(table), k=4, method="hilbert")
@@ -273,7 +283,7 @@ def test_an_output_with_a_scheme_has_a_manifest(spark: Any, tmp_path: Path) -> N
     settings.set("fs.viewfs.mounttable.sfumato.link./store", tmp_path.as_uri())
     table = mixed_table(100)
     policy = merge_flags(None, k=4, method="hilbert", **ASKS)
-    anonymize_to_directory(spark.createDataFrame(table), policy, "viewfs://sfumato/store/out", Progress())
+    anonymize_to_directory(spark.createDataFrame(table), policy, "viewfs://sfumato/store/out")
     manifest = json.loads((tmp_path / "out" / "_sfumato_manifest.json").read_text())
     certified = json.loads((tmp_path / "out" / "_certificate.sfumato.json").read_text())
     assert manifest["files"] == certified["files"]
@@ -288,7 +298,7 @@ def test_text_files_are_read_as_text_and_names_may_hold_anything(spark: Any, tmp
     source.write_text("\n".join(["age.years,`city`,note", *lines]) + "\n")
     asked: dict[str, Any] = {"quasi_identifiers": ["age.years", "`city`"], "other": "keep", "k": 5}
     policy = merge_flags(None, engine="spark", method="hilbert", **asked)
-    release = anonymize_with_spark(source, policy, Progress())
+    release = anonymize_with_spark(source, policy)
     expected = sfumato.anonymize(source, method="hilbert", **asked)
     assert release.data.columns == ["age.years", "`city`", "note"]
     assert [tuple(row.values())[:2] for row in rows_in_order(release)] == [
@@ -303,7 +313,7 @@ def test_tables_of_the_catalogue_and_frames_come_by_anonymize(spark: Any) -> Non
     by_frame = sfumato.anonymize(frame, k=4, method="hilbert", **ASKS)
     assert isinstance(by_frame, sfumato.Release)
     assert rows_in_order(by_name) == rows_in_order(by_frame)
-    with pytest.raises(sfumato.UsageError, match="cannot be read by the engine 'memory'"):
+    with pytest.raises(sfumato.UsageError, match="the memory engine cannot read a DataFrame of Spark"):
         sfumato.anonymize(frame, k=4, engine="memory", **ASKS)
 
 
@@ -328,12 +338,12 @@ def test_files_that_python_reads_give_what_java_reads(spark: Any, tmp_path: Path
         pq.write_table(part, folder / f"{number}.parquet", row_group_size=30)
     assert by_python(spark, folder) == (kind not in ("unsigned", "differing"))
     policy = merge_flags(None, k=4, method="hilbert", **ASKS)
-    read = anonymize_with_spark(folder, policy, Progress(), SparkOptions(bucket_records=90, file_records=70))
+    read = anonymize_with_spark(folder, policy, SparkOptions(bucket_records=90, file_records=70))
     frame = spark.read.parquet(str(folder))
-    computed = anonymize_with_spark(frame, policy, Progress(), SparkOptions(bucket_records=90, file_records=70))
+    computed = anonymize_with_spark(frame, policy, SparkOptions(bucket_records=90, file_records=70))
     assert rows_in_order(read) == rows_in_order(computed)
-    assert [file.read_bytes() for file in files_of(read._path)] == [
-        file.read_bytes() for file in files_of(computed._path)
+    assert [file.read_bytes() for file in files_of(read._draft.rows.directory)] == [
+        file.read_bytes() for file in files_of(computed._draft.rows.directory)
     ]
     check_by_oracle(table, rows_in_order(read), 4)
 
@@ -345,7 +355,7 @@ def test_columns_in_names_of_directories_are_left_to_java(spark: Any, tmp_path: 
         pq.write_table(mixed_table(30), folder / "0.parquet")  # with a column of that name, which does not count
     assert not by_python(spark, tmp_path / "in")
     policy = merge_flags(None, k=4, method="hilbert", **ASKS)
-    release = anonymize_with_spark(tmp_path / "in", policy, Progress())
+    release = anonymize_with_spark(tmp_path / "in", policy)
     assert {row["city"] for row in rows_in_order(release)} <= {"Roma", "Pisa", "*"}
 
 
@@ -366,8 +376,8 @@ def test_values_of_every_type_are_those_that_java_reads(spark: Any, tmp_path: Pa
     asked: dict[str, Any] = {"quasi_identifiers": ["seen", "weight", "small"], "other": "keep", "k": 4}
     policy = merge_flags(None, method="hilbert", accept_linkable=["local", "cost", "good", "raw"], **asked)
     options = SparkOptions(bucket_records=30, file_records=30)
-    read = anonymize_with_spark(source, policy, Progress(), options)
-    computed = anonymize_with_spark(spark.read.parquet(str(source)), policy, Progress(), options)
+    read = anonymize_with_spark(source, policy, options)
+    computed = anonymize_with_spark(spark.read.parquet(str(source)), policy, options)
     assert rows_in_order(read) == rows_in_order(computed)
     assert read.data.schema == computed.data.schema
 
@@ -385,7 +395,7 @@ def test_a_file_that_no_finished_task_wrote_is_no_part_of_the_release(
 
     monkeypatch.setattr(file_systems.LocalFiles, "make_private", make_private)
     policy = merge_flags(None, k=4, method="hilbert", **ASKS)
-    release = anonymize_to_directory(spark.createDataFrame(mixed_table(60)), policy, tmp_path / "out", Progress())
+    release = anonymize_to_directory(spark.createDataFrame(mixed_table(60)), policy, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "_certificate.sfumato.json",
         "part-00000.parquet",
@@ -419,7 +429,7 @@ def test_the_command_line_runs_spark(spark: Any, tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"method": "topdown"}, "does not know the method"),
+        ({"method": "topdown"}, "does not support the method"),
         ({"keep_order": True}, "keep_order"),
         ({"max_suppressed": 0.1}, "max_suppressed"),
         ({"form": "statistics"}, "statistics"),
@@ -466,18 +476,14 @@ def test_what_cannot_be_released_is_an_error_without_a_cell(spark: Any, tmp_path
         release_of(nested, k=3)
     bad = spark.createDataFrame(pa.table({"age": ["1", "SECRET"], "city": ["a", "b"]}))
     with pytest.raises(sfumato.InputError) as error:
-        anonymize_with_spark(
-            bad, merge_flags(None, quasi_identifiers=["age", "city"], k=2, type={"age": "numeric"}), Progress()
-        )
+        anonymize_with_spark(bad, merge_flags(None, quasi_identifiers=["age", "city"], k=2, type={"age": "numeric"}))
     assert "SECRET" not in str(error.value)
     assert "record" not in str(error.value).partition(".")[0]
     with pytest.raises(sfumato.UsageError, match=r"should end in \.parquet"):
-        anonymize_to_directory(
-            spark.createDataFrame(table), merge_flags(None, k=3, **ASKS), tmp_path / "out.csv", Progress()
-        )
+        anonymize_to_directory(spark.createDataFrame(table), merge_flags(None, k=3, **ASKS), tmp_path / "out.csv")
     ansi = spark.createDataFrame(pa.table({"text": ["SECRET"] * 9})).selectExpr("cast(text as int) as age")
     with pytest.raises(sfumato.DataError) as failed:
-        anonymize_with_spark(ansi, merge_flags(None, quasi_identifiers=["age"], k=2), Progress())
+        anonymize_with_spark(ansi, merge_flags(None, quasi_identifiers=["age"], k=2))
     assert "SECRET" not in str(failed.value)
     assert failed.value.__cause__ is None
     assert buckets.BUCKET_RECORDS >= 1 << 16

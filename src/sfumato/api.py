@@ -61,8 +61,8 @@ from sfumato.studies.tradeoff import TradeoffStudy
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.locations import DirectoryLocation, FileLocation, Location, location_of
 from sfumato.tables.released_classes import find_classes, majorities
-from sfumato.tables.sources.delivery import NoRecordsError
-from sfumato.tables.sources.source import InputOptions, Source, open_place, open_source
+from sfumato.tables.sources.source import InputOptions, Source, open_location, open_source
+from sfumato.tables.sources.source_batches import NoRecordsError
 from sfumato.tables.targets.target import digests_now, refuse_input_as_output
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
@@ -307,7 +307,7 @@ def _sensitive_table(release: object, policy: Policy) -> Source | None:
         return open_source(release[1], options)
     if not isinstance(release, str | Path):
         raise UsageError("a release by anatomy is two tables. Give both, as (first, second).")
-    return open_place(location_of(release).sensitive, options)
+    return open_location(location_of(release).sensitive, options)
 
 
 def measure(

@@ -22,7 +22,7 @@ from sfumato.policy import Policy, merge_flags
 from sfumato.policy.workload import Selection, SelectionCondition, comparisons_of
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
 from sfumato.tables.coding.selections import SelectionBoxes
-from sfumato.taxonomies.derived import prefix
+from sfumato.taxonomies.derived_taxonomies import prefix
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 

@@ -34,7 +34,7 @@ from sfumato.tables.coding.domains import Domain
 from sfumato.tables.locations import FileLocation, Location, location_of
 from sfumato.tables.sources.frames import to_kind
 from sfumato.tables.sources.source import InputOptions, Source, open_source
-from sfumato.tables.targets.target import check_place, open_target, refuse_input_as_output
+from sfumato.tables.targets.target import check_location, open_target, refuse_input_as_output
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 
@@ -259,7 +259,7 @@ def publish(draft: Draft, target: str | Path) -> Release:
 
 def check_release_place(data: object, place: Location, *, separated: bool) -> None:
     """Refuse what can be seen to be no place for a release of ``data`` before any work is done."""
-    check_place(place, tables=2 if separated else 1)
+    check_location(place, tables=2 if separated else 1)
     for one in (place, place.sensitive) if separated else (place,):
         refuse_input_as_output(data, one)
 

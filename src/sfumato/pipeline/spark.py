@@ -58,8 +58,8 @@ from sfumato.releases.run_record import fingerprints_of_contents, secret_number
 from sfumato.requirements import KAnonymity, Requirements
 from sfumato.tables.coding.domains import Domain
 from sfumato.tables.coding.profile import Encoder
-from sfumato.tables.sources.delivery import NoRecordsError
 from sfumato.tables.sources.source import InputOptions
+from sfumato.tables.sources.source_batches import NoRecordsError
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 TRIED = 1 << 16  # records that methods are tried on

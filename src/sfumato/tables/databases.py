@@ -34,7 +34,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def chosen(given: str | None, available: Iterable[Relation], usual: Sequence[str], where: str) -> Relation:
+def find_relation(given: str | None, available: Iterable[Relation], usual: Sequence[str], where: str) -> Relation:
     """The table that is meant: by its whole name, or by its own where its schema is one of the usual."""
     tables = [one for one in available if not is_own(one.name)]
     if given is not None:

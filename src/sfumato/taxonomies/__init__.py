@@ -9,7 +9,7 @@ multiples  the multiples of a decimal step among floating-point numbers
 
 from __future__ import annotations
 
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap, Snapped

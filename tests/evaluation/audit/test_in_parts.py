@@ -68,7 +68,7 @@ KINDS = [
 @pytest.fixture(autouse=True, scope="module")
 def small_batches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.tables.sources.delivery.BATCH_ROWS", 64)
+        patch.setattr("sfumato.tables.sources.source_batches.BATCH_ROWS", 64)
         yield
 
 

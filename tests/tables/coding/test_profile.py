@@ -247,7 +247,7 @@ def test_column_without_values_has_null_alone(tmp_path: Path) -> None:
 
 
 def test_many_distinct_values_over_several_batches_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.tables.sources.delivery.BATCH_ROWS", 100)
+    monkeypatch.setattr("sfumato.tables.sources.source_batches.BATCH_ROWS", 100)
     generator = np.random.default_rng(3)
     values = generator.permutation(np.arange(0, 10**9, 10**6))
     domain = domain_of(pa.table({"q": values}))

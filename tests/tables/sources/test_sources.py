@@ -264,7 +264,7 @@ def test_more_rows_than_a_batch_holds_come_in_order(
     kind: str, make: Callable[[pa.Table], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "excel":  # a sheet of many rows takes long to write
-        monkeypatch.setattr("sfumato.tables.sources.delivery.BATCH_ROWS", 1_000)
+        monkeypatch.setattr("sfumato.tables.sources.source_batches.BATCH_ROWS", 1_000)
     numbers = pa.array(range(3_000 if kind == "excel" else 300_000)).cast(pa.string())
     source = open_source(make(pa.table({"a": numbers, "b": numbers})), DEFAULTS)
     batches = list(source.batches(["b"]))

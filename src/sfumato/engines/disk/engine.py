@@ -34,7 +34,7 @@ from sfumato.requirements import Requirements
 from sfumato.tables.external.memory_budget import Budget
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.released_classes import ReleasedClasses, find_classes
-from sfumato.tables.sources.parquet import ParquetSource
+from sfumato.tables.sources.parquet_source import ParquetSource
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import write_batches
 from sfumato.tables.targets.target import Target

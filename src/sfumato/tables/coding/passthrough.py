@@ -18,7 +18,7 @@ from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import Field, bits_for
-from sfumato.tables.sources.in_memory import nan_as_null
+from sfumato.tables.sources.in_memory_source import nan_as_null
 
 SIGN = np.uint64(1 << 63)
 

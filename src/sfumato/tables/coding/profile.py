@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,22 +22,27 @@ from sfumato.errors import InputError, TaxonomyError
 from sfumato.kernels.threads import in_threads
 from sfumato.policy import ColumnSettings, Grouping
 from sfumato.progress import Progress
-from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.distinct_values import (
+    DAY,
+    EPOCH,
+    DistinctNumbers,
+    DistinctTexts,
+    Numbers,
+    counted_noun,
+    distinct_values_of,
+    refuse_infinities,
+    too_large,
+)
 from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.sources.source import InputOptions, Source
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.IGNORECASE)
 INTEGER = re.compile(r"[+-]?\d+")
 LEADING_ZERO = re.compile(r"[+-]?0\d")
-DENSE_RANGE = 1 << 20  # whole numbers within such a range are looked up in a table instead of searched
-MANY = 1 << 22  # numbers that are collected before they are merged
-EPOCH = datetime.datetime(1970, 1, 1)
-DAY = 86_400_000_000  # microseconds
 
-Numbers = NDArray[Any]  # int64 where all values are whole, else float64
 
 # The batches of the column once more, to find the first record that holds a bad value.
 Again = Callable[[], Iterable[pa.Array]]
@@ -48,7 +53,7 @@ class Encoder:
     """Turns batches of one quasi-identifier into the codes of its domain."""
 
     domain: Domain
-    _raw: _Texts | _Numbers
+    _raw: DistinctTexts | DistinctNumbers
     _codes: NDArray[np.uint32]  # by raw position; the last entry is the code of null
 
     def encode(self, column: pa.Array) -> NDArray[np.uint32]:
@@ -71,7 +76,7 @@ class Profiler:
     ) -> None:
         self._name, self._column, self._options, self._text = name, column, options, text
         self._given_taxonomy, self._null_tokens = taxonomy, null_tokens
-        self._raw = _raw_values(name, source_type)
+        self._raw = distinct_values_of(name, source_type)
 
     def add(self, column: pa.Array) -> None:
         self._raw.add(column)
@@ -79,9 +84,9 @@ class Profiler:
     def finish(self, again: Again) -> Encoder:
         """The domain of all values seen, and the encoder for it."""
         self._again = again
-        return self._from_numbers(self._raw) if isinstance(self._raw, _Numbers) else self._from_texts(self._raw)
+        return self._from_numbers(self._raw) if isinstance(self._raw, DistinctNumbers) else self._from_texts(self._raw)
 
-    def _from_numbers(self, raw: _Numbers) -> Encoder:
+    def _from_numbers(self, raw: DistinctNumbers) -> Encoder:
         values, kind, has_null = raw.finish(), raw.kind, raw.has_null
         given = np.ones(len(values), np.bool_)
         if self._categorical() or self._null_tokens:
@@ -97,7 +102,7 @@ class Profiler:
         codes = np.where(given, np.searchsorted(kept, values), len(kept))
         return Encoder(self._ordered(kept, has_null, kind), raw, np.append(codes, len(kept)).astype(np.uint32))
 
-    def _from_texts(self, raw: _Texts) -> Encoder:
+    def _from_texts(self, raw: DistinctTexts) -> Encoder:
         texts = raw.values
         null = [text in self._null_tokens for text in texts]
         has_null = raw.has_null or any(null)
@@ -124,7 +129,7 @@ class Profiler:
             snap.check(values.dtype.kind == "i")
         return NumericDomain(self._name, values, has_null, kind, snap)
 
-    def _categories(self, raw: _Texts | _Numbers, texts: list[str], has_null: bool) -> Encoder:
+    def _categories(self, raw: DistinctTexts | DistinctNumbers, texts: list[str], has_null: bool) -> Encoder:
         given = [text for text in texts if text not in self._null_tokens]
         if WHOLE in given:
             raise InputError(
@@ -136,7 +141,7 @@ class Profiler:
         outside = [place for place, text in enumerate(texts) if text not in leaf and text not in self._null_tokens]
         if outside:
             raise TaxonomyError(
-                f"column {self._name!r}: {_count(len(outside), 'distinct value')} not in the taxonomy "
+                f"column {self._name!r}: {counted_noun(len(outside), 'distinct value')} not in the taxonomy "
                 f"{self._column.taxonomy_file}; the first is in record {self._first_record(outside)}. "
                 "Add the leaves to the taxonomy, or list them in [input] nulls if they mean that the value is missing."
             )
@@ -206,9 +211,9 @@ class Profiler:
             try:
                 return np.array([int(number) for number in plain], np.int64)
             except OverflowError:  # as floats they would be released as numbers that nobody has
-                raise _too_large(self._name) from None
+                raise too_large(self._name) from None
         numbers = np.array([float(number) for number in plain], np.float64)
-        _refuse_infinities(self._name, numbers)
+        refuse_infinities(self._name, numbers)
         return numbers
 
     def _read_moments(self, texts: list[str]) -> NDArray[np.int64]:
@@ -237,7 +242,7 @@ class Profiler:
     def _refuse(self, bad: list[str], one: str, many: str) -> None:
         if bad:
             what = f"1 distinct value {one}" if len(bad) == 1 else f"{len(bad):,} distinct values {many}"
-            assert isinstance(self._raw, _Texts)
+            assert isinstance(self._raw, DistinctTexts)
             places = (place for place, text in enumerate(self._raw.values) if text in bad)
             raise InputError(
                 f"column {self._name!r}: {what}; the first is in record {self._first_record(places)}. "
@@ -321,166 +326,3 @@ class Collector(Protocol):
 def add_column(batch: pa.RecordBatch, profilers: Mapping[str, Collector], name: str) -> None:
     """Give one column of a batch to what collects its values."""
     profilers[name].add(batch.column(name))
-
-
-class _Texts:
-    """Distinct texts in order of appearance."""
-
-    def __init__(self) -> None:
-        self._position: dict[str, int] = {}
-        self.has_null = False
-
-    @property
-    def values(self) -> list[str]:
-        return list(self._position)
-
-    def add(self, column: pa.Array) -> None:
-        dictionary, indices = _dictionary(column)
-        used = np.bincount(indices, minlength=len(dictionary) + 1) > 0
-        for text, occurs in zip(dictionary, used.tolist(), strict=False):
-            if occurs and text is not None:
-                self._position.setdefault(text, len(self._position))
-        nowhere = [text is None for text in dictionary] + [True]
-        self.has_null = self.has_null or bool(np.any(used & nowhere))
-
-    def positions(self, column: pa.Array) -> NDArray[np.int64]:
-        dictionary, indices = _dictionary(column)
-        null = len(self._position)
-        table = [null if text is None else self._position.get(text, null) for text in dictionary]
-        result: NDArray[np.int64] = np.array([*table, null], np.int64)[indices]
-        return result
-
-
-class _Numbers:
-    """Distinct numbers, dates or moments in ascending order."""
-
-    def __init__(self, name: str, kind: str) -> None:
-        self._name, self.kind = name, kind
-        self._parts: list[Numbers] = []
-        self._values: Numbers = np.empty(0, np.int64)
-        self._waiting = 0  # values in the parts
-        self.has_null = False
-
-    def add(self, column: pa.Array) -> None:
-        try:
-            numbers, missing = _numbers(column, self.kind)
-        except pa.ArrowInvalid:
-            raise _too_large(self._name) from None
-        if missing is not None:
-            self.has_null = self.has_null or bool(missing.any())
-            numbers = numbers[~missing]
-        _refuse_infinities(self._name, numbers)
-        if _dense(numbers):
-            low = numbers.min()
-            self._parts.append(np.flatnonzero(np.bincount(numbers - low)) + low)
-        else:
-            self._parts.append(np.unique(numbers))
-        self._waiting += len(self._parts[-1])
-        if self._waiting > max(2 * len(self._values), MANY):  # so that few values of many batches take little memory
-            self._merge()
-
-    def _merge(self) -> None:
-        self._values = np.unique(np.concatenate([self._values, *self._parts] if self._values.size else self._parts))
-        self._parts, self._waiting = [], 0
-
-    def finish(self) -> Numbers:
-        if self._parts:
-            self._merge()
-        _refuse_beyond_calendar(self._name, self._values, self.kind)
-        return self._values
-
-    def positions(self, column: pa.Array) -> NDArray[np.int64]:
-        numbers, missing = _numbers(column, self.kind)
-        null = len(self._values)
-        if _dense(self._values):
-            low = self._values[0]
-            table = np.full(int(self._values[-1] - low) + 1, null)
-            table[self._values - low] = np.arange(null)
-            if missing is not None:
-                numbers = np.where(missing, low, numbers)
-            result = table[numbers - low]
-        else:
-            result = np.searchsorted(self._values, numbers)
-        return result if missing is None else np.where(missing, null, result)
-
-
-def _raw_values(name: str, source_type: pa.DataType) -> _Texts | _Numbers:
-    types = pa.types
-    if types.is_string(source_type) or types.is_large_string(source_type) or types.is_boolean(source_type):
-        return _Texts()
-    if types.is_integer(source_type) or types.is_floating(source_type) or types.is_decimal(source_type):
-        return _Numbers(name, "numeric")
-    if types.is_date(source_type):
-        return _Numbers(name, "date")
-    if types.is_timestamp(source_type):
-        return _Numbers(name, "moment")
-    if types.is_null(source_type):
-        return _Texts()
-    raise InputError(
-        f"column {name!r} has the type {source_type}, which cannot be a quasi-identifier. "
-        "Convert it to text, a number or a date, or give it another role."
-    )
-
-
-def _dictionary(column: pa.Array) -> tuple[list[str | None], NDArray[np.int64]]:
-    """The texts of a column and each record's index into them; null is one past the last."""
-    if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
-        column = column.cast(pa.string())
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    return column.dictionary.to_pylist(), to_numpy(column.indices, null=len(column.dictionary))
-
-
-def _numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_] | None]:
-    """A column as int64 or float64, and which records have no value (none when all have one)."""
-    if kind == "date":
-        column = column.cast(pa.date32()).cast(pa.int32())
-    elif kind == "moment":
-        # What is finer than a microsecond is cut off; what is too far away for microseconds is refused.
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=column.type.unit != "ns").cast(pa.int64())
-    exact = pa.types.is_integer(column.type)
-    column = column.cast(pa.int64() if exact else pa.float64())
-    missing = to_numpy(column.is_null()) if column.null_count else None
-    numbers = to_numpy(column, null=0)
-    if not exact:
-        not_numbers = np.isnan(numbers)
-        if not_numbers.any():
-            missing = not_numbers if missing is None else missing | not_numbers
-    return numbers, missing
-
-
-def _dense(numbers: Numbers) -> bool:
-    if numbers.dtype.kind != "i" or not numbers.size:
-        return False
-    return int(numbers.max()) - int(numbers.min()) < DENSE_RANGE
-
-
-def _refuse_infinities(name: str, numbers: Numbers) -> None:
-    if numbers.dtype.kind == "f" and bool(np.isinf(numbers).any()):
-        raise InputError(
-            f"column {name!r} holds {_count(int(np.isinf(numbers).sum()), 'infinite number')}; "
-            "a range cannot have an infinite bound. Replace them by a value or by null."
-        )
-
-
-def _refuse_beyond_calendar(name: str, values: NDArray[np.int64] | NDArray[np.float64], kind: str) -> None:
-    if kind == "numeric" or not values.size:
-        return
-    unit = 1 if kind == "date" else DAY
-    first, after = (datetime.date.min - EPOCH.date()).days * unit, ((datetime.date.max - EPOCH.date()).days + 1) * unit
-    if values[0] < first or values[-1] >= after:
-        raise InputError(
-            f"column {name!r} holds dates outside the years 1 to 9999, which may stand for 'unknown' or 'for ever'. "
-            "Replace them by a date or by null."
-        )
-
-
-def _too_large(name: str) -> InputError:
-    return InputError(
-        f"column {name!r} holds numbers or dates that 64 bits cannot hold exactly. Replace them by null; if they are "
-        "codes, make them text and give the column the type categorical."
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

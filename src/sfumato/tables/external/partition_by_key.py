@@ -30,7 +30,7 @@ from sfumato.progress import Progress
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.external.scratch import Scratch, scratching
 from sfumato.tables.released_classes import CHUNK, group_rows
-from sfumato.tables.sources.in_memory import nan_as_null
+from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.sources.source import Source
 
 COUNT = ""  # the column of counts: no column of a table is without a name

@@ -17,9 +17,9 @@ from pyarrow import types
 
 from sfumato.errors import InputError, UsageError
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
-from sfumato.tables.sources.delivery import checked_names, delivered_types
-from sfumato.tables.sources.in_memory import CollectedSource, SteadyQuery, nan_as_null
+from sfumato.tables.sources.in_memory_source import CollectedSource, RepeatableQuery, nan_as_null
 from sfumato.tables.sources.source import Source
+from sfumato.tables.sources.source_batches import checked_names, delivered_types
 
 
 def open_frame(data: object) -> Source:
@@ -130,7 +130,11 @@ def _open_polars_lazy(frame: Any) -> Source:
     with _failing_as(where, PolarsError, OSError):
         empty = frame.clear().collect()
     return CollectedSource(
-        kind="polars-lazy", schema=_polars_schema(empty, where), rows=None, collect=SteadyQuery(run, where), where=where
+        kind="polars-lazy",
+        schema=_polars_schema(empty, where),
+        rows=None,
+        collect=RepeatableQuery(run, where),
+        where=where,
     )
 
 
@@ -162,7 +166,7 @@ def _open_duckdb(relation: Any) -> Source:
         schema = relation.limit(0).to_arrow_table().schema
     # SQL does not tell names apart that differ only in case.
     checked_names([name.lower() for name in names], where)
-    return CollectedSource(kind="duckdb", schema=schema, rows=None, collect=SteadyQuery(run, where), where=where)
+    return CollectedSource(kind="duckdb", schema=schema, rows=None, collect=RepeatableQuery(run, where), where=where)
 
 
 _OPENERS = {

@@ -98,7 +98,7 @@ class Source(Protocol):
 def open_source(data: object, options: InputOptions) -> Source:
     """The table in a file, directory or database, which its name tells, or in a frame, whose kind its type tells."""
     if isinstance(data, str | os.PathLike):
-        return open_place(location_of(data), options)
+        return open_location(location_of(data), options)
     # Frames are the greater part to load, and a run from file to file needs none of it.
     from sfumato.tables.sources.frames import open_frame
 
@@ -118,24 +118,24 @@ def is_text_file(path: Path) -> bool:
     return kind_of_file(path)[0] in _CSV
 
 
-def open_place(place: Location, options: InputOptions) -> Source:
+def open_location(place: Location, options: InputOptions) -> Source:
     """The table that is there."""
     if isinstance(place, FileLocation):
         return _open_file(place.path, options)
     if isinstance(place, DirectoryLocation):
-        from sfumato.tables.sources.parquet_directory import DirectorySource
+        from sfumato.tables.sources.parquet_directory_source import DirectorySource
 
         return DirectorySource(place.path)
     if isinstance(place, DatabaseLocation):
         check_readable(place.path)
         if place.kind == "duckdb":
-            from sfumato.tables.sources.duckdb import DuckdbSource
+            from sfumato.tables.sources.duckdb_source import DuckdbSource
 
             return DuckdbSource(place.path, place.table)
-        from sfumato.tables.sources.sqlite import SqliteSource
+        from sfumato.tables.sources.sqlite_source import SqliteSource
 
         return SqliteSource(place.path, place.table)
-    from sfumato.tables.sources.postgres import PostgresSource
+    from sfumato.tables.sources.postgres_source import PostgresSource
 
     return PostgresSource(place)
 
@@ -144,20 +144,20 @@ def _open_file(path: Path, options: InputOptions) -> Source:
     check_readable(path)
     suffix, compression = kind_of_file(path)
     if suffix in _CSV:
-        from sfumato.tables.sources.csv import CsvSource
+        from sfumato.tables.sources.csv_source import CsvSource
 
         separator = "\t" if suffix == ".tsv" and options.separator == "," else options.separator
         return CsvSource(path, separator=separator, encoding=options.encoding, compression=compression)
     if compression is None and suffix in _PARQUET:
-        from sfumato.tables.sources.parquet import ParquetSource
+        from sfumato.tables.sources.parquet_source import ParquetSource
 
         return ParquetSource(path)
     if compression is None and suffix in _IPC:
-        from sfumato.tables.sources.arrow_ipc import IpcSource
+        from sfumato.tables.sources.arrow_ipc_source import IpcSource
 
         return IpcSource(path)
     if compression is None and suffix in _EXCEL:
-        from sfumato.tables.sources.excel import open_excel
+        from sfumato.tables.sources.excel_source import open_excel
 
         return open_excel(path, options.sheet)
     raise InputError(

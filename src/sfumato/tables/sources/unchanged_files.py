@@ -18,7 +18,7 @@ from sfumato.errors import InputError
 Stamp = tuple[int, int, int]
 
 
-class Unchanged:
+class UnchangedFiles:
     """The files of one table, as they were when it was opened.
 
     ``files`` says which they are, and is asked again at every look: one may be added. ``companions`` are files that
@@ -32,7 +32,7 @@ class Unchanged:
         self._stamps = self._look()
 
     @classmethod
-    def of(cls, path: Path, *companions: Path) -> Unchanged:
+    def of(cls, path: Path, *companions: Path) -> UnchangedFiles:
         return cls(lambda: (path,), f"the file {str(path)!r}", companions)
 
     def check(self) -> None:

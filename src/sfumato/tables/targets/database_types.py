@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import OutputError
-from sfumato.tables.targets.file_writers import plain, refuse_durations
+from sfumato.tables.targets.file_writers import plain_field, refuse_durations
 
 LARGEST_INTEGER = (1 << 63) - 1
 
@@ -15,7 +15,7 @@ LARGEST_INTEGER = (1 << 63) - 1
 def stored_schema(schema: pa.Schema, form: str) -> pa.Schema:
     """The columns without dictionaries, dates as days and moments to the microsecond."""
     refuse_durations(schema, form)
-    return pa.schema([pa.field(field.name, _stored(plain(field), form)) for field in schema])
+    return pa.schema([pa.field(field.name, _stored(plain_field(field), form)) for field in schema])
 
 
 def as_stored(table: pa.Table, schema: pa.Schema, form: str) -> pa.Table:
@@ -38,7 +38,7 @@ def refuse_nul(table: pa.Table, form: str) -> None:
             )
 
 
-def no_such_type(field: pa.Field, form: str) -> OutputError:
+def unsupported_type(field: pa.Field, form: str) -> OutputError:
     return OutputError(
         f"column {field.name!r} has the type {field.type}, which {form} cannot give back as it is. Write Parquet, or "
         "turn the column into text."
@@ -60,5 +60,5 @@ def _stored(field: pa.Field, form: str) -> pa.DataType:
     if types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return pa.binary()
     if types.is_nested(kind) or types.is_interval(kind):
-        raise no_such_type(field, form)
+        raise unsupported_type(field, form)
     return kind

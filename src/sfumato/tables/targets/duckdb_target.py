@@ -11,11 +11,19 @@ from typing import Any, Self
 import pyarrow as pa
 
 from sfumato.errors import InputError, OutputError, UsageError
-from sfumato.tables.databases import CERTIFICATES, STAGE, Relation, check_column_names, check_table_name, chosen, quoted
+from sfumato.tables.databases import (
+    CERTIFICATES,
+    STAGE,
+    Relation,
+    check_column_names,
+    check_table_name,
+    find_relation,
+    quoted,
+)
 from sfumato.tables.locations import DatabaseLocation
-from sfumato.tables.sources.duckdb import SCHEMA, DuckdbSource, check_package, connected, relations
+from sfumato.tables.sources.duckdb_source import SCHEMA, DuckdbSource, check_package, list_relations, open_duckdb
 from sfumato.tables.sources.source import Source
-from sfumato.tables.targets.database_types import as_stored, no_such_type, stored_schema
+from sfumato.tables.targets.database_types import as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.digests import table_digest
 from sfumato.tables.targets.file_writers import Batches, row_groups
 from sfumato.tables.targets.sqlite_target import drop_abandoned, now, owner_token, remove_database
@@ -45,14 +53,14 @@ class DuckdbTarget:
         made = not path.exists()
         mask = os.umask(0o077) if made else None  # it is its owner's alone until it is published
         try:
-            held = connected(path, OutputError, read_only=False)
+            held = open_duckdb(path, OutputError, read_only=False)
             self._connection = held.__enter__()
             self._held, self._made = held, made
         finally:
             if mask is not None:
                 os.umask(mask)
         with self._writing():
-            drop_abandoned(relations(self._connection), path, self._connection.execute)
+            drop_abandoned(list_relations(self._connection), path, self._connection.execute)
         return self
 
     def __exit__(
@@ -77,9 +85,9 @@ class DuckdbTarget:
         stored = stored_schema(schema, FORM)
         for field in stored:
             if pa.types.is_decimal(field.type) and field.type.precision > MOST_DIGITS:
-                raise no_such_type(field, FORM)
+                raise unsupported_type(field, FORM)
         with self._writing():
-            relation = _relation(place, relations(self._connection), _schemas(self._connection))
+            relation = _relation(place, list_relations(self._connection), _schemas(self._connection))
             staged = Relation(relation.schema, f"{STAGE}{self._token}_{len(self._tables)}")
             self._insert(f"CREATE TABLE {staged.sql} AS", stored.empty_table())
             source = DuckdbSource.staged(self._cursor, staged, f"the table {relation.shown!r} of {place.path}")
@@ -163,17 +171,17 @@ def check_duckdb(place: DatabaseLocation, tables: int) -> None:
         known: list[Relation] = []
         schemas = [SCHEMA]
     else:
-        with connected(place.path, OutputError, read_only=False) as connection:
-            known, schemas = relations(connection), _schemas(connection)
+        with open_duckdb(place.path, OutputError, read_only=False) as connection:
+            known, schemas = list_relations(connection), _schemas(connection)
     for one in wanted:
         _relation(one, known, schemas)
 
 
 def certificate_in_duckdb(place: DatabaseLocation) -> str | None:
     try:
-        with connected(place.path, InputError, read_only=True) as connection:
-            known = relations(connection)
-            relation = chosen(place.table, known, [SCHEMA], "the database")
+        with open_duckdb(place.path, InputError, read_only=True) as connection:
+            known = list_relations(connection)
+            relation = find_relation(place.table, known, [SCHEMA], "the database")
             table = Relation(relation.schema, CERTIFICATES)
             if table not in known:
                 return None

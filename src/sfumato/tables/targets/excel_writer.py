@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import OutputError, UsageError
-from sfumato.tables.sources.in_memory import nan_as_null
+from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.targets.staging import scratch_directory
 
 ROWS = 1_048_575  # below the header

@@ -113,7 +113,7 @@ def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: str | Non
 def parquet_writer(schema: pa.Schema, path: Path) -> pq.ParquetWriter:
     """A file that takes tables of the writer's own schema."""
     refuse_durations(schema, "Parquet")
-    schema = pa.schema([field if _is_text(field.type) else plain(field) for field in schema])
+    schema = pa.schema([field if _is_text(field.type) else plain_field(field) for field in schema])
     # Statistics of text cost more than all the rest of writing; readers filter by numbers and dates.
     counted = [field.name for field in schema if not types.is_dictionary(field.type)]
     return pq.ParquetWriter(
@@ -122,7 +122,7 @@ def parquet_writer(schema: pa.Schema, path: Path) -> pq.ParquetWriter:
 
 
 def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
-    stored = pa.schema([plain(field) for field in schema])
+    stored = pa.schema([plain_field(field) for field in schema])
     options = pa.ipc.IpcWriteOptions(compression=COMPRESSION)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, stored, options=options) as writer:
         for group in row_groups(schema, batches):
@@ -132,7 +132,7 @@ def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, _
 def _write_csv(schema: pa.Schema, batches: Batches, path: Path, compression: str | None, separator: str) -> None:
     refuse_durations(schema, "CSV")
     _refuse_what_is_no_text(schema, batches)
-    stored = pa.schema([plain(field) for field in schema])
+    stored = pa.schema([plain_field(field) for field in schema])
     if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
         separator = "\t"  # the rule by which such a file is read
     if separator in UNQUOTED:
@@ -195,14 +195,14 @@ def _write_excel(schema: pa.Schema, batches: Batches, path: Path, _: str | None,
     # A sheet has a million rows at most, which fit into memory; the writer refuses more.
     tables = list(row_groups(schema, batches, ROWS_OF_A_SHEET + 1))
     table = pa.concat_tables(tables) if tables else schema.empty_table()
-    write_sheet(table.cast(pa.schema([plain(field) for field in schema])), path)
+    write_sheet(table.cast(pa.schema([plain_field(field) for field in schema])), path)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(types.is_dictionary(kind) and types.is_string(kind.value_type))
 
 
-def plain(field: pa.Field) -> pa.Field:
+def plain_field(field: pa.Field) -> pa.Field:
     """The same column without a dictionary."""
     return field.with_type(field.type.value_type) if types.is_dictionary(field.type) else field
 
@@ -218,7 +218,7 @@ def refuse_durations(schema: pa.Schema, form: str) -> None:
 
 def _refuse_what_is_no_text(schema: pa.Schema, batches: Batches) -> None:
     for field in schema:
-        kind = plain(field).type
+        kind = plain_field(field).type
         if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
             raise OutputError(
                 f"column {field.name!r} holds bytes, which CSV cannot. Write Parquet or Arrow IPC, or turn the column "

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from sfumato.errors import OutputError, UsageError
 from sfumato.tables.locations import DirectoryLocation
-from sfumato.tables.sources.parquet_directory import DirectorySource, parquet_files
+from sfumato.tables.sources.parquet_directory_source import DirectorySource, parquet_files
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.digests import file_digest
 from sfumato.tables.targets.file_writers import ROW_GROUP, Batches, parquet_writer, row_groups

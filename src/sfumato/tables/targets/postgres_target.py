@@ -18,11 +18,19 @@ import pyarrow.csv
 from pyarrow import types
 
 from sfumato.errors import InputError, OutputError, UsageError
-from sfumato.tables.databases import CERTIFICATES, STAGE, Relation, check_column_names, check_table_name, chosen, quoted
+from sfumato.tables.databases import (
+    CERTIFICATES,
+    STAGE,
+    Relation,
+    check_column_names,
+    check_table_name,
+    find_relation,
+    quoted,
+)
 from sfumato.tables.locations import ServerLocation
-from sfumato.tables.sources.postgres import PostgresSource, connect, relations
+from sfumato.tables.sources.postgres_source import PostgresSource, list_relations, open_postgres
 from sfumato.tables.sources.source import Source
-from sfumato.tables.targets.database_types import as_stored, no_such_type, refuse_nul, stored_schema
+from sfumato.tables.targets.database_types import as_stored, refuse_nul, stored_schema, unsupported_type
 from sfumato.tables.targets.digests import table_digest
 from sfumato.tables.targets.file_writers import Batches, row_groups
 from sfumato.tables.targets.sqlite_target import now
@@ -64,7 +72,7 @@ class PostgresTarget:
 
     def __enter__(self) -> Self:
         check_table_name(self._place.table)
-        self._connection = connect(self._place, OutputError)
+        self._connection = open_postgres(self._place, OutputError)
         with self._writing():
             self._connection.execute("SELECT pg_advisory_lock(%s)", (_key(self._token),))
             self._connection.commit()
@@ -138,7 +146,7 @@ class PostgresTarget:
 
     def _drop_abandoned(self) -> None:
         """Drop the tables of runs that were killed: their locks can be had."""
-        known, _ = relations(self._connection)
+        known, _ = list_relations(self._connection)
         for one in known:
             if not one.name.startswith(STAGE):
                 continue
@@ -177,7 +185,7 @@ class PostgresTarget:
 def check_server(place: ServerLocation) -> None:
     """Refuse what can be seen to be no place for a release before any work is done."""
     check_table_name(place.table)
-    with closing(connect(place, OutputError)) as connection:
+    with closing(open_postgres(place, OutputError)) as connection:
         _relation(connection, place)
 
 
@@ -185,9 +193,9 @@ def certificate_on_server(place: ServerLocation) -> str | None:
     import psycopg
 
     try:
-        with closing(connect(place, InputError)) as connection:
-            known, usual = relations(connection)
-            relation = chosen(place.table, known, usual, "the database")
+        with closing(open_postgres(place, InputError)) as connection:
+            known, usual = list_relations(connection)
+            relation = find_relation(place.table, known, usual, "the database")
             table = Relation(relation.schema, CERTIFICATES)
             if table not in known:
                 return None
@@ -243,7 +251,7 @@ def _declared(field: pa.Field) -> str:
         return "timestamp" if field.type.tz is None else "timestamp with time zone"
     if types.is_decimal(field.type) and field.type.scale >= 0:
         return f"numeric({field.type.precision}, {field.type.scale})"
-    raise no_such_type(field, FORM)
+    raise unsupported_type(field, FORM)
 
 
 def _text(table: pa.Table) -> bytes:

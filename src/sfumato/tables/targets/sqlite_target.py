@@ -26,13 +26,13 @@ from sfumato.tables.databases import (
     Relation,
     check_column_names,
     check_table_name,
-    chosen,
+    find_relation,
     quoted,
 )
 from sfumato.tables.locations import DatabaseLocation
 from sfumato.tables.sources.source import Source
-from sfumato.tables.sources.sqlite import SqliteSource, opened, relations
-from sfumato.tables.targets.database_types import LARGEST_INTEGER, as_stored, no_such_type, stored_schema
+from sfumato.tables.sources.sqlite_source import SqliteSource, list_relations, open_sqlite
+from sfumato.tables.targets.database_types import LARGEST_INTEGER, as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.digests import table_digest
 from sfumato.tables.targets.file_writers import Batches, row_groups
 from sfumato.tables.targets.staging import MARK, Stage, cannot_write, check_target, current_mask
@@ -59,11 +59,11 @@ class SqliteTarget:
         self._token = owner_token(self._stage, self._path)
         with self._writing():
             self._made = make_file(self._path)
-            self._connection = opened(self._path, "rw")
+            self._connection = open_sqlite(self._path, "rw")
             # What is dropped is also overwritten; and a view on the old table must not keep the new one from its name.
             for setting in ("secure_delete = ON", "legacy_alter_table = ON", "foreign_keys = OFF"):
                 self._connection.execute(f"PRAGMA {setting}")
-            drop_abandoned(relations(self._connection), self._path, self._connection.execute)
+            drop_abandoned(list_relations(self._connection), self._path, self._connection.execute)
         return self
 
     def __exit__(
@@ -154,8 +154,8 @@ def check_sqlite(place: DatabaseLocation, tables: int) -> None:
     if not place.path.exists():
         return
     try:
-        with closing(opened(place.path, "rw")) as connection:
-            known = {one.name.casefold(): one for one in relations(connection)}
+        with closing(open_sqlite(place.path, "rw")) as connection:
+            known = {one.name.casefold(): one for one in list_relations(connection)}
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:
@@ -167,11 +167,11 @@ def check_sqlite(place: DatabaseLocation, tables: int) -> None:
 
 def certificate_in_sqlite(place: DatabaseLocation) -> str | None:
     try:
-        with closing(opened(place.path, "ro")) as connection:
-            known = relations(connection)
+        with closing(open_sqlite(place.path, "ro")) as connection:
+            known = list_relations(connection)
             if all(one.name != CERTIFICATES for one in known):
                 return None
-            relation = chosen(place.table, known, [""], "the database")
+            relation = find_relation(place.table, known, [""], "the database")
             row = connection.execute(
                 f"SELECT certificate FROM {CERTIFICATES} WHERE table_name = ?",  # noqa: S608
                 (relation.name,),
@@ -235,7 +235,7 @@ def _declared(field: pa.Field) -> str:
     if types.is_decimal(kind) and kind.precision <= MOST_DIGITS and kind.scale >= 0:
         # As text: SQLite would make a floating-point number of it.
         return f"DECIMAL_TEXT({kind.precision},{kind.scale})"
-    raise no_such_type(field, FORM)
+    raise unsupported_type(field, FORM)
 
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:

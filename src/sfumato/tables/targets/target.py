@@ -24,8 +24,8 @@ from sfumato.tables.locations import (
     certificate_path,
     location_of,
 )
-from sfumato.tables.sources.parquet_directory import parquet_files
-from sfumato.tables.sources.source import InputOptions, Source, open_place
+from sfumato.tables.sources.parquet_directory_source import parquet_files
+from sfumato.tables.sources.source import InputOptions, Source, open_location
 from sfumato.tables.targets.digests import file_digest, table_digest
 from sfumato.tables.targets.file_writers import Batches, check_format, write_batches
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
@@ -82,7 +82,7 @@ def open_target(place: Location, *, separator: str) -> Target:
     return SqliteTarget(place)
 
 
-def check_place(place: Location, *, tables: int = 1) -> None:
+def check_location(place: Location, *, tables: int = 1) -> None:
     """Refuse what can be seen to be no place for a release of so many tables before any work is done."""
     if isinstance(place, FileLocation):
         check_format(place.path)
@@ -181,7 +181,7 @@ def digests_now(place: Location, names: list[str]) -> dict[str, str]:
     for name in names:
         table = replace(place, table=f"{schema}.{name}" if schema else name)
         try:
-            digests[name] = table_digest(open_place(table, InputOptions()))[1]
+            digests[name] = table_digest(open_location(table, InputOptions()))[1]
         except InputError:
             continue  # that it is not there, or cannot be read, is the verdict
     return digests
@@ -210,7 +210,7 @@ class FileTarget:
         staged = self._stage.path(target)
         self._files[target.name] = staged
         write_batches(schema, batches, staged, separator=self._separator)
-        return open_place(FileLocation(staged), InputOptions(separator=self._separator))
+        return open_location(FileLocation(staged), InputOptions(separator=self._separator))
 
     def certified(self) -> list[Certified]:
         return [
@@ -235,10 +235,10 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def _same_on_server(source: ServerLocation, place: ServerLocation) -> bool:
-    from sfumato.tables.sources.postgres import identity
+    from sfumato.tables.sources.postgres_source import table_identity
 
-    found = identity(source)
-    return found is not None and found == identity(place)
+    found = table_identity(source)
+    return found is not None and found == table_identity(place)
 
 
 def _is_table(place: Location) -> bool:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import checked_names
-from sfumato.tables.sources.in_memory import CollectedSource
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.in_memory_source import CollectedSource
+from sfumato.tables.sources.source_batches import checked_names
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 
 def open_excel(path: Path, sheet: str | None) -> CollectedSource:
@@ -25,7 +25,7 @@ def open_excel(path: Path, sheet: str | None) -> CollectedSource:
             f"{where} is a spreadsheet, and the package that reads them is missing. "
             "Install it with: pip install 'sfumato[excel]'"
         ) from None
-    unchanged = Unchanged.of(path)
+    unchanged = UnchangedFiles.of(path)
     # It warns of every column without a value, which is nothing to tell the user.
     logging.getLogger("fastexcel").addHandler(logging.NullHandler())
     try:

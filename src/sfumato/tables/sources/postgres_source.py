@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError, OutputError
-from sfumato.tables.databases import Relation, chosen, missing_package, quoted
+from sfumato.tables.databases import Relation, find_relation, missing_package, quoted
 from sfumato.tables.locations import ServerLocation
-from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
+from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -93,14 +93,14 @@ class PostgresSource:
     def __init__(self, place: ServerLocation, relation: Relation | None = None) -> None:
         self._place = place
         self._where = f"the database {ServerLocation(place.address, None).shown!r}"
-        connection = connect(place, InputError)
+        connection = open_postgres(place, InputError)
         # The snapshot is let go with the source, also when it was never finished.
         self.close = weakref.finalize(self, connection.close)
         with self._reading():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._snapshot = connection.execute("SELECT pg_export_snapshot()").fetchone()[0]
             if relation is None:
-                relation = chosen(place.table, *relations(connection), self._where)
+                relation = find_relation(place.table, *list_relations(connection), self._where)
             self._where = f"the table {relation.shown!r} of {self._where}"
             self._relation = relation
             oid = connection.execute("SELECT %s::regclass::oid", (relation.sql,)).fetchone()[0]
@@ -110,12 +110,12 @@ class PostgresSource:
         self.types = delivered_types(pa.schema([(one.name, one.type) for one in self._columns.values()]))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._read(columns), columns, self.types, self._where)
+        return normalize_batches(self._read(columns), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         listed = ", ".join(map(quoted, columns))
         query = f"COPY (SELECT {listed} FROM {self._relation.sql} ORDER BY {self._order}) TO STDOUT (FORMAT csv)"  # noqa: S608
-        with self._reading(), closing(connect(self._place, InputError)) as connection:
+        with self._reading(), closing(open_postgres(self._place, InputError)) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(f"SET TRANSACTION SNAPSHOT '{self._snapshot}'")
             with connection.cursor().copy(query) as copied:
@@ -237,7 +237,7 @@ class _Copied(io.RawIOBase):
         return size
 
 
-def connect(place: ServerLocation, error: type[InputError | OutputError]) -> Any:
+def open_postgres(place: ServerLocation, error: type[InputError | OutputError]) -> Any:
     """A connection whose values are written in one way; what keeps it from being made is told as ``error``."""
     shown = ServerLocation(place.address, None).shown
     try:
@@ -259,18 +259,18 @@ def connect(place: ServerLocation, error: type[InputError | OutputError]) -> Any
     return connection
 
 
-def relations(connection: Any) -> tuple[list[Relation], list[str]]:
+def list_relations(connection: Any) -> tuple[list[Relation], list[str]]:
     """The tables and views of a database, and the schemas that need not be named."""
     rows = [Relation(*row) for row in connection.execute(_RELATIONS).fetchall()]
     return rows, list(connection.execute("SELECT current_schemas(false)").fetchone()[0])
 
 
-def identity(place: ServerLocation) -> tuple[object, ...] | None:
+def table_identity(place: ServerLocation) -> tuple[object, ...] | None:
     """What tells a table apart from every other, whatever its address; none where there is no such table."""
-    with closing(connect(place, InputError)) as connection:
-        available, usual = relations(connection)
+    with closing(open_postgres(place, InputError)) as connection:
+        available, usual = list_relations(connection)
         try:
-            relation = chosen(place.table, available, usual, "the database")
+            relation = find_relation(place.table, available, usual, "the database")
         except InputError:
             return None
         row = connection.execute(

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import TEXT, NoRecordsError, checked_names, deliver
+from sfumato.tables.sources.source_batches import TEXT, NoRecordsError, checked_names, normalize_batches
 from sfumato.tables.sources.text_stream import open_text
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 # Also the longest record that can be read: one may touch two blocks but not three.
 _BLOCK_BYTES = 1 << 23
@@ -35,12 +35,12 @@ class CsvSource:
         self._encoding = encoding
         self._compression = compression
         self._where = f"the file {str(path)!r}"
-        self._unchanged = Unchanged.of(path)
+        self._unchanged = UnchangedFiles.of(path)
         self.names = self._read_header()
         self.types = dict.fromkeys(self.names, pa.string())
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+        return normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # The last column is always read: a quote that is never closed could go unnoticed only there.

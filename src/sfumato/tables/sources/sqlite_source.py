@@ -18,9 +18,9 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.tables.databases import FETCHED, Relation, chosen, quoted
-from sfumato.tables.sources.delivery import checked_names, deliver
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.databases import FETCHED, Relation, find_relation, quoted
+from sfumato.tables.sources.source_batches import checked_names, normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 SECONDS = 10.0  # to wait for another program that writes
 EXACT = 1 << 53
@@ -64,9 +64,9 @@ class SqliteSource:
     def __init__(self, path: Path, table: str | None) -> None:
         self._path = path
         self._where = f"the file {str(path)!r}"
-        self._unchanged: Unchanged | None = Unchanged.of(path, path.with_name(f"{path.name}-wal"))
+        self._unchanged: UnchangedFiles | None = UnchangedFiles.of(path, path.with_name(f"{path.name}-wal"))
         with self._reading() as connection:
-            relation = chosen(table, relations(connection), [""], self._where)
+            relation = find_relation(table, list_relations(connection), [""], self._where)
             self._open(connection, relation)
         self._unchanged.check()
 
@@ -97,7 +97,7 @@ class SqliteSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         stored = self._read(columns)
         stored = stored if self._unchanged is None else self._unchanged.during(stored)
-        delivered = deliver(stored, columns, self.types, self._where)
+        delivered = normalize_batches(stored, columns, self.types, self._where)
         for name in columns:
             if self._columns[name].type is None:
                 raise InputError(
@@ -120,7 +120,7 @@ class SqliteSource:
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """A connection that can change nothing. SQLite's own messages may hold cells."""
         try:
-            with closing(opened(self._path, "ro")) as connection:
+            with closing(open_sqlite(self._path, "ro")) as connection:
                 yield connection
         except sqlite3.Error as error:
             raise InputError(f"{self._where} {_reason(error)}") from None
@@ -130,13 +130,13 @@ class SqliteSource:
             ) from None
 
 
-def opened(path: Path, mode: str) -> sqlite3.Connection:
+def open_sqlite(path: Path, mode: str) -> sqlite3.Connection:
     """A connection outside of transactions, of which only those begun on purpose are wanted."""
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=SECONDS, isolation_level=None, check_same_thread=False)
 
 
-def relations(connection: sqlite3.Connection) -> list[Relation]:
+def list_relations(connection: sqlite3.Connection) -> list[Relation]:
     """The tables and views of a database that are its users'."""
     rows = connection.execute(
         "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"

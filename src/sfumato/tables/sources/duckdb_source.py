@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from sfumato.errors import InputError, OutputError
 from sfumato.tables.coding.arrow_arrays import to_numpy
-from sfumato.tables.databases import FETCHED, Relation, chosen, missing_package, quoted
+from sfumato.tables.databases import FETCHED, Relation, find_relation, missing_package, quoted
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 # One thread and little memory: rows come in their order, and DuckDB keeps no copy of the table.
 SETTINGS: dict[str, Any] = {
@@ -41,13 +41,13 @@ class DuckdbSource:
 
     def __init__(self, path: Path, table: str | None) -> None:
         where = f"the file {str(path)!r}"
-        unchanged = Unchanged.of(path, path.with_name(f"{path.name}.wal"))
+        unchanged = UnchangedFiles.of(path, path.with_name(f"{path.name}.wal"))
 
         def connect() -> AbstractContextManager[Any]:
-            return connected(path, InputError, read_only=True)
+            return open_duckdb(path, InputError, read_only=True)
 
         with connect() as connection:
-            relation = chosen(table, relations(connection), [SCHEMA], where)
+            relation = find_relation(table, list_relations(connection), [SCHEMA], where)
         self._open(connect, relation, f"the table {relation.shown!r} of {where}", unchanged)
         unchanged.check()
 
@@ -58,7 +58,7 @@ class DuckdbSource:
         source._open(connect, relation, where, None)
         return source
 
-    def _open(self, connect: Connect, relation: Relation, where: str, unchanged: Unchanged | None) -> None:
+    def _open(self, connect: Connect, relation: Relation, where: str, unchanged: UnchangedFiles | None) -> None:
         self._connect, self._relation, self._where, self._unchanged = connect, relation, where, unchanged
         with self._reading() as connection:
             schema = connection.sql(f"SELECT * FROM {relation.sql} LIMIT 0").to_arrow_table().schema  # noqa: S608
@@ -70,7 +70,7 @@ class DuckdbSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         stored = self._read(columns)
         stored = stored if self._unchanged is None else self._unchanged.during(stored)
-        return deliver(stored, columns, self.types, self._where)
+        return normalize_batches(stored, columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self._reading() as connection:
@@ -113,7 +113,7 @@ class DuckdbSource:
 
 
 @contextmanager
-def connected(path: Path, error: type[InputError | OutputError], *, read_only: bool) -> Iterator[Any]:
+def open_duckdb(path: Path, error: type[InputError | OutputError], *, read_only: bool) -> Iterator[Any]:
     """A connection to the file; what keeps it from being opened is told as ``error``."""
     check_package(path, error)
     import duckdb
@@ -136,7 +136,7 @@ def check_package(path: Path, error: type[InputError | OutputError]) -> None:
         raise missing_package(f"the DuckDB file {str(path)!r}", "duckdb", error) from None
 
 
-def relations(connection: Any) -> list[Relation]:
+def list_relations(connection: Any) -> list[Relation]:
     """The tables and views of the file."""
     rows = connection.execute(
         "SELECT schema_name, table_name, false FROM duckdb_tables() WHERE NOT internal AND NOT temporary"

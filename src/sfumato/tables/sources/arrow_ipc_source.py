@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 _FILE_FORMAT = b"ARROW1"
 
@@ -26,7 +26,7 @@ class IpcSource:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._where = f"the file {str(path)!r}"
-        self._unchanged = Unchanged.of(path)
+        self._unchanged = UnchangedFiles.of(path)
         with self._reading(), pa.OSFile(str(path)) as file:
             self._stored_as_file = file.read(len(_FILE_FORMAT)) == _FILE_FORMAT
             file.seek(0)
@@ -36,7 +36,7 @@ class IpcSource:
         self.types = delivered_types(schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+        return normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name) for name in columns])

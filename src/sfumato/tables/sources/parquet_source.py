@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyarrow import parquet, types
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import BATCH_ROWS, checked_names, deliver, delivered_types
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.source_batches import BATCH_ROWS, checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 
 class ParquetSource:
@@ -24,7 +24,7 @@ class ParquetSource:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._where = f"the file {str(path)!r}"
-        self._unchanged = Unchanged.of(path)
+        self._unchanged = UnchangedFiles.of(path)
         with self._reading(self._where), parquet.ParquetFile(path) as file:
             schema = file.schema_arrow
             rows = file.metadata.num_rows
@@ -33,7 +33,7 @@ class ParquetSource:
         self.rows: int | None = rows
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self.stored(columns), columns, self.types, self._where)
+        return normalize_batches(self.stored(columns), columns, self.types, self._where)
 
     def stored(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The columns as the file holds them."""

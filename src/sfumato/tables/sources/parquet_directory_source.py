@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import deliver
-from sfumato.tables.sources.parquet import ParquetSource
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.parquet_source import ParquetSource
+from sfumato.tables.sources.source_batches import normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 PARQUET = (".parquet", ".pq")
 HIDDEN = (".", "_")
@@ -27,7 +27,7 @@ class DirectorySource:
     def __init__(self, path: Path) -> None:
         self._where = f"the directory {str(path)!r}"
         # The files stay the same by number too: one that was added would not be of this table.
-        self._unchanged = Unchanged(lambda: parquet_files(path), self._where)
+        self._unchanged = UnchangedFiles(lambda: parquet_files(path), self._where)
         files = parquet_files(path)
         if not files:
             raise InputError(
@@ -42,7 +42,7 @@ class DirectorySource:
         self.rows: int | None = sum(part.rows or 0 for part in self._parts)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+        return normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part in self._parts:

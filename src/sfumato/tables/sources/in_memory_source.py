@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
+from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
 
 Collect = Callable[[list[str]], pa.Table]
 
@@ -33,13 +33,13 @@ class CollectedSource:
         return cls(kind=kind, schema=table.schema, rows=table.num_rows, collect=table.select, where=where)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._read(list(columns)), columns, self.types, self._where)
+        return normalize_batches(self._read(list(columns)), columns, self.types, self._where)
 
     def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from self._collect(columns).to_batches()
 
 
-class SteadyQuery:
+class RepeatableQuery:
     """Runs a query for the columns asked for so far, and refuses one that gives other rows when it runs again.
 
     Columns that are asked for later must belong to the rows that were given before. A query without an order of its

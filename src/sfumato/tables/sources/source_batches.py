@@ -51,7 +51,7 @@ def delivered_types(schema: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: _value_type(field.type) for field in schema}
 
 
-def deliver(
+def normalize_batches(
     batches: Iterable[pa.RecordBatch], columns: Sequence[str], available: Mapping[str, pa.DataType], where: str
 ) -> Iterator[pa.RecordBatch]:
     """The asked columns of raw batches in the form that a source promises; checks what is asked at once."""

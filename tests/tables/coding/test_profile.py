@@ -222,7 +222,7 @@ def test_value_outside_the_taxonomy_is_refused_by_its_place(tmp_path: Path) -> N
     path = tmp_path / "taxonomy.csv"
     path.write_text("1,*\n2,*\ntrue,*\n")
     asked = {"taxonomy": {"q": str(path)}}
-    with pytest.raises(sfumato.TaxonomyError, match="1 distinct value not in the taxonomy") as error:
+    with pytest.raises(sfumato.TaxonomyError, match="1 distinct value is not in the taxonomy") as error:
         domain_of(pa.table({"q": ["1", "2", "Zaphod"]}), **asked)
     assert "record 3" in str(error.value)
     assert "Zaphod" not in str(error.value)

@@ -105,7 +105,7 @@ def test_without_a_table_those_that_there_are_are_listed(tmp_path: Path, make: C
     make(PEOPLE, path, "visits")
     make(PEOPLE, path, "people")
     assert refusal(lambda: opened(path)) == (
-        f"the file {str(path)!r} is a database, which has 'people', 'visits'. Name a table behind a #, such as "
+        f"the file {str(path)!r} is a database, which has 'people', 'visits'. Name a table after a #, such as "
         "'...#people'."
     )
     assert "has no table 'poeple'; it has 'people', 'visits'" in refusal(lambda: opened(f"{path}#poeple"))

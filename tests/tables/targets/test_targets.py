@@ -456,8 +456,8 @@ def test_a_view_and_a_name_of_our_own_are_no_targets(tmp_path: Path, postgres: A
         assert "never replaced" in refusal(lambda p=place: released().write(f"{p}#v"), UsageError)  # type: ignore[misc]
         for name in ("sfumato_certificates", "sfumato_stage_x"):
             message = refusal(lambda p=place, n=name: released().write(f"{p}#{n}"), UsageError)  # type: ignore[misc]
-            assert "which Sfumato uses itself" in message
-        assert "Name the table to write behind a #" in refusal(lambda p=place: released().write(p), UsageError)  # type: ignore[misc]
+            assert "a name that Sfumato uses itself" in message
+        assert "Name the table to write after a #" in refusal(lambda p=place: released().write(p), UsageError)  # type: ignore[misc]
     assert "Name it .sqlite or .duckdb" in refusal(lambda: released().write(f"{tmp_path}/new.db#t"), UsageError)
     postgres.execute("DROP VIEW v")
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.tables.coding.arrow_arrays import to_numpy
 
-DENSE_RANGE = 1 << 20  # whole numbers within such a range are looked up in a table instead of searched
-MANY = 1 << 22  # numbers that are collected before they are merged
+DENSE_RANGE = 1 << 20  # integers within a range of this size are looked up in a table, not by binary search
+MERGE_AFTER = 1 << 22  # collected numbers
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = 86_400_000_000  # microseconds
 
-Numbers = NDArray[Any]  # int64 where all values are whole, else float64
+Numbers = NDArray[Any]  # int64 if all values are whole numbers, else float64
 
 
 class DistinctTexts:
@@ -37,10 +37,11 @@ class DistinctTexts:
         for text, occurs in zip(dictionary, used.tolist(), strict=False):
             if occurs and text is not None:
                 self._position.setdefault(text, len(self._position))
-        nowhere = [text is None for text in dictionary] + [True]
-        self.has_null = self.has_null or bool(np.any(used & nowhere))
+        is_null = [text is None for text in dictionary] + [True]
+        self.has_null = self.has_null or bool(np.any(used & is_null))
 
     def positions(self, column: pa.Array) -> NDArray[np.int64]:
+        """Return the position of each record's value among the values; null is one past the last."""
         dictionary, indices = _as_dictionary(column)
         null = len(self._position)
         table = [null if text is None else self._position.get(text, null) for text in dictionary]
@@ -53,9 +54,9 @@ class DistinctNumbers:
 
     def __init__(self, name: str, kind: str) -> None:
         self._name, self.kind = name, kind
-        self._parts: list[Numbers] = []
+        self._unmerged: list[Numbers] = []
         self._values: Numbers = np.empty(0, np.int64)
-        self._waiting = 0  # values in the parts
+        self._unmerged_count = 0
         self.has_null = False
 
     def add(self, column: pa.Array) -> None:
@@ -69,24 +70,30 @@ class DistinctNumbers:
         refuse_infinities(self._name, numbers)
         if _is_dense(numbers):
             low = numbers.min()
-            self._parts.append(np.flatnonzero(np.bincount(numbers - low)) + low)
+            self._unmerged.append(np.flatnonzero(np.bincount(numbers - low)) + low)
         else:
-            self._parts.append(np.unique(numbers))
-        self._waiting += len(self._parts[-1])
-        if self._waiting > max(2 * len(self._values), MANY):  # so that few values of many batches take little memory
+            self._unmerged.append(np.unique(numbers))
+        self._unmerged_count += len(self._unmerged[-1])
+        if self._unmerged_count > max(
+            2 * len(self._values), MERGE_AFTER
+        ):  # limits memory when many batches share few values
             self._merge()
 
     def _merge(self) -> None:
-        self._values = np.unique(np.concatenate([self._values, *self._parts] if self._values.size else self._parts))
-        self._parts, self._waiting = [], 0
+        self._values = np.unique(
+            np.concatenate([self._values, *self._unmerged] if self._values.size else self._unmerged)
+        )
+        self._unmerged, self._unmerged_count = [], 0
 
     def finish(self) -> Numbers:
-        if self._parts:
+        """Return all distinct values, ascending. Dates outside the years 1 to 9999 are refused."""
+        if self._unmerged:
             self._merge()
         _refuse_beyond_calendar(self._name, self._values, self.kind)
         return self._values
 
     def positions(self, column: pa.Array) -> NDArray[np.int64]:
+        """Return the position of each record's value among the values; null is one past the last."""
         numbers, missing = _as_numbers(column, self.kind)
         null = len(self._values)
         if _is_dense(self._values):
@@ -102,6 +109,7 @@ class DistinctNumbers:
 
 
 def distinct_values_of(name: str, source_type: pa.DataType) -> DistinctTexts | DistinctNumbers:
+    """Return an empty collection for the values of the column ``name``."""
     types = pa.types
     if types.is_string(source_type) or types.is_large_string(source_type) or types.is_boolean(source_type):
         return DistinctTexts()
@@ -120,7 +128,7 @@ def distinct_values_of(name: str, source_type: pa.DataType) -> DistinctTexts | D
 
 
 def _as_dictionary(column: pa.Array) -> tuple[list[str | None], NDArray[np.int64]]:
-    """The texts of a column and each record's index into them; null is one past the last."""
+    """Return the texts of a column, and the index of each record's text among them; null is one past the last."""
     if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
         column = column.cast(pa.string())
     if not pa.types.is_dictionary(column.type):
@@ -129,11 +137,11 @@ def _as_dictionary(column: pa.Array) -> tuple[list[str | None], NDArray[np.int64
 
 
 def _as_numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_] | None]:
-    """A column as int64 or float64, and which records have no value (none when all have one)."""
+    """Return a column as int64 or float64, and a mask of the records without a value (None if all have one)."""
     if kind == "date":
         column = column.cast(pa.date32()).cast(pa.int32())
     elif kind == "moment":
-        # What is finer than a microsecond is cut off; what is too far away for microseconds is refused.
+        # Parts of a microsecond are cut off; moments beyond the range of microseconds are refused.
         column = column.cast(pa.timestamp("us", column.type.tz), safe=column.type.unit != "ns").cast(pa.int64())
     exact = pa.types.is_integer(column.type)
     column = column.cast(pa.int64() if exact else pa.float64())
@@ -147,6 +155,7 @@ def _as_numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_]
 
 
 def _is_dense(numbers: Numbers) -> bool:
+    """Return whether integers lie within a range that is small enough for a table."""
     if numbers.dtype.kind != "i" or not numbers.size:
         return False
     return int(numbers.max()) - int(numbers.min()) < DENSE_RANGE
@@ -156,7 +165,7 @@ def refuse_infinities(name: str, numbers: Numbers) -> None:
     if numbers.dtype.kind == "f" and bool(np.isinf(numbers).any()):
         raise InputError(
             f"column {name!r} holds {counted_noun(int(np.isinf(numbers).sum()), 'infinite number')}; "
-            "a range cannot have an infinite bound. Replace them by a value or by null."
+            "a range cannot have an infinite bound. Replace them with a value or with null."
         )
 
 
@@ -167,15 +176,15 @@ def _refuse_beyond_calendar(name: str, values: NDArray[np.int64] | NDArray[np.fl
     first, after = (datetime.date.min - EPOCH.date()).days * unit, ((datetime.date.max - EPOCH.date()).days + 1) * unit
     if values[0] < first or values[-1] >= after:
         raise InputError(
-            f"column {name!r} holds dates outside the years 1 to 9999, which may stand for 'unknown' or 'for ever'. "
-            "Replace them by a date or by null."
+            f"column {name!r} holds dates outside the years 1 to 9999, which may mean 'unknown' or 'for ever'. "
+            "Replace them with a date or with null."
         )
 
 
 def too_large(name: str) -> InputError:
     return InputError(
-        f"column {name!r} holds numbers or dates that 64 bits cannot hold exactly. Replace them by null; if they are "
-        "codes, make them text and give the column the type categorical."
+        f"column {name!r} holds numbers or dates that 64 bits cannot hold exactly. Replace them with null; if they are "
+        "codes, convert them to text and give the column the type categorical."
     )
 
 

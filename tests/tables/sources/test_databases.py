@@ -402,7 +402,7 @@ def test_a_duckdb_file_is_free_between_passes(tmp_path: Path) -> None:
     read(source)
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         assert connection.execute("SELECT count(*) FROM people").fetchall() == [(3,)]
-        assert "is open in this program already" in refusal(lambda: read(source))
+        assert "is already open in this program" in refusal(lambda: read(source))
 
 
 @pytest.mark.parametrize(

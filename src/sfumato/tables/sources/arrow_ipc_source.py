@@ -1,4 +1,4 @@
-"""Arrow IPC, which Feather is too: the file format and the stream format."""
+"""Read Arrow IPC, in the file format (also known as Feather) and the stream format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE_FORMAT = b"ARROW1"
 
 
 class IpcSource:
-    """An Arrow IPC file. How many rows it has is written batch by batch, so it is not known beforehand."""
+    """An Arrow IPC file. Every batch states its own number of rows, so the total is not known in advance."""
 
     kind = "ipc"
     text = False
@@ -42,7 +42,7 @@ class IpcSource:
         options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name) for name in columns])
         with self._reading(), pa.OSFile(str(self._path)) as file:
             for batch in self._stored_batches(file, options):
-                # Offsets and codes come from the file as they are; wrong ones would be read from anywhere in memory.
+                # Offsets and codes come from the file unchecked; wrong ones would read from anywhere in memory.
                 batch.validate(full=True)
                 yield batch
 
@@ -61,6 +61,6 @@ class IpcSource:
             yield
         except (pa.ArrowException, OSError):
             raise InputError(
-                f"{self._where} cannot be read as Arrow IPC: it is damaged, or is something else than its name says. "
-                "Make the file anew; Feather must be of version 2."
+                f"{self._where} cannot be read as Arrow IPC: it is damaged, or is not what its name says. Write the "
+                "file again; Feather must be version 2."
             ) from None

@@ -1,4 +1,4 @@
-"""Parquet: a row group at a time, text as the dictionary codes it is stored in."""
+"""Read Parquet one row group at a time, with text as the dictionary codes that the file stores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ParquetSource:
         return normalize_batches(self.stored(columns), columns, self.types, self._where)
 
     def stored(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The columns as the file holds them."""
+        """Yield the columns as the file stores them."""
         return self._unchanged.during(self._read(list(columns)))
 
     def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -55,6 +55,6 @@ class ParquetSource:
             yield
         except (pa.ArrowException, OSError):
             raise InputError(
-                f"{where} cannot be read as Parquet: it is damaged, is something else than its name says, or "
-                "uses a feature that is not supported. Make the file anew."
+                f"{where} cannot be read as Parquet: it is damaged, is not what its name says, or uses a feature that "
+                "is not supported. Write the file again."
             ) from None

@@ -16,7 +16,7 @@ from sfumato.progress import Progress
 from sfumato.requirements import KAnonymity, Requirements
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 
 Group = Counter[int]  # how many records of each distinct one
 

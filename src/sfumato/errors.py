@@ -1,18 +1,18 @@
-"""The errors a user can meet, and the exit code each has on the command line.
+"""All errors that users can see, and the exit code of each on the command line.
 
     SfumatoError
     ├── UsageError            2   flags, arguments or policy are wrong
-    │   └── PolicyError       2   the policy file or object is wrong; names the line where there is one
+    │   └── PolicyError       2   the policy file or object is wrong; names the line if there is one
     ├── InfeasibleError       3   no release of this table can meet the policy
-    │   └── UnmetError        1   rules that were learnt elsewhere do not meet the policy on this table
+    │   └── UnmetError        1   rules learnt on another table do not meet the policy on this one
     ├── DataError             4   input, taxonomy or output cannot be read or written
     │   ├── InputError        4   the table
     │   ├── TaxonomyError     4   a taxonomy file, or a value outside it
-    │   └── OutputError       4   the place to write to
+    │   └── OutputError       4   the location of the release
     └── AuditError           70   a release failed its own audit and was withheld: a bug in Sfumato
 
-A message says what is wrong, where, and what to do next. It never holds the value of a cell: the data are secret,
-and messages end in logs. Errors of libraries may hold cells, so they are re-raised ``from None`` with our own text.
+A message says what is wrong, where, and what to do next. It never holds the value of a cell: the data are secret, and
+messages end up in logs. Errors of libraries may hold cells, so they are re-raised ``from None`` with our own text.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class InputError(DataError):
 
 
 class TaxonomyError(DataError):
-    """A taxonomy is not a tree, or does not hold a value of its column."""
+    """A taxonomy is not a tree, or lacks a value of its column."""
 
 
 class OutputError(DataError):
@@ -76,12 +76,12 @@ class OutputError(DataError):
 
 
 class AuditError(SfumatoError):
-    """A finished release did not pass its audit; it was not returned and nothing was written."""
+    """A finished release did not pass its audit. It was not returned, and nothing was written."""
 
 
 def _choices(name: str, available: Iterable[str]) -> str:
-    """What there is to choose from, and the nearest name first when it looks like a slip."""
+    """List the available names, after the closest match if ``name`` looks like a typing error."""
     names = list(available)
-    near = get_close_matches(name, names, n=1, cutoff=0.7)
-    listed = ", ".join(repr(one) for one in names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    return (f"Did you mean {near[0]!r}? " if near else "") + f"Available: {listed}."
+    closest = get_close_matches(name, names, n=1, cutoff=0.7)
+    listed = ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return (f"Did you mean {closest[0]!r}? " if closest else "") + f"Available: {listed}."

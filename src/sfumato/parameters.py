@@ -1,6 +1,6 @@
-"""What numbers and words of a policy may be. A check gives the value back as it is taken.
+"""Checks for the numbers and words of a policy. A check returns the value to use.
 
-What does not fit is a ValueError whose text goes on from the name of the parameter: "must be ...".
+A value that does not fit is a ValueError whose text follows the name of the parameter: "must be ...".
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 
 Check = Callable[[Any], Any]
 
-LEAST_MEMORY = 256 * 10**6  # the libraries alone take most of it
+LEAST_MEMORY = 256 * 10**6  # bytes, most of which the libraries take
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a requirement, as a policy gives it."""
+    """One parameter of a requirement in a policy."""
 
     check: Check
     required: bool = True
 
 
 def whole_number(least: int, most: int | None = None) -> Check:
-    """Accept whole numbers, NumPy's too; true, 5.0 and "5" are more often slips than numbers."""
+    """Accept whole numbers, NumPy's included, but not true, 5.0 or "5", which are more often mistakes."""
     bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def check(value: Any) -> int:
@@ -55,10 +55,10 @@ def positive_number(value: Any) -> float:
 
 
 def byte_size(value: Any) -> int:
-    """Bytes, as a number or as people write them: 500MB, 2GB, 1.5 GiB."""
+    """Accept a number of bytes, or a text such as 500MB, 2GB or 1.5 GiB."""
     if isinstance(value, str):
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", value.strip(), re.IGNORECASE)
-        value = found and float(found[1]) * (1024 if found[3] else 1000) ** " KMGT".index(found[2].upper() or " ")
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", value.strip(), re.IGNORECASE)
+        value = match and float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " ")
     if not is_positive(value) or value < LEAST_MEMORY:
         raise ValueError(f"must be a size of at least {LEAST_MEMORY // 10**6}MB, such as 500MB or 2GB")
     return int(value)

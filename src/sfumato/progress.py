@@ -1,4 +1,4 @@
-"""What a run tells while it works: phases with their times, and how far each has come."""
+"""The progress of a run: its phases, the time each took, and how far the current one has come."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 
 class Progress:
-    """Times the phases of a run. Says nothing; the command line draws by overriding the hooks."""
+    """Times the phases of a run. It shows nothing; the command line overrides the hooks to draw a progress bar."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.told: dict[str, Any] = {}
-        """What was decided on the way, by name, for whoever wants to know."""
+        """Decisions made during the run, by name, for callers that report them."""
         self.stopped = False
-        """Has a person asked to come to an end? What can end early with what it has, does."""
+        """Whether the user asked to stop. Searches that can end early then end with the best result so far."""
 
     @contextmanager
     def phase(self, name: str, total: int | None = None) -> Iterator[None]:
-        """Measure what is done inside as the phase ``name`` of ``total`` steps."""
+        """Time the block as the phase ``name``, which has ``total`` steps if that is known."""
         started = time.perf_counter()
         self.began(name, total)
         try:
@@ -30,16 +30,16 @@ class Progress:
             self.ended(name)
 
     def began(self, name: str, total: int | None) -> None:
-        """A phase has begun."""
+        """Called when a phase begins."""
 
     def advance(self, steps: int) -> None:
-        """So many steps of the present phase are done."""
+        """Called when ``steps`` more steps of the current phase are done."""
 
     def ended(self, name: str) -> None:
-        """The phase is over."""
+        """Called when a phase ends."""
 
     def turned_to(self, name: str, number: int, total: int) -> None:
-        """The next of several runs has begun; its phases follow."""
+        """Called when the next of several runs begins: run ``number`` of ``total``. Its phases follow."""
 
     def compiling(self) -> None:
-        """A kernel is being compiled, which happens once per machine and version."""
+        """Called when a kernel is compiled, which happens once per machine and version."""

@@ -17,7 +17,7 @@ from sfumato.errors import UsageError
 from sfumato.losses import exact_costs as costs_module
 from sfumato.losses.exact_costs import CLIMB, DIFFERENCE, TABLE, UNIT, Costs, attribute_cost, exact_costs
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
 

@@ -22,7 +22,7 @@ from sfumato.policy import Policy, merge_flags
 from sfumato.policy.workload import Selection, SelectionCondition, comparisons_of
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
 from sfumato.tables.coding.selections import SelectionBoxes
-from sfumato.taxonomies.derived import prefix
+from sfumato.taxonomies.derived_taxonomies import prefix
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -145,10 +145,10 @@ def test_comparisons_that_a_column_cannot_make_are_refused() -> None:
     assert told.startswith("a selection compares the column 'sex' by >, but its values are categories.")
     told = message_of(lambda: sfumato.anonymize(PEOPLE, policy_with(selection=[{"where": "age > old"}])))
     assert told == (
-        "a selection compares the column 'age' with 'old', which is no number. Write numbers as 40 or 2.5 and dates as "
-        "2024-01-31."
+        "a selection compares the column 'age' with 'old', which is not a number. Write numbers as 40 or 2.5 and dates "
+        "as 2024-01-31."
     )
-    with pytest.raises(sfumato.UsageError, match="which is no date"):
+    with pytest.raises(sfumato.UsageError, match="which is not a date"):
         sfumato.anonymize(PEOPLE, policy_with(selection=[{"where": "born > 40"}]))
 
 

@@ -10,7 +10,7 @@ import pytest
 from sfumato.orderings import Hilbert, Snake
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.sorting import sort_rows
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 
 
 def numbers(size: int) -> Domain:

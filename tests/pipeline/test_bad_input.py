@@ -172,7 +172,13 @@ CASES = [
     ),
     Case("output in no directory", 4, ("nowhere", "does not exist", "Create it"), output="nowhere/out.csv"),
     Case("output without a format", 2, ("'out'", "suffix", ".parquet"), output="out"),
-    Case("input without a kind", 4, ("table.dat", "Known are"), files={"table.dat": csv_text()}, table=None),
+    Case(
+        "input without a kind",
+        4,
+        ("table.dat", "Give a file that ends"),
+        files={"table.dat": csv_text()},
+        table=None,
+    ),
     Case(
         "unknown method", 2, ("method", "'hilbrt'", "Did you mean 'hilbert'"), [*ROLES, "-k", "3", "--method", "hilbrt"]
     ),

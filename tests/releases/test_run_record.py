@@ -23,7 +23,7 @@ from sfumato.policy import Policy, merge_flags
 from sfumato.releases import run_record
 from sfumato.releases.run_record import earlier_releases, fingerprints, record_run, state_directory
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 
 NOBODY = 65534
 CHANCE = np.random.default_rng(3)

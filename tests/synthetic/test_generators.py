@@ -539,11 +539,11 @@ def test_the_files_have_ordinary_permissions(tmp_path: Path) -> None:
     ("name", "options", "message"),
     [
         ("sensus", {}, "unknown generator 'sensus'. Did you mean 'census'? Available: 'census', 'agrawal', 'normal'."),
-        ("census", {"dimensions": 2}, "the generator census has no option 'dimensions'. It has none."),
+        ("census", {"dimensions": 2}, "the generator census has no option 'dimensions'. It has no options."),
         (
             "agrawal",
             {"functions": "C2"},
-            "the generator agrawal has no option 'functions'. Its options: function, random_constants, salary.",
+            "the generator agrawal has no option 'functions'. Its options are function, random_constants, salary.",
         ),
         (
             "agrawal",

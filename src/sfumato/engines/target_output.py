@@ -14,7 +14,7 @@ from sfumato.engines.engine import Job
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import Batches
-from sfumato.tables.targets.target import Certified, check_place, open_target, refuse_input_as_output
+from sfumato.tables.targets.target import Certified, check_location, open_target, refuse_input_as_output
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class TargetOutput:
 def check_target_location(data: object, target: str | Path, *, tables: int) -> None:
     """Refuse a location that cannot take a release of ``data`` with this number of tables, before any work is done."""
     location = location_of(target)
-    check_place(location, tables=tables)
+    check_location(location, tables=tables)
     for taken in (location, location.sensitive)[:tables]:
         refuse_input_as_output(data, taken)
 

@@ -25,7 +25,7 @@ from sfumato.proposal.value_forms import is_identifier
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, with_one_null
-from sfumato.tables.sources.in_memory import CollectedSource
+from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
 from sfumato.tables.targets.staging import Stage
 

@@ -12,7 +12,7 @@ from sfumato.methods import method_named
 from sfumato.policy import Policy, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
-from sfumato.tables.sources.source import Source, open_place, open_source
+from sfumato.tables.sources.source import Source, open_location, open_source
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class FinishedRelease:
             return open_source(self.given[1], options)
         if not isinstance(self.given, str | Path):
             raise UsageError("a release by anatomy is two tables. Give both, as (first, second).")
-        return open_place(location_of(self.given).sensitive, options)
+        return open_location(location_of(self.given).sensitive, options)
 
 
 def open_original(original: object, policy: Policy) -> Source:

@@ -14,7 +14,7 @@ from sfumato.report.release import ReleaseReport, check_report, empty_report, re
 from sfumato.studies.audit import audit_finished
 from sfumato.studies.finished_release import FinishedRelease, open_original
 from sfumato.studies.measure import measure_finished
-from sfumato.tables.sources.delivery import NoRecordsError
+from sfumato.tables.sources.source_batches import NoRecordsError
 from sfumato.tables.targets.target import refuse_input_as_output
 
 CERTIFIED = ("method", "chosen", "engine", "seed", "version", "bound", "libraries", "files")

@@ -1,16 +1,16 @@
-"""Synthetic microdata: tables of any size, with taxonomies and a policy, in which nobody is."""
+"""Synthetic microdata: tables of any size about invented persons, with taxonomies and a policy."""
 
 from sfumato.synthetic.agrawal import Agrawal
 from sfumato.synthetic.census import Census
 from sfumato.synthetic.generate import GENERATORS, generate, make_generator
-from sfumato.synthetic.generator import Generated, Generator
+from sfumato.synthetic.generator import GeneratedColumn, Generator
 from sfumato.synthetic.normal import Normal
 
 __all__ = [
     "GENERATORS",
     "Agrawal",
     "Census",
-    "Generated",
+    "GeneratedColumn",
     "Generator",
     "Normal",
     "generate",

@@ -1,17 +1,18 @@
-"""Persons with salaries, houses and loans, and a class or a number that a function of these decides.
+"""Persons with salaries, houses and loans, and a class or number that is a function of these attributes.
 
-Agrawal, Imielinski and Swami 1993 as LeFevre et al. 2008 use it: attributes by Table I, classes C2 to C7 and C9 by
-Table II, numeric targets R7 and R10 by Table VI. The nine attributes are quasi-identifiers; the class or target, which
-somebody wants to learn from the release, stays as it is. elevel and car have taxonomies, as in LeFevre's sec. 4.4.
+Agrawal, Imielinski and Swami 1993, as used by LeFevre et al. 2008: attributes by Table I, classes C2 to C7 and C9 by
+Table II, numeric targets R7 and R10 by Table VI. The nine attributes are quasi-identifiers. The class or target, which
+somebody wants to learn from the release, is released unchanged. elevel and car have taxonomies, as in LeFevre's
+sec. 4.4.
 
 Differs from the papers:
 
 - C3, which Table II leaves out, is function 3 of Agrawal et al.
-- All attributes are whole numbers: the size of a frequency group in sec. 6.1 fits nothing else.
-- The two hierarchies are not printed; here they are ranges.
-- Of the normal salary in Fig. 24 only the variance is printed, 1.1e8; the mean is the middle of the uniform range, and
-  the salary is cut to that range.
-- With random constants, the ends of each interval are two numbers drawn over the attribute's range. The education
+- All attributes are whole numbers: only that fits the size of a frequency group in sec. 6.1.
+- The papers do not print the two hierarchies; here they are ranges.
+- For the normal salary of Fig. 24, only the variance is printed, 1.1e8. Here the mean is the middle of the uniform
+  range, and salaries are cut to that range.
+- With random constants, the ends of each interval are two numbers drawn from the attribute's range. The education
   levels of C3 and C4 are consecutive in the papers, so they are intervals here too.
 """
 
@@ -28,8 +29,8 @@ from numpy.typing import NDArray
 from sfumato.errors import UsageError
 from sfumato.synthetic.generator import (
     BATCH_RECORDS,
-    Generated,
-    Stream,
+    GeneratedColumn,
+    RandomStream,
     draw_batches,
     policy_of,
     random_numbers,
@@ -80,9 +81,10 @@ RANGES: dict[Attribute, Interval] = {
 
 
 class AgrawalCondition(NamedTuple):
-    """What makes a record of one age group class A: the deciding attribute lies in ``interval``.
+    """The condition under which a record of one age group has class A: the deciding attribute lies in ``interval``.
 
-    With a question it lies in ``interval`` where the attribute asked for lies in ``question``, else in ``otherwise``.
+    With ``question``, the deciding attribute must lie in ``interval`` if the attribute that the rule asks for lies in
+    ``question``, and in ``otherwise`` if not.
     """
 
     interval: Interval
@@ -90,8 +92,8 @@ class AgrawalCondition(NamedTuple):
     otherwise: Interval | None = None
 
 
-class Rule(NamedTuple):
-    """One of C2 to C6: a condition each for the young, those from ``middle_age`` and those from ``old_age`` on."""
+class AgrawalRule(NamedTuple):
+    """One of C2 to C6: a condition for the young, one from ``middle_age`` on, and one from ``old_age`` on."""
 
     decides: Attribute
     young: AgrawalCondition
@@ -106,34 +108,34 @@ def _thousands(low: int, high: int) -> Interval:
     return Interval(1000 * low, 1000 * high)
 
 
-RULES: dict[str, Rule] = {
-    "C2": Rule(
+RULES: dict[str, AgrawalRule] = {
+    "C2": AgrawalRule(
         "salary",
         young=AgrawalCondition(_thousands(50, 100)),
         middle=AgrawalCondition(_thousands(75, 125)),
         old=AgrawalCondition(_thousands(25, 75)),
     ),
-    "C3": Rule(
+    "C3": AgrawalRule(
         "elevel",
         young=AgrawalCondition(Interval(0, 1)),
         middle=AgrawalCondition(Interval(1, 3)),
         old=AgrawalCondition(Interval(2, 4)),
     ),
-    "C4": Rule(
+    "C4": AgrawalRule(
         "salary",
         asks="elevel",
         young=AgrawalCondition(_thousands(25, 75), Interval(0, 1), _thousands(50, 100)),
         middle=AgrawalCondition(_thousands(50, 100), Interval(1, 3), _thousands(75, 125)),
         old=AgrawalCondition(_thousands(50, 100), Interval(2, 4), _thousands(25, 75)),
     ),
-    "C5": Rule(
+    "C5": AgrawalRule(
         "loan",
         asks="salary",
         young=AgrawalCondition(_thousands(100, 300), _thousands(50, 100), _thousands(200, 400)),
         middle=AgrawalCondition(_thousands(200, 400), _thousands(75, 125), _thousands(300, 500)),
         old=AgrawalCondition(_thousands(300, 500), _thousands(25, 75), _thousands(100, 300)),
     ),
-    "C6": Rule(
+    "C6": AgrawalRule(
         "income",
         young=AgrawalCondition(_thousands(50, 100)),
         middle=AgrawalCondition(_thousands(75, 125)),
@@ -146,7 +148,7 @@ RULES: dict[str, Rule] = {
 class Agrawal:
     """The table of one function, with a column ``class`` (A or B) or, for R7 and R10, ``target``.
 
-    ``random_constants`` draws the constants of C2 to C6 from the seed in place of the published ones.
+    ``random_constants`` draws the constants of C2 to C6 from the seed instead of using the published ones.
     """
 
     name: ClassVar[str] = "agrawal"
@@ -183,12 +185,12 @@ class Agrawal:
     def policy(self) -> dict[str, Any]:
         policy = policy_of(self._columns())
         if self._label == "target":
-            # Nearly every record has a target of its own, which is refused as linkable unless it is accepted.
+            # Nearly every record has a different target, which is refused as linkable unless it is accepted.
             policy["accept_linkable"] = ["target"]
         return policy
 
-    def rule(self, seed: int) -> Rule:
-        """The rule of C2 to C6 with the constants that a table of this seed has."""
+    def rule(self, seed: int) -> AgrawalRule:
+        """Return the rule of C2 to C6 with the constants of a table of this seed."""
         rule = RULES[self.function]
         return _with_random_constants(rule, seed) if self.random_constants else rule
 
@@ -196,13 +198,13 @@ class Agrawal:
     def _label(self) -> str:
         return "target" if self.function in {"R7", "R10"} else "class"
 
-    def _columns(self) -> list[Generated]:
+    def _columns(self) -> list[GeneratedColumn]:
         taxonomies = {
             "elevel": _taxonomy(EDUCATION_LEVEL, EDUCATION_GROUPS),
             "car": _taxonomy(CAR, CAR_GROUPS, CAR_HALVES),
         }
         columns = [
-            Generated(
+            GeneratedColumn(
                 name=name,
                 role="quasi-identifier",
                 type="categorical" if name in taxonomies else "numeric",
@@ -211,7 +213,7 @@ class Agrawal:
             for name in ("salary", "commission", "age", "elevel", "car", "zipcode", "hvalue", "hyears", "loan")
         ]
         label_type: Literal["categorical", "numeric"] = "categorical" if self._label == "class" else "numeric"
-        return [*columns, Generated(name=self._label, role="other", type=label_type)]
+        return [*columns, GeneratedColumn(name=self._label, role="other", type=label_type)]
 
     def _attributes(self, numbers: np.random.Generator) -> dict[str, Numbers]:
         def uniform(interval: Interval) -> Numbers:
@@ -229,7 +231,7 @@ class Agrawal:
             "hyears": uniform(HOUSE_YEARS),
             "loan": uniform(LOAN),
         }
-        # The salary comes last: the other attributes then do not depend on how it is distributed.
+        # The salary is drawn last, so that the other attributes do not depend on its distribution.
         if self.salary == "uniform":
             salary = uniform(SALARY)
         else:
@@ -275,7 +277,7 @@ def _hundredths_with_equity(attributes: Attributes) -> Numbers:
     return 67 * _income(attributes) - 500_000 * attributes["elevel"] + 2 * equity_tenths - 1_000_000
 
 
-def _in_class_a(rule: Rule, attributes: Attributes) -> NDArray[np.bool_]:
+def _in_class_a(rule: AgrawalRule, attributes: Attributes) -> NDArray[np.bool_]:
     age = attributes["age"]
     values = {**attributes, "income": _income(attributes)}
 
@@ -296,8 +298,8 @@ def _classes(in_class_a: NDArray[np.bool_]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(np.where(in_class_a, 0, 1), pa.int32()), pa.array(["A", "B"]))
 
 
-def _with_random_constants(rule: Rule, seed: int) -> Rule:
-    numbers = random_numbers(seed, Stream.CONSTANTS)
+def _with_random_constants(rule: AgrawalRule, seed: int) -> AgrawalRule:
+    numbers = random_numbers(seed, RandomStream.CONSTANTS)
 
     def interval(within: Interval) -> Interval:
         low, high = sorted(numbers.integers(within.low, within.high, 2, endpoint=True).tolist())
@@ -314,7 +316,7 @@ def _with_random_constants(rule: Rule, seed: int) -> Rule:
 
 
 def _taxonomy(domain: Interval, *levels: tuple[Interval, ...]) -> tuple[tuple[str, ...], ...]:
-    """One row per number: itself, the range it lies in on each level, the root."""
+    """Return one row per number: the number, its range on each level, and the root."""
     return tuple(
         (
             str(value),

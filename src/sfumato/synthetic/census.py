@@ -1,18 +1,19 @@
 """A census-like table with the schema of Ghinita et al. 2007, Table 1.
 
 Age (79 values), gender (2), education (17), marital status (6), race (9), work class (10) and country of birth (83) are
-quasi-identifiers; occupation (50) is sensitive; salary class (50) rides along. The taxonomies have the levels that the
-paper's table states, leaves and root counted: gender 2, marital 3, race 2, work-class 4, country 3. Occupation has a
-taxonomy of 3 levels too, which the policy does not name: it is there for requirements that compare sensitive values.
+quasi-identifiers; occupation (50) is sensitive; salary class (50) is a passthrough column. The taxonomies have the
+levels that the paper's table states, leaves and root included: gender 2, marital 3, race 2, work-class 4, country 3.
+Occupation also has a taxonomy of 3 levels, which the policy does not name: it serves requirements that compare
+sensitive values.
 
-Each attribute is drawn given some of the earlier ones:
+Each attribute depends on some of the earlier ones:
 
     age ─▶ gender             age, gender ─▶ marital              age, education ─▶ work-class
     age ─▶ country ─▶ race    age, country ─▶ education           education, gender, work-class ─▶ occupation
                               age, gender, education, work-class, occupation ─▶ salary-class
 
-Differs from the paper: its table is a sample of a real census. This one is synthetic, so it has as many records as one
-asks for and nobody is in it.
+Differs from the paper: its table is a sample of a real census. This one is synthetic, so it has any number of records
+and describes nobody.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.synthetic import census_population
-from sfumato.synthetic.generator import BATCH_RECORDS, Generated, draw_batches, policy_of, taxonomies_of
+from sfumato.synthetic.generator import BATCH_RECORDS, GeneratedColumn, draw_batches, policy_of, taxonomies_of
 
 CHANCES = 2**16
-"""How many different random numbers decide a value, so that a share is a multiple of one in so many."""
+"""The number of different random numbers that decide a value. Every share is a multiple of 1 / CHANCES."""
 
 Codes = NDArray[np.uint8]
 Chances = NDArray[np.uint16]
@@ -87,24 +88,26 @@ _SALARY_CLASSES = [
 ]
 
 _COLUMNS = (
-    Generated(name="age", role="quasi-identifier", type="numeric"),
-    Generated(name="gender", role="quasi-identifier", type="categorical", taxonomy=_flat(census_population.GENDERS)),
-    Generated(name="education", role="quasi-identifier", type="numeric"),
-    Generated(name="marital", role="quasi-identifier", type="categorical", taxonomy=_MARITAL_ROWS),
-    Generated(name="race", role="quasi-identifier", type="categorical", taxonomy=_flat(census_population.RACES)),
-    Generated(name="work-class", role="quasi-identifier", type="categorical", taxonomy=_WORK_CLASS_ROWS),
-    Generated(name="country", role="quasi-identifier", type="categorical", taxonomy=_COUNTRY_ROWS),
-    Generated(name="occupation", role="sensitive", type="categorical", taxonomy=_OCCUPATION_ROWS),
-    Generated(name="salary-class", role="other", type="categorical"),
+    GeneratedColumn(name="age", role="quasi-identifier", type="numeric"),
+    GeneratedColumn(
+        name="gender", role="quasi-identifier", type="categorical", taxonomy=_flat(census_population.GENDERS)
+    ),
+    GeneratedColumn(name="education", role="quasi-identifier", type="numeric"),
+    GeneratedColumn(name="marital", role="quasi-identifier", type="categorical", taxonomy=_MARITAL_ROWS),
+    GeneratedColumn(name="race", role="quasi-identifier", type="categorical", taxonomy=_flat(census_population.RACES)),
+    GeneratedColumn(name="work-class", role="quasi-identifier", type="categorical", taxonomy=_WORK_CLASS_ROWS),
+    GeneratedColumn(name="country", role="quasi-identifier", type="categorical", taxonomy=_COUNTRY_ROWS),
+    GeneratedColumn(name="occupation", role="sensitive", type="categorical", taxonomy=_OCCUPATION_ROWS),
+    GeneratedColumn(name="salary-class", role="other", type="categorical"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Tables:
-    """The population as arrays, all indexed by codes: ages and educations count from 0.
+    """The population as arrays, all indexed by codes; ages and educations count from 0.
 
-    An attribute's array is uint8[..., CHANCES]: the value that a random number becomes, given the values or bands that
-    the other indices stand for. Logarithms of pay are in thousandths; their sum is an index of ``salary_class``.
+    The array of an attribute is uint8[..., CHANCES]: the value that each random number yields, given the values or
+    bands of the other indices. Logarithms of pay are in thousandths; their sum is an index into ``salary_class``.
     """
 
     age: Codes
@@ -116,14 +119,14 @@ class _Tables:
     work_class: Codes  # band of age, band of education
     occupation: Codes  # band of education, gender, sector
 
-    gender_band: Codes  # of an age, as the next
+    gender_band: Codes  # of an age, as are the next four
     country_band: Codes
     education_band: Codes
     marital_band: Codes
     work_class_band: Codes
-    work_class_schooling: Codes  # of an education, as the next
+    work_class_schooling: Codes  # of an education, as is the next
     occupation_schooling: Codes
-    races: Codes  # of a country, as the next
+    races: Codes  # of a country, as is the next
     schooling: Codes
     sector: Codes  # of a work class
 
@@ -222,7 +225,7 @@ def _tables() -> _Tables:
 
 
 def _by_chance(shares: ArrayLike) -> Codes:
-    """The values 0, 1, ... of the last axis, each repeated so often among the ``CHANCES`` as its share asks for."""
+    """Repeat the values 0, 1, ... of the last axis in proportion to their shares, ``CHANCES`` values in all."""
     sums = np.cumsum(np.asarray(shares, np.float64), axis=-1)
     *situations, values = sums.shape
     ends = np.asarray(np.rint(sums / sums[..., -1:] * CHANCES), np.int64)
@@ -231,12 +234,12 @@ def _by_chance(shares: ArrayLike) -> Codes:
 
 
 def _between(anchors: Mapping[int, float]) -> NDArray[np.float64]:
-    """A number for each age, linear between the ages given."""
+    """Interpolate linearly between the given ages, and return a number for every age."""
     return np.interp(AGES, list(anchors), list(anchors.values()))
 
 
 def _bands(values: NDArray[np.int64], starts: Sequence[int]) -> Codes:
-    """The number of the band in which each value lies, given where the bands start."""
+    """Return the number of the band of each value. starts: the first value of each band."""
     return (np.searchsorted(starts, values, side="right") - 1).astype(np.uint8)
 
 
@@ -281,13 +284,13 @@ def _logarithms(factors: ArrayLike) -> Thousandths:
 
 
 def _pay_by_chance() -> Thousandths:
-    """The quantiles of a normal distribution, in the middle of each chance."""
+    """Return quantiles of a normal distribution, one for the middle of each chance."""
     normal = NormalDist(0, 1000 * census_population.SALARY_SPREAD)
     return np.array([round(normal.inv_cdf((number + 0.5) / CHANCES)) for number in range(CHANCES)], np.int16)
 
 
 def _salary_classes() -> Codes:
-    """The class of each logarithm of pay from 0 to the largest that an int16 holds."""
+    """Return the class of each logarithm of pay, in thousandths, from 0 to the largest int16."""
     pay = np.exp(np.arange(2**15) / 1000)
     return np.asarray(
         np.minimum(pay // census_population.SALARY_CLASS_WIDTH, census_population.SALARY_CLASSES - 1), np.uint8

@@ -1,7 +1,7 @@
-"""The imagined population of the census generator: categories, their shares, and what depends on what.
+"""The invented population of the census generator: categories, their shares, and the dependencies between them.
 
-Every number here is made up to look like a census of the United States; none is an estimate of anything. Shares need no
-common sum: each row is normalised when the generator's tables are made. Bands are given by where each of them begins.
+Every number here is made up to look like a census of the United States; none is an estimate. Shares need not add up to
+anything: each row is normalised when the generator's tables are built. Bands are given by their first values.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Schooling = Literal["short", "usual", "long"]
 
 
 class CensusRegion(NamedTuple):
-    """Countries with their shares. Tells the schooling and the races of those who were born there."""
+    """Countries with their shares, and the schooling and races of the people born there."""
 
     name: str
     countries: dict[str, float]
     race: str
     schooling: Schooling
     by_age: tuple[float, float, float, float]
-    """How much more or less often persons of each band of ``COUNTRY_BANDS`` come from here."""
+    """A factor for each band of ``COUNTRY_BANDS``: how much more or less often its persons were born here."""
 
 
 COUNTRY_BANDS = (17, 30, 50, 70)
@@ -196,11 +196,11 @@ EDUCATION_LEVELS = 17
 HIGH_SCHOOL = 9
 EDUCATION_SHARES = (12, 6, 10, 20, 18, 24, 28, 22, 270, 75, 145, 45, 40, 185, 75, 20, 15)
 SCHOOLING_TILT: dict[Schooling, float] = {"short": -0.22, "usual": 0.0, "long": 0.12}
-"""How much each further level gains or loses, as an exponent; the same for the bands of age below."""
+"""How much each further level gains or loses, as an exponent, by schooling and, below, by band of age."""
 EDUCATION_BANDS = (17, 18, 20, 22, 25, 35, 50, 65, 80)
 EDUCATION_TILT = (0.45, 0.35, 0.15, 0.08, 0.05, 0.02, 0.0, -0.08, -0.16)
 EDUCATION_CEILING = (9, 10, 13, 15, 17, 17, 17, 17, 17)
-"""The highest level that one can have reached in each band."""
+"""The highest level that a person of each band can have reached."""
 
 # --- marital status -----------------------------------------------------------------------------------------------
 
@@ -256,7 +256,7 @@ WORK_CLASS_GROUPS = {
     },
 }
 WORK_CLASS_SCHOOLING = (1, 9, 10, 14)
-"""The education at which each row of the shares begins: below high school, high school, some college, bachelor."""
+"""The first education of each row of the shares: below high school, high school, some college, bachelor."""
 WORK_CLASS_SHARES = (
     (500, 25, 30, 12, 6, 15, 70, 6, 60, 276),
     (520, 40, 50, 25, 18, 25, 62, 4, 45, 211),
@@ -276,7 +276,7 @@ WORK_CLASS_BY_AGE = (
 
 
 class Occupation(NamedTuple):
-    """An occupation; of those without work, the last one."""
+    """An occupation; for persons without work, their last one."""
 
     name: str
     share: float
@@ -284,7 +284,7 @@ class Occupation(NamedTuple):
     """0 below high school, 1 high school, 2 some college, 3 bachelor, 4 beyond."""
     women: float
     sector: str
-    """The sector, a group of ``WORK_CLASS_GROUPS``, in which it is most common."""
+    """The sector in which it is most common, a group of ``WORK_CLASS_GROUPS``."""
     pay: float
     """Usual pay in thousands of dollars a year."""
 
@@ -362,11 +362,11 @@ OCCUPATION_GROUPS = {
     ),
 }
 OCCUPATION_SCHOOLING = (1, 9, 10, 14, 15)
-"""The education at which each unit of ``Occupation.schooling`` begins."""
+"""The first education of each unit of ``Occupation.schooling``."""
 SCHOOLING_MISMATCH = 0.45
-"""What is left of an occupation's share for each unit of schooling above or below its own."""
+"""The factor on an occupation's share for each unit of schooling above or below its own."""
 COMMON_SECTOR = 4.0
-"""How much more common an occupation is in its sector."""
+"""The factor by which an occupation is more common in its sector."""
 
 # --- salary -------------------------------------------------------------------------------------------------------
 
@@ -375,7 +375,7 @@ SALARY_CLASS_WIDTH = 4_000
 SALARY_SPREAD = 0.5
 """Standard deviation of the logarithm of the salary, all else being equal."""
 PAY_BY_AGE = {17: 0.35, 22: 0.6, 30: 0.9, 45: 1.1, 60: 1.05, 70: 0.7, 95: 0.5}
-"""Pay relative to the usual at some ages; linear between them."""
+"""Pay at some ages relative to usual pay; linear between them."""
 PAY_PER_EDUCATION = 1.02
 """The factor of each level above high school."""
 PAY_OF_WOMEN = 0.86

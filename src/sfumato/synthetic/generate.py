@@ -1,4 +1,4 @@
-"""Writing a synthetic table beside its taxonomies and its policy, so that it can be anonymized at once."""
+"""Write a synthetic table with its taxonomies and its policy, so that it can be anonymized at once."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ BATCHES_A_ROW_GROUP = 4
 def generate(name: str, records: int, path: str | Path, *, seed: int = 0, **options: Any) -> list[Path]:
     """Write a table of ``records`` synthetic records, its policy and its taxonomies.
 
-    The format is that of the suffix: .parquet, .csv, .csv.gz or .csv.zst. ``options`` are those of the generator. The
-    policy ``STEM.policy.toml`` lies beside the table, taxonomies lie in ``taxonomies/`` there. All files are there or
-    none. A table and a policy of that name are replaced; a taxonomy that differs is somebody else's and is an error.
+    The suffix sets the format: .parquet, .csv, .csv.gz or .csv.zst. ``options`` are those of the generator. The policy
+    ``STEM.policy.toml`` is written beside the table, taxonomies into ``taxonomies/`` beside it. Either all files are
+    written or none. An existing table and policy are replaced; an existing taxonomy that differs is an error.
 
-    Returns the paths written: the table, the policy, the taxonomies.
+    Return the paths written: the table, the policy, the taxonomies.
     """
     generator = make_generator(name, **options)
     table = Path(path)
@@ -50,9 +50,9 @@ def generate(name: str, records: int, path: str | Path, *, seed: int = 0, **opti
     try:
         check_target(table)
         _check_taxonomies(texts)
-        with _directories({place.parent for place in texts}), Stage() as stage:
-            for place, text in {**texts, policy: tomli_w.dumps(generator.policy())}.items():
-                stage.path(place).write_text(text, encoding="utf-8", newline="\n")
+        with _directories({taxonomy.parent for taxonomy in texts}), Stage() as stage:
+            for file, text in {**texts, policy: tomli_w.dumps(generator.policy())}.items():
+                stage.path(file).write_text(text, encoding="utf-8", newline="\n")
             write(batches, stage.path(table))
             stage.publish()
     except OSError as error:
@@ -61,7 +61,7 @@ def generate(name: str, records: int, path: str | Path, *, seed: int = 0, **opti
 
 
 def make_generator(name: str, **options: Any) -> Generator:
-    """The generator of that name with these options."""
+    """Return the generator of that name with these options."""
     if name not in GENERATORS:
         raise UsageError.unknown_choice("generator", name, GENERATORS)
     kind = GENERATORS[name]
@@ -70,14 +70,14 @@ def make_generator(name: str, **options: Any) -> Generator:
         if option not in known:
             raise UsageError(
                 f"the generator {name} has no option {option!r}. "
-                + (f"Its options: {', '.join(known)}." if known else "It has none.")
+                + (f"Its options are {', '.join(known)}." if known else "It has no options.")
             )
     return kind(**options)
 
 
 def _write_parquet(batches: Iterator[pa.RecordBatch], path: Path) -> None:
     first = next(batches)
-    # Without the Arrow schema the file has plain string columns, whatever dictionaries the batches held.
+    # Without the Arrow schema, the file has plain string columns, even if the batches hold dictionaries.
     with pyarrow.parquet.ParquetWriter(path, first.schema, compression="zstd", store_schema=False) as writer:
         waiting = chain([first], batches)
         while group := list(islice(waiting, BATCHES_A_ROW_GROUP)):
@@ -86,7 +86,7 @@ def _write_parquet(batches: Iterator[pa.RecordBatch], path: Path) -> None:
 
 def _write_csv(batches: Iterator[pa.RecordBatch], path: Path, compression: str | None) -> None:
     first = next(batches)
-    # No name or value holds a separator or a quote, so nothing is quoted; pyarrow would refuse if one did.
+    # No name or value holds a separator or a quote, so nothing is quoted; PyArrow would refuse one that did.
     options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
     with pa.output_stream(path, compression=compression) as stream:
         stream.write((",".join(first.schema.names) + "\n").encode())
@@ -105,7 +105,7 @@ FORMATS: dict[str, Writer] = {
 
 
 def _format(table: Path) -> tuple[str, Writer]:
-    """The stem of the table's name, and what writes the format of its suffix."""
+    """Return the stem of the table's name, and the writer for the format of its suffix."""
     for suffix, write in FORMATS.items():
         stem = table.name.removesuffix(suffix)
         if stem not in ("", table.name):
@@ -120,16 +120,14 @@ def _taxonomy_text(rows: list[tuple[str, ...]]) -> str:
 
 
 def _check_taxonomies(texts: dict[Path, str]) -> None:
-    for place, text in texts.items():
-        if place.is_file() and place.read_bytes() != text.encode():
-            raise OutputError(
-                f"{place} exists and holds another taxonomy. Move it away, or write to another directory."
-            )
+    for file, text in texts.items():
+        if file.is_file() and file.read_bytes() != text.encode():
+            raise OutputError(f"{file} exists and holds another taxonomy. Move it away, or write to another directory.")
 
 
 @contextmanager
 def _directories(wanted: set[Path]) -> Iterator[None]:
-    """Make the directories that are missing; if the work inside fails, remove them again."""
+    """Create the missing directories; if the block fails, remove them again."""
     missing = [directory for directory in wanted if not directory.is_dir()]
     for directory in missing:
         directory.mkdir()
@@ -137,6 +135,6 @@ def _directories(wanted: set[Path]) -> Iterator[None]:
         yield
     except BaseException:
         for directory in missing:
-            with suppress(OSError):  # somebody else uses it by now
+            with suppress(OSError):  # another program uses it by now
                 directory.rmdir()
         raise

@@ -1,7 +1,8 @@
-"""What every generator of synthetic microdata offers, and the stream of batches they share.
+"""The protocol of all generators of synthetic microdata, and the drawing of batches that they share.
 
-Records are drawn in batches of a fixed size, each from a random stream of its own that only the seed and the batch's
-number decide. So the first N records are the same however many are asked for, and any batch can be drawn alone.
+Records are drawn in batches of a fixed size. Each batch has its own random stream, which depends only on the seed and
+the number of the batch. The first N records are therefore the same however many are requested, and any batch can be
+drawn on its own.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ SUGGESTED_K = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generated:
-    """One column that a generator makes: what its policy says of it, and the rows of its taxonomy, if it has one."""
+class GeneratedColumn:
+    """A generated column: its settings in the policy, and the rows of its taxonomy if it has one."""
 
     name: str
     role: Literal["quasi-identifier", "sensitive", "other"]
@@ -30,31 +31,31 @@ class Generated:
 
 
 class Generator(Protocol):
-    """A kind of synthetic table. The options of a kind are the fields of its class."""
+    """A kind of synthetic table. Its options are the fields of the class."""
 
     name: ClassVar[str]
     version: ClassVar[str]
-    """Named beside every figure that was measured on the records; raised whenever their values change."""
+    """Stated with every figure measured on the records; raised whenever their values change."""
 
     def batches(self, records: int, seed: int) -> Iterator[pa.RecordBatch]:
-        """The records, in order, a batch at a time."""
+        """Yield the records in order, batch by batch."""
 
     def taxonomies(self) -> dict[str, list[tuple[str, ...]]]:
-        """For each column that has a taxonomy one row per leaf: the leaf, ever more general groups, ``*``."""
+        """Return for each column with a taxonomy one row per leaf: the leaf, more and more general groups, ``*``."""
 
     def policy(self) -> dict[str, Any]:
-        """A policy for the table, as its TOML file holds it."""
+        """Return a policy for the table, in the form of its TOML file."""
 
 
-class Stream:
-    """The purposes that random numbers are drawn for; each has numbers of its own."""
+class RandomStream:
+    """The purposes of random numbers; each has its own stream."""
 
     RECORDS = 0
     CONSTANTS = 1
 
 
 def random_numbers(seed: int, *key: int) -> np.random.Generator:
-    """The random numbers of one seed for one purpose."""
+    """Return the random numbers of a seed for one purpose."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
@@ -67,27 +68,27 @@ def check_whole(what: str, value: object, least: int) -> None:
 def draw_batches(
     records: int, seed: int, draw: Callable[[np.random.Generator], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Call ``draw``, which makes ``BATCH_RECORDS`` records, as often as needed; the last batch is cut to length."""
+    """Call ``draw``, which returns ``BATCH_RECORDS`` records, as often as needed; the last batch is cut to length."""
     check_whole("the number of records", records, 1)
     check_whole("the seed", seed, 0)
     return (
-        draw(random_numbers(seed, Stream.RECORDS, start // BATCH_RECORDS)).slice(0, records - start)
+        draw(random_numbers(seed, RandomStream.RECORDS, start // BATCH_RECORDS)).slice(0, records - start)
         for start in range(0, records, BATCH_RECORDS)
     )
 
 
-def taxonomies_of(columns: Sequence[Generated]) -> dict[str, list[tuple[str, ...]]]:
-    """The taxonomies of those columns that have one."""
+def taxonomies_of(columns: Sequence[GeneratedColumn]) -> dict[str, list[tuple[str, ...]]]:
+    """Return the taxonomies of the columns that have one."""
     return {column.name: list(column.taxonomy) for column in columns if column.taxonomy}
 
 
-def policy_of(columns: Sequence[Generated]) -> dict[str, Any]:
-    """The policy that gives each column its role. Only quasi-identifiers are described further."""
-    described: dict[str, dict[str, str]] = {}
+def policy_of(columns: Sequence[GeneratedColumn]) -> dict[str, Any]:
+    """Return a policy that gives each column its role. Only quasi-identifiers have a type and a taxonomy."""
+    settings: dict[str, dict[str, str]] = {}
     for column in columns:
-        described[column.name] = {"role": column.role}
+        settings[column.name] = {"role": column.role}
         if column.role == "quasi-identifier":
-            described[column.name]["type"] = column.type
+            settings[column.name]["type"] = column.type
             if column.taxonomy:
-                described[column.name]["taxonomy"] = f"taxonomies/{column.name}.csv"
-    return {"other": "drop", "columns": described, "privacy": {"k": SUGGESTED_K}}
+                settings[column.name]["taxonomy"] = f"taxonomies/{column.name}.csv"
+    return {"other": "drop", "columns": settings, "privacy": {"k": SUGGESTED_K}}

@@ -1,7 +1,7 @@
-"""Records whose attributes are independent and discretely normal: whole numbers nearest to normal ones.
+"""Records with independent, discretely normal attributes: normal numbers rounded to whole numbers.
 
-Wang et al. 2011, sec. IV.B, measure partitions on 10,000 such records with 6 attributes. Mean and deviation are not
-given there; the defaults make attributes of some eighty values.
+Wang et al. 2011, sec. IV.B, measure partitions on 10,000 such records with 6 attributes. They state neither mean nor
+deviation; with the defaults here, an attribute has about eighty values.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import UsageError
-from sfumato.synthetic.generator import BATCH_RECORDS, Generated, check_whole, draw_batches, policy_of
+from sfumato.synthetic.generator import BATCH_RECORDS, GeneratedColumn, check_whole, draw_batches, policy_of
 
 LARGEST = 2**53
-"""Whole numbers beyond this have gaps as floating point, so the draws would not be discretely normal."""
+"""Beyond this, floating-point numbers skip whole numbers, so the draws would not be discretely normal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,9 @@ class Normal:
         return {}
 
     def policy(self) -> dict[str, Any]:
-        return policy_of([Generated(name=name, role="quasi-identifier", type="numeric") for name in self._names()])
+        return policy_of(
+            [GeneratedColumn(name=name, role="quasi-identifier", type="numeric") for name in self._names()]
+        )
 
     def _names(self) -> list[str]:
         return [f"x{number}" for number in range(1, self.dimensions + 1)]

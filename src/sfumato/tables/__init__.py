@@ -1,1 +1,1 @@
-"""Tables: reading them from files and frames, what their columns hold, the same table in codes, writing a release."""
+"""Tables: read them from files, frames and databases, encode them, sort them beyond memory, and write a release."""

@@ -1,4 +1,4 @@
-"""What tables in databases have in common: names, what there is to choose from, what Sfumato keeps there itself."""
+"""What all databases share: finding a table by its name, valid names, and the tables that Sfumato itself keeps."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sfumato.errors import InputError, OutputError, UsageError
 STAGE = "sfumato_stage_"
 CERTIFICATES = "sfumato_certificates"
 MOST_LISTED = 20
-FETCHED = 1 << 16  # rows that are taken at a time
+FETCHED = 1 << 16  # rows fetched at a time
 
 
 class Relation(NamedTuple):
-    """A table or view by its schema, which is empty where a database has none."""
+    """A table or view in its schema. The schema is empty in a database without schemas."""
 
     schema: str
     name: str
@@ -30,60 +30,62 @@ class Relation(NamedTuple):
 
 
 def quoted(name: str) -> str:
-    """An identifier of SQL, whatever characters it has."""
+    """Quote a name as an SQL identifier, whatever its characters."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def chosen(given: str | None, available: Iterable[Relation], usual: Sequence[str], where: str) -> Relation:
-    """The table that is meant: by its whole name, or by its own where its schema is one of the usual."""
-    tables = [one for one in available if not is_own(one.name)]
-    if given is not None:
-        # As it is written comes before what differs in case, which SQL mostly does not tell apart.
-        for form in (str, str.casefold):
-            for schema in usual:
-                for one in tables:
-                    if one.schema == schema and form(one.name) == form(given):
-                        return one
-            for one in tables:
-                if one.schema and form(one.shown) == form(given):
-                    return one
-    listed = [one.name if one.schema in usual else one.shown for one in tables]
+def find_relation(
+    wanted: str | None, available: Iterable[Relation], default_schemas: Sequence[str], where: str
+) -> Relation:
+    """Find a table by its name with the schema, or without it if the schema is one of ``default_schemas``."""
+    tables = [relation for relation in available if not is_own(relation.name)]
+    if wanted is not None:
+        # An exact match comes before one that differs in case, which SQL mostly ignores.
+        for normalize in (str, str.casefold):
+            for schema in default_schemas:
+                for relation in tables:
+                    if relation.schema == schema and normalize(relation.name) == normalize(wanted):
+                        return relation
+            for relation in tables:
+                if relation.schema and normalize(relation.shown) == normalize(wanted):
+                    return relation
+    listed = [relation.name if relation.schema in default_schemas else relation.shown for relation in tables]
     more = f" and {len(listed) - MOST_LISTED:,} more" if len(listed) > MOST_LISTED else ""
-    said = "has no tables" if not listed else f"has {', '.join(map(repr, listed[:MOST_LISTED]))}{more}"
-    if given is None:
+    contents = "has no tables" if not listed else f"has {', '.join(map(repr, listed[:MOST_LISTED]))}{more}"
+    if wanted is None:
         example = listed[0] if listed else "patients"
-        raise InputError(f"{where} is a database, which {said}. Name a table behind a #, such as '...#{example}'.")
-    raise InputError(f"{where} has no table {given!r}; it {said}.")
+        raise InputError(f"{where} is a database, which {contents}. Name a table after a #, such as '...#{example}'.")
+    raise InputError(f"{where} has no table {wanted!r}; it {contents}. Name one of its tables after the #.")
 
 
 def is_own(name: str) -> bool:
-    """Whether a table is one that Sfumato keeps for itself."""
+    """Return whether Sfumato keeps a table of this name for itself."""
     return name.casefold() == CERTIFICATES or name.casefold().startswith(STAGE)
 
 
 def check_table_name(table: str | None) -> str:
-    """The name of a table to write, if it can be one."""
+    """Return the name of the table to write, or refuse a name that cannot be used."""
     if table is None:
-        raise UsageError("the output is a database. Name the table to write behind a #, such as '...#release'.")
+        raise UsageError("the output is a database. Name the table to write after a #, such as '...#release'.")
     if is_own(table) or "\0" in table:
-        raise UsageError(f"the output cannot be named {table!r}, which Sfumato uses itself. Choose another name.")
+        raise UsageError(f"the output cannot be named {table!r}, a name that Sfumato uses itself. Choose another name.")
     return table
 
 
 def check_column_names(names: Sequence[str], *, most_bytes: int | None = None) -> None:
-    """Refuse names that SQL would take for one, or cut off."""
+    """Refuse names that SQL would treat as the same name, or would cut off."""
     seen: dict[str, str] = {}
     for name in names:
         if most_bytes is not None:
             if len(name.encode()) > most_bytes:
                 raise OutputError(
-                    f"the name of the column {name!r} is longer than the {most_bytes} bytes that the database takes. "
-                    "Rename it."
+                    f"the name of the column {name!r} is longer than the {most_bytes} bytes that the database allows. "
+                    "Rename the column."
                 )
         elif name.lower() in seen:
             raise OutputError(
-                f"the columns {seen[name.lower()]!r} and {name!r} differ only in case, which the database does not "
-                "tell apart. Rename one of them."
+                f"the columns {seen[name.lower()]!r} and {name!r} differ only in case, which the database ignores. "
+                "Rename one of them."
             )
         seen[name.lower()] = name
 

@@ -1,12 +1,12 @@
-"""Where a table is, told by its name: a file, a directory of Parquet, a table in a database.
+"""The location of a table, parsed from its name: a file, a directory of Parquet files, or a table in a database.
 
-    patients.csv, patients.parquet ...              a file, whose kind its suffix tells
+    patients.csv, patients.parquet ...              a file; the suffix gives its format
     patients/                                       a directory of Parquet files
     hospital.duckdb#patients, hospital.sqlite#patients
     postgresql://user@host:port/database#schema.table
 
-A name may hold a password. It is used to connect and nowhere else: ``shown`` is the name that messages, records and
-pages have.
+A name may hold a password, which serves to connect and nothing else. Messages, records and pages use ``shown``, the
+name without it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,10 @@ _DUCKDB_AT = 8
 
 
 @dataclass(frozen=True)
-class FileLocation:
-    """A file that is a table."""
+class _PathLocation:
+    """A table that is a file or a directory of its own."""
 
     path: Path
-
-    @property
-    def shown(self) -> str:
-        return str(self.path)
-
-    @property
-    def recorded(self) -> str:
-        return str(self.path.absolute())
 
     @property
     def name(self) -> str:
@@ -49,24 +41,37 @@ class FileLocation:
 
     @property
     def home(self) -> Path:
-        """Where other files of this release would be, such as taxonomies."""
+        """The directory for other files of this release, such as taxonomies."""
         return self.path.absolute().parent
+
+
+@dataclass(frozen=True)
+class FileLocation(_PathLocation):
+    """A file that is a table."""
+
+    @property
+    def shown(self) -> str:
+        """The name that messages and pages use."""
+        return str(self.path)
+
+    @property
+    def recorded(self) -> str:
+        """The absolute name that the run record uses."""
+        return str(self.path.absolute())
 
     @property
     def sensitive(self) -> FileLocation:
-        """Where the second table of a release is that has two."""
+        """The location of the second table, in a release that has two."""
         return FileLocation(sensitive_path(self.path))
 
     def beside(self, suffix: str) -> Path:
-        """A file about this table."""
+        """Return the path of a file about this table, beside it."""
         return self.path.with_name(self.path.name + suffix)
 
 
 @dataclass(frozen=True)
-class DirectoryLocation:
+class DirectoryLocation(_PathLocation):
     """A directory whose Parquet files are one table."""
-
-    path: Path
 
     @property
     def shown(self) -> str:
@@ -77,17 +82,9 @@ class DirectoryLocation:
         return f"{self.path.absolute()}{os.sep}"
 
     @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
-    def home(self) -> Path:
-        return self.path.absolute().parent
-
-    @property
     def sensitive(self) -> DirectoryLocation:
-        # Readers of directories pass over what begins with an underscore; so the two tables are one directory, which
-        # appears as a whole, and are still told apart.
+        # Readers of directories skip names that begin with an underscore. Both tables can therefore share one
+        # directory, which appears as a whole.
         return DirectoryLocation(self.path / "_sensitive")
 
     @property
@@ -132,9 +129,9 @@ class DatabaseLocation:
 
 @dataclass(frozen=True)
 class ServerLocation:
-    """A table of a PostgreSQL server."""
+    """A table on a PostgreSQL server."""
 
-    address: str = field(repr=False)  # as given; it may hold a password
+    address: str = field(repr=False)  # as the user gave it; it may hold a password
     table: str | None
 
     @property
@@ -165,20 +162,20 @@ Location: TypeAlias = FileLocation | DirectoryLocation | DatabaseLocation | Serv
 
 
 def location_of(name: str | os.PathLike[str]) -> Location:
-    """What a name means. Whether there is such a table is for the reader to see."""
+    """Parse the name of a table. The table need not exist; readers check that."""
     text = os.fspath(name)
     if _SERVER.match(text):
-        return _server(text, plain=isinstance(name, str))
+        return _server(text, is_text=isinstance(name, str))
     path = Path(text)
     try:
         if path.is_dir():
             return DirectoryLocation(path)
-        literal = path.exists()
-    except (OSError, ValueError):  # told by whoever opens it
+        exists = path.exists()
+    except (OSError, ValueError):  # whoever opens the file reports the error
         return FileLocation(path)
-    found = None if literal else _IN_DATABASE.fullmatch(text)
-    if found is not None:
-        return _in_file(Path(found["file"]), found["table"])
+    match = None if exists else _IN_DATABASE.fullmatch(text)
+    if match is not None:
+        return _in_file(Path(match["file"]), match["table"])
     if text.endswith(("/", os.sep)):
         return DirectoryLocation(path)
     if path.suffix.lower() in DATABASE_SUFFIXES:
@@ -187,12 +184,12 @@ def location_of(name: str | os.PathLike[str]) -> Location:
 
 
 def shown_name(data: object) -> str:
-    """The name of a table as people may see it, also where it is no name."""
+    """Return the name of a table without secrets. Anything but a name is returned as text."""
     return location_of(data).shown if isinstance(data, str | os.PathLike) else str(data)
 
 
 def sensitive_path(target: Path) -> Path:
-    """Where the second table goes: ``release.csv.gz`` has ``release.sensitive.csv.gz`` beside it."""
+    """Return the path of the second table: ``release.sensitive.csv.gz`` beside ``release.csv.gz``."""
     suffixes = "".join(target.suffixes[-2:]) if target.suffix.lower() in {".gz", ".zst"} else target.suffix
     stem = target.name[: len(target.name) - len(suffixes)]
     return target.with_name(f"{stem}.sensitive{suffixes}")
@@ -202,30 +199,30 @@ def certificate_path(release: Path) -> Path:
     return release.with_name(release.name + CERTIFICATE)
 
 
-def release_files(place: Location, *, separated: bool = False) -> list[str]:
-    """What a release is made of, as people may see it, the certificate last where it is a file of its own."""
-    tables = [place.shown, *([place.sensitive.shown] if separated else [])]
-    return [*tables, str(certificate_path(place.path))] if isinstance(place, FileLocation) else tables
+def release_files(location: Location, *, separated: bool = False) -> list[str]:
+    """List the tables of a release without secrets, and last the certificate if it is a file of its own."""
+    tables = [location.shown, *([location.sensitive.shown] if separated else [])]
+    return [*tables, str(certificate_path(location.path))] if isinstance(location, FileLocation) else tables
 
 
 def without_password(address: str) -> str:
-    """An address with its user, host and database alone: further settings may hold secrets too."""
+    """Reduce an address to user, host and database: other settings may hold secrets too."""
     scheme, _, rest = address.partition("://")
     rest, _, settings = rest.partition("?")
-    if "@" in settings:  # a password that should have been escaped, or a setting: nobody can tell
+    if "@" in settings:  # either a password that was not escaped or a setting; there is no way to know
         return f"{scheme}://..."
-    # Up to the last @, since such a password may hold one as well.
+    # The login ends at the last @, since a password that was not escaped may hold one as well.
     login, at, server = rest.rpartition("@")
     return f"{scheme}://{login.partition(':')[0]}{at}{server}"
 
 
-def _server(text: str, *, plain: bool) -> ServerLocation:
-    if not plain or "://" not in text:
+def _server(text: str, *, is_text: bool) -> ServerLocation:
+    if not is_text or "://" not in text:
         raise UsageError(
             "the address of a database was given as a path, which loses a slash. Give it as text, such as "
             "'postgresql://user@host/database#table'."
         )
-    # The last #, for the same reason: what follows is shown.
+    # The table follows the last #, since a password may hold one: everything after it is shown.
     address, hash_sign, table = text.rpartition("#")
     if not hash_sign or "@" in table:
         return ServerLocation(text if not hash_sign else address, None)
@@ -239,7 +236,7 @@ def _in_file(path: Path, table: str | None) -> DatabaseLocation:
             header = file.read(_HEADER_BYTES)
     except (OSError, ValueError):
         header = b""
-    # What a file is, its first bytes tell better than its name.
+    # The first bytes of a file are a better sign of its format than its name.
     if header == _SQLITE:
         kind = "sqlite"
     elif header[_DUCKDB_AT:].startswith(_DUCKDB):

@@ -1,7 +1,7 @@
-"""The classes of a finished release, found again from its rows alone.
+"""The classes of a finished release, recomputed from its rows alone.
 
-Written apart from the methods and from recoding on purpose: the audit must not inherit their mistakes. A class is a set
-of rows with equal values in all columns of the class key; null equals null and nothing else.
+This module shares no code with the methods and recoding, on purpose: the audit must not inherit their mistakes. A class
+is a set of rows with equal values in all columns of the class key; null equals null and nothing else.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from sfumato.tables.coding.value_order import ascending, is_missing, text_of
 from sfumato.tables.sources.source import Source
 
 LARGEST = 1 << 62
-DENSE_CELLS = 1 << 18  # combinations of values that are counted in a table of all of them
-EXACT = 1 << 53  # whole numbers below are exact as floats
-CHUNK = 1 << 16  # rows that are numbered at once: they stay within a core's cache
+DENSE_CELLS = 1 << 18  # up to this many combinations of values are counted in a table of all combinations
+EXACT = 1 << 53  # whole numbers below this are exact as floats
+CHUNK = 1 << 16  # rows numbered at once: they fit in a core's cache
 
 
 @dataclass(frozen=True)
 class ReleasedClasses:
-    """Classes by their sizes, and what each shows: values[column][shown[column][class]].
+    """The size of each class, and the value it shows in a column: values[column][shown[column][class_id]].
 
-    counts: how many records each row stands for, where it is not one.
+    counts: the number of records that each row stands for, or None if it is one record.
     """
 
     sizes: NDArray[np.int64]
@@ -46,7 +46,7 @@ class ReleasedClasses:
         return int(self.sizes.sum())
 
     def members(self, keys: NDArray[np.integer]) -> NDArray[np.int64]:
-        """How many different keys the rows of each class have."""
+        """Return the number of different keys among the rows of each class. keys: by row."""
         assert self.class_of_row is not None
         return _different(self.class_of_row, keys, len(self.sizes))
 
@@ -54,9 +54,9 @@ class ReleasedClasses:
 def find_classes(
     source: Source, key: Sequence[str], *, by_row: bool = False, counts: NDArray[np.int64] | None = None
 ) -> ReleasedClasses:
-    """Group the rows of ``source`` by the columns ``key``; ``by_row`` also says which class each row is in.
+    """Group the rows of ``source`` by the columns ``key``; with ``by_row``, also record the class of each row.
 
-    With ``counts``, by row, a row stands for so many records that are equal in all columns.
+    counts: by row, the number of equal records that the row stands for; by default one.
     """
     numbering = {name: _Numbering() for name in key}
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in key}
@@ -65,7 +65,7 @@ def find_classes(
     columns = {name: np.concatenate(arrays) if arrays else np.empty(0, np.uint32) for name, arrays in parts.items()}
     parts.clear()
     group = group_rows(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])
-    # Rows of a class mostly stand together, so runs are sorted instead of rows.
+    # The rows of a class are mostly adjacent, so sorting runs is faster than sorting rows.
     runs = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if group.size else np.empty(0, np.int64)
     lengths = np.diff(np.append(runs, group.size))
     _, first, class_of_run = np.unique(group[runs], return_index=True, return_inverse=True)
@@ -77,9 +77,9 @@ def find_classes(
 
 
 def group_rows(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int64]:
-    """A number for every row, equal for rows that are equal in all columns and only for those.
+    """Return a number for every row. Two rows have the same number exactly if they are equal in all columns.
 
-    Columns are the digits of the number; where it would grow too large, the numbers that occur are numbered anew.
+    The columns are the digits of the number. Before it would overflow, the numbers that occur are renumbered from 0.
     """
     group = np.zeros(len(columns[0]), np.int64)
     distinct, begin = 1, 0
@@ -89,8 +89,8 @@ def group_rows(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int6
             distinct *= sizes[end]
             end += 1
         if end == begin:
-            found, group = np.unique(group, return_inverse=True)
-            distinct = len(found)
+            groups, group = np.unique(group, return_inverse=True)
+            distinct = len(groups)
             continue
         in_threads(partial(_append_digits, group, columns[begin:end], sizes[begin:end]), slices(len(group), CHUNK))
         begin = end
@@ -100,16 +100,16 @@ def group_rows(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int6
 def _append_digits(
     group: NDArray[np.int64], columns: list[NDArray[Any]], sizes: list[int], part: tuple[int, int]
 ) -> None:
-    here = group[part[0] : part[1]]
+    group_part = group[part[0] : part[1]]
     for column, size in zip(columns, sizes, strict=True):
-        here *= size
-        here += column[part[0] : part[1]]
+        group_part *= size
+        group_part += column[part[0] : part[1]]
 
 
 def refine(
     source: Source, classes: ReleasedClasses, columns: Sequence[str], tokens: Collection[str]
 ) -> tuple[ReleasedClasses, NDArray[np.int64]]:
-    """The parts of the classes that are equal in ``columns`` too, and the class of each part."""
+    """Split the classes further by ``columns``. Return the finer classes, and the original class of each of them."""
     assert classes.class_of_row is not None
     group = classes.class_of_row
     for column in columns:
@@ -124,7 +124,7 @@ def refine(
 def _records(
     owner: NDArray[np.int64], counts: NDArray[np.int64] | None, owners: int | None = None
 ) -> NDArray[np.int64]:
-    """How many records each owner has; ``counts`` are those of the rows, where it is not one."""
+    """Return the number of records of each owner; ``counts`` is the number of records of each row, by default one."""
     least = owners or 0
     if counts is None:
         return np.bincount(owner, minlength=least)
@@ -133,9 +133,9 @@ def _records(
 
 @dataclass(frozen=True)
 class Merged:
-    """Classes that are merged because fewer columns are compared: the records of each, and what counts as its size.
+    """Classes that were merged because fewer columns are compared: the number of records of each, and its size.
 
-    one: one of the classes that were merged, of each.
+    one: for each merged class, one of the classes it was merged from.
     """
 
     records: NDArray[np.int64]
@@ -144,9 +144,9 @@ class Merged:
 
 
 def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str | None = None) -> Merged:
-    """The classes by these columns of their key alone, in no order.
+    """Merge the classes that show the same values in ``columns``. The result has no particular order.
 
-    The size is the number of records or, with ``person``, a column of the key that says whose they are, of persons.
+    The size of a class is its number of records or, with ``person`` (a column of the key), its number of persons.
     """
     widths = [max(len(classes.values[name]), 1) for name in columns]
     group = group_rows([classes.shown[name] for name in columns], widths)
@@ -155,9 +155,9 @@ def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str 
         counts = np.bincount(group, weights=classes.sizes, minlength=cells)
         one = np.empty(cells, np.int64)
         one[group] = np.arange(len(group))
-        there = np.flatnonzero(counts)
-        records = counts[there].astype(np.int64)
-        return Merged(records, records, one[there])
+        occurring = np.flatnonzero(counts)
+        records = counts[occurring].astype(np.int64)
+        return Merged(records, records, one[occurring])
     order = np.argsort(group)
     begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
     records = np.add.reduceat(classes.sizes[order], begins)
@@ -168,10 +168,10 @@ def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str 
 
 
 def with_one_null(classes: ReleasedClasses, columns: Sequence[str], tokens: Collection[str]) -> ReleasedClasses:
-    """The classes with null shown for text that ``tokens`` say means it; some may then show the same."""
+    """Replace the null tokens that classes show by a single null. Several classes may then show the same values."""
     shown = dict(classes.shown)
     for name in columns:
-        missing = [place for place, value in enumerate(classes.values[name]) if is_missing(value, tokens)]
+        missing = [index for index, value in enumerate(classes.values[name]) if is_missing(value, tokens)]
         if len(missing) > 1:
             shown[name] = np.where(np.isin(shown[name], missing), missing[0], shown[name])
     return replace(classes, shown=shown)
@@ -180,32 +180,32 @@ def with_one_null(classes: ReleasedClasses, columns: Sequence[str], tokens: Coll
 def sizes_elsewhere(
     classes: ReleasedClasses, elsewhere: ReleasedClasses, columns: Sequence[str], tokens: Collection[str] = ()
 ) -> NDArray[np.int64]:
-    """How many records another table has for each class: those with the same text in all ``columns``.
+    """Return for each class how many records of another table have the same text in all ``columns``.
 
-    Null, and text that ``tokens`` say means it, equals null.
+    Null and the null tokens equal null.
     """
     numbered, widths = [], []
     for name in columns:
         number: dict[str | None, int] = {}
         both = []
-        for one in (classes, elsewhere):
-            texts = [None if is_missing(value, tokens) else text_of(value) for value in one.values[name]]
-            places = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
-            both.append(places[one.shown[name]])
+        for table in (classes, elsewhere):
+            texts = [None if is_missing(value, tokens) else text_of(value) for value in table.values[name]]
+            number_of_value = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+            both.append(number_of_value[table.shown[name]])
         numbered.append(np.concatenate(both))
         widths.append(max(len(number), 1))
-    found, group = np.unique(group_rows(numbered, widths), return_inverse=True)
-    counts = np.zeros(len(found), np.int64)
+    groups, group = np.unique(group_rows(numbered, widths), return_inverse=True)
+    counts = np.zeros(len(groups), np.int64)
     np.add.at(counts, group[len(classes.sizes) :], elsewhere.sizes)
     return counts[group[: len(classes.sizes)]]
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """How often each value of a column occurs in each class: class, value and count of every pair that occurs.
+    """How often each value of a column occurs in each class: owner (the class), value and count of every pair.
 
-    Values are numbered in ascending order. reference: the share of each value in all classes together; numbers: each
-    value as a number, NaN where they are not numbers; known: the rows of each class that have a value.
+    Values are numbered in ascending order. reference: the share of each value in all classes together. numbers: each
+    value as a number, NaN if the values are not numbers. known: the number of rows of each class that have a value.
     """
 
     owner: NDArray[np.int64]
@@ -219,10 +219,10 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Totals:
-    """The values of a column in a whole release, for whoever sees a part of it at a time.
+    """The values of a column in a whole release, for callers that see one part of it at a time.
 
-    rank: the place of all that is written among ``values``, which are in ascending order; one past the last for what is
-    no value. numbers, reference: see Distribution.
+    rank: the index of everything written among ``values``, which ascend; one past the last for null. numbers,
+    reference: see Distribution.
     """
 
     rank: dict[object, int]
@@ -232,12 +232,12 @@ class Totals:
 
     @classmethod
     def of(cls, written: Mapping[object, int], tokens: Collection[str], *, keep_null: bool) -> Totals:
-        """``written`` says how often each value, and null, is in the release."""
+        """Summarize a column. written: how often each value, and null, occurs in the release."""
         rank, values, numbers = _in_order(list(written), tokens, keep_null=keep_null)
         total = np.zeros(len(values) + 1, np.int64)
         np.add.at(total, rank, list(written.values()))
-        places = dict(zip(written, rank.tolist(), strict=True))
-        return cls(places, values, numbers, _shares(total[: len(values)]))
+        rank_of_value = dict(zip(written, rank.tolist(), strict=True))
+        return cls(rank_of_value, values, numbers, _shares(total[: len(values)]))
 
 
 def distribution(
@@ -251,10 +251,10 @@ def distribution(
     persons: NDArray[np.integer] | None = None,
     totals: Totals | None = None,
 ) -> Distribution:
-    """The values of ``column`` by class. Null, and text that ``tokens`` say means it, is a value with ``keep_null``.
+    """Count the values of ``column`` in each class. Null and the null tokens are a value only with ``keep_null``.
 
-    With ``persons``, by row, a person counts once for each value in a class. With ``totals`` the classes are a part of
-    a release, and values are numbered and compared as in all of it.
+    With ``persons``, by row, a person counts once for each value in a class. With ``totals``, the classes are part of a
+    release, and values are numbered and compared as in the whole release.
     """
     if column not in source.names:
         raise UsageError.unknown_column(column, where, source.names)
@@ -268,17 +268,17 @@ def distribution(
         counts = None if classes.counts is None else classes.counts[keep]
         known, total = _records(owner, counts, len(classes.sizes)), _records(ranks, counts, len(values))
         if counts is None:
-            found, count = np.unique(pairs, return_counts=True)
+            distinct, count = np.unique(pairs, return_counts=True)
         else:
-            found, place = np.unique(pairs, return_inverse=True)
-            count = _records(place, counts, len(found))
+            distinct, pair_index = np.unique(pairs, return_inverse=True)
+            count = _records(pair_index, counts, len(distinct))
     else:
         keys = persons[keep]
         known, total = _different(owner, keys, len(classes.sizes)), _different(ranks, keys, len(values))
-        found, place = np.unique(pairs, return_inverse=True)
-        count = _different(place, keys, len(found))
+        distinct, pair_index = np.unique(pairs, return_inverse=True)
+        count = _different(pair_index, keys, len(distinct))
     reference = _shares(total) if totals is None else totals.reference
-    return Distribution(found // width, found % width, count, reference, numbers, known, values)
+    return Distribution(distinct // width, distinct % width, count, reference, numbers, known, values)
 
 
 def _shares(total: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -288,48 +288,51 @@ def _shares(total: NDArray[np.int64]) -> NDArray[np.float64]:
 def _ranked(
     source: Source, column: str, tokens: Collection[str], *, keep_null: bool, totals: Totals | None = None
 ) -> tuple[NDArray[np.int64], list[object], NDArray[np.float64]]:
-    """The place of each row's value among the values in ascending order, these values, and each as a number.
+    """Return the rank of each row's value in ascending order, the values in that order, and each value as a number.
 
-    Null, and text that ``tokens`` say means it, has the place after the last; it is a value only with ``keep_null``.
+    Null and the null tokens rank one past the last known value; they are a value only with ``keep_null``.
     """
     numbering = _Numbering()
-    numbers_of_rows = np.concatenate([numbering.numbers(batch.column(0)) for batch in source.batches([column])])
-    there = numbering.values
+    number_of_row = np.concatenate([numbering.numbers(batch.column(0)) for batch in source.batches([column])])
+    occurring = numbering.values
     if totals is not None:
-        rank = np.array([totals.rank[value] for value in there], np.int64)
-        return rank[numbers_of_rows], totals.values, totals.numbers
-    rank, values, numbers = _in_order(there, tokens, keep_null=keep_null)
-    return rank[numbers_of_rows], values, numbers
+        rank = np.array([totals.rank[value] for value in occurring], np.int64)
+        return rank[number_of_row], totals.values, totals.numbers
+    rank, values, numbers = _in_order(occurring, tokens, keep_null=keep_null)
+    return rank[number_of_row], values, numbers
 
 
 def _in_order(
-    there: list[object], tokens: Collection[str], *, keep_null: bool
+    occurring: list[object], tokens: Collection[str], *, keep_null: bool
 ) -> tuple[NDArray[np.int64], list[object], NDArray[np.float64]]:
-    """The place of all that is there among the values in ascending order, these values, and each as a number."""
-    known = [place for place, value in enumerate(there) if not is_missing(value, tokens)]
-    places, numbers = ascending([there[place] for place in known])
-    in_order = np.array(known, np.int64)[places]
-    rank = np.full(len(there), len(known), np.int64)
-    rank[in_order] = np.arange(len(known))
-    values, numbers = [there[place] for place in in_order], numbers[places]
-    if keep_null and len(known) < len(there):
+    """Return the rank of each occurring value in ascending order, the values in that order, and each as a number.
+
+    Null and the null tokens rank one past the last known value; they are a value only with ``keep_null``.
+    """
+    known = [index for index, value in enumerate(occurring) if not is_missing(value, tokens)]
+    order, numbers = ascending([occurring[index] for index in known])
+    ordered_indices = np.array(known, np.int64)[order]
+    rank = np.full(len(occurring), len(known), np.int64)
+    rank[ordered_indices] = np.arange(len(known))
+    values, numbers = [occurring[index] for index in ordered_indices], numbers[order]
+    if keep_null and len(known) < len(occurring):
         values, numbers = [*values, None], np.append(numbers, np.nan)
     return rank, values, numbers
 
 
 def _different(owner: NDArray[np.integer], keys: NDArray[np.integer], count: int) -> NDArray[np.int64]:
-    """How many different keys belong to each owner. Neither is below 0."""
+    """Return the number of different keys of each owner. owner, keys: int[n], not negative. count: of owners."""
     width = int(keys.max()) + 1 if keys.size else 1
-    if count * width <= LARGEST:  # as one number each, which sorts much faster than pairs
+    if count * width <= LARGEST:  # one number per pair sorts much faster than pairs
         return np.bincount(np.unique(owner.astype(np.int64) * width + keys) // width, minlength=count)
-    found = np.unique(np.stack([owner.astype(np.int64), keys.astype(np.int64)], axis=1), axis=0)
-    return np.bincount(found[:, 0], minlength=count)
+    pairs = np.unique(np.stack([owner.astype(np.int64), keys.astype(np.int64)], axis=1), axis=0)
+    return np.bincount(pairs[:, 0], minlength=count)
 
 
 def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray[np.int64]:
-    """How many records of each class have its most frequent value in ``column``."""
-    found = distribution(source, classes, column, where="the target", keep_null=True)
-    return np.maximum.reduceat(found.count, np.flatnonzero(np.append(True, found.owner[1:] != found.owner[:-1])))
+    """Return for each class how many of its records have its most frequent value in ``column``."""
+    counts = distribution(source, classes, column, where="the target", keep_null=True)
+    return np.maximum.reduceat(counts.count, np.flatnonzero(np.append(True, counts.owner[1:] != counts.owner[:-1])))
 
 
 def _number(
@@ -352,15 +355,15 @@ class _Numbering:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         values = [_hashable(value) for value in encoded.dictionary.to_pylist()]
         indices = encoded.indices
-        table = np.zeros(len(values) + 1, np.min_scalar_type(len(self._number) + len(values) + 1))
-        for place, value in enumerate(values):
-            table[place] = self._number.setdefault(value, len(self._number))
+        number_of_index = np.zeros(len(values) + 1, np.min_scalar_type(len(self._number) + len(values) + 1))
+        for index, value in enumerate(values):
+            number_of_index[index] = self._number.setdefault(value, len(self._number))
         if indices.null_count:
-            table[-1] = self._number.setdefault(None, len(self._number))
-        numbers: NDArray[Any] = table[to_numpy(indices, null=len(values))]
+            number_of_index[-1] = self._number.setdefault(None, len(self._number))
+        numbers: NDArray[Any] = number_of_index[to_numpy(indices, null=len(values))]
         return numbers
 
 
 def _hashable(value: object) -> object:
-    """NaN is null: it would otherwise be unequal to itself and make every row its own class."""
+    """Replace NaN by null: NaN is not equal to itself and would make every row a class of its own."""
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,15 +1,16 @@
-"""How the values of a column are generalised: trees of named groups, and steps that widen a box of numbers or dates.
+"""How the values of a column are generalised: trees of named groups, and ways to widen ranges of numbers or dates.
 
-tree       the tree itself: leaves in depth-first order, labels, lowest common ancestors
-files      trees from CSV files
-derived    trees made from the values of the column: flat, and by common prefix
-snapping   numeric and date columns: released bounds widened outward to intervals, calendar units or a grid
-multiples  the multiples of a decimal step among floating-point numbers
+taxonomy             the tree: leaves in depth-first order, labels, lowest common ancestors
+taxonomy_file        trees from CSV files
+derived_taxonomies   trees built from the values of the column: flat, and by common prefix
+sensitive_hierarchy  a tree over the values of a sensitive column, for t-closeness
+widening             numeric and date columns: released bounds widened to intervals, calendar units or a grid
+decimal_multiples    the multiples of a decimal step among floating-point numbers
 """
 
 from __future__ import annotations
 
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap, Snapped

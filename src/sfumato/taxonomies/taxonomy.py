@@ -1,7 +1,7 @@
 """A tree of groups over the values of a categorical column.
 
-The leaves are numbered depth-first, so the leaves under any node are a run of codes, and the lowest common ancestor
-of a set of leaves is that of its smallest and its largest code: a box of codes is enough everywhere.
+The leaves are numbered depth-first, so the leaves under any node are consecutive codes. The lowest common ancestor of a
+set of leaves is that of its smallest and its largest code, so a box of codes describes a class.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ ROOT = "*"
 class Taxonomy:
     """Nodes in preorder; node 0 is the root ``*``. A leaf is a node as well.
 
-    No two nodes have the same leaves, but for the root and the leaf of a taxonomy of one leaf, and no two nodes have
-    the same label. A column without values has the root alone, with ``last`` = -1.
+    No two nodes have the same leaves, except the root and the leaf of a taxonomy with one leaf. No two nodes have the
+    same label. The taxonomy of a column without values is a single root with ``last`` = -1.
     """
 
     leaves: tuple[str, ...]
@@ -39,12 +39,12 @@ class Taxonomy:
             array.setflags(write=False)
 
     def __repr__(self) -> str:
-        # Leaves may be cells of the table, so they are counted, not shown.
+        # Leaves may be cells of the table, so only their number is shown.
         return f"Taxonomy({len(self.leaves)} leaves, {len(self.labels)} nodes, {self.levels} levels)"
 
     @cached_property
     def levels(self) -> int:
-        """Nodes on the longest path from a leaf to the root, both counted."""
+        """The number of nodes on the longest path from a leaf to the root, both included."""
         count = 0
         nodes = self._leaf_nodes if self.leaves else np.zeros(1, dtype=np.int32)
         while nodes.size:
@@ -54,7 +54,7 @@ class Taxonomy:
         return count
 
     def ancestors(self) -> NDArray[np.int32]:
-        """int32[leaves, levels]: from the leaf's own node up to the root; shorter paths repeat the root."""
+        """Return int32[leaves, levels]: the path from each leaf's node to the root; shorter paths repeat the root."""
         paths = np.empty((len(self.leaves), self.levels), dtype=np.int32)
         nodes = self._leaf_nodes
         for level in range(self.levels):
@@ -63,7 +63,7 @@ class Taxonomy:
         return paths
 
     def lowest_common_ancestor(self, low: NDArray[np.integer], high: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The smallest node over the leaf codes low..high, for every pair; 0 <= low <= high < leaves."""
+        """Return the lowest node above the leaf codes low..high, for every pair; 0 <= low <= high < leaves."""
         if low.size and not (low.min() >= 0 and high.max() < len(self.leaves) and bool((low <= high).all())):
             raise ValueError(f"leaf codes must satisfy 0 <= low <= high < {len(self.leaves)}")
         target = high.ravel()
@@ -75,11 +75,11 @@ class Taxonomy:
         return nodes.reshape(low.shape)
 
     def span(self) -> NDArray[np.int32]:
-        """int32[nodes]: the number of leaves under each node."""
+        """Return int32[nodes]: the number of leaves under each node."""
         return self.last - self.first + np.int32(1)
 
     def node_of_label(self) -> dict[str, int]:
-        """The node that a released label stands for."""
+        """Return the node of each released label."""
         return {label: node for node, label in enumerate(self.labels)}
 
     @cached_property
@@ -90,11 +90,11 @@ class Taxonomy:
 def grow(
     leaves: Sequence[str], groups: Sequence[Sequence[str]], labels: Sequence[Sequence[str]]
 ) -> tuple[Taxonomy, list[str]]:
-    """The taxonomy of leaves that fall into nested groups, and the labels that more than one of its nodes has.
+    """Build the taxonomy of leaves in nested groups. Also return the labels that more than one of its nodes has.
 
     ``groups[level][row]`` is the group of a leaf and ``labels[level][row]`` its released name, the most general level
-    first; root and leaves are not among them. Children follow each other as they first appear. Of groups over the
-    same leaves only the most specific one becomes a node, and none beside the root that holds everything.
+    first, without root and leaves. Children are in the order of their first appearance. Of groups with the same leaves,
+    only the most specific becomes a node; a group of all leaves becomes none beside the root.
     """
     if not leaves:
         return _root_alone(), []
@@ -120,23 +120,23 @@ def grow(
         if level in (0, len(starts) - 1):
             kept = np.ones(first.size, dtype=np.bool_)
         else:
-            parts = np.add.reduceat(starts[level + 1].astype(np.int64), first)
-            kept = (parts > 1) & (last - first + 1 < rows)
+            subgroups = np.add.reduceat(starts[level + 1].astype(np.int64), first)
+            kept = (subgroups > 1) & (last - first + 1 < rows)
         nodes = np.full(first.size, -1, dtype=np.int64)
         nodes[kept] = len(node_labels) + np.arange(np.count_nonzero(kept))
         first_parts.append(first[kept])
         last_parts.append(last[kept])
         parent_parts.append(nearest[first[kept]])
         node_labels.extend(level_labels[level][row] for row in order[first[kept]].tolist())
-        spread = np.repeat(nodes, last - first + 1)
-        nearest = np.where(spread >= 0, spread, nearest)
+        node_of_leaf = np.repeat(nodes, last - first + 1)
+        nearest = np.where(node_of_leaf >= 0, node_of_leaf, nearest)
 
     first, last, parent = (np.concatenate(part) for part in (first_parts, last_parts, parent_parts))
-    # Nodes were collected from the root down: a stable order that puts a node before those inside it is the preorder.
+    # Nodes were collected from the root down, so a stable sort that puts a node before its descendants is the preorder.
     preorder = np.lexsort((np.arange(first.size), -last, first))
-    place = np.empty(first.size, dtype=np.int32)
-    place[preorder] = np.arange(first.size, dtype=np.int32)
-    new_parent = place[parent[preorder]]
+    position = np.empty(first.size, dtype=np.int32)
+    position[preorder] = np.arange(first.size, dtype=np.int32)
+    new_parent = position[parent[preorder]]
     new_parent[0] = -1
     taxonomy = Taxonomy(
         leaves=tuple(leaves[row] for row in order.tolist()),
@@ -159,7 +159,7 @@ def _root_alone() -> Taxonomy:
 
 
 def _first_appearance(group: Sequence[str]) -> NDArray[np.int64]:
-    """For each row, the first row of its group."""
+    """Return for each row the first row of its group."""
     first_row: dict[str, int] = {}
     return np.fromiter((first_row.setdefault(key, row) for row, key in enumerate(group)), dtype=np.int64)
 

@@ -1,11 +1,11 @@
-"""Taxonomies from CSV files: one row for each leaf, the leaf first, then ever more general groups, ``*`` last.
+"""Read taxonomies from CSV files: one row per leaf, first the leaf, then more and more general groups, last ``*``.
 
-Fields are separated by commas or semicolons, there is no header, and all rows are equally long. ARX's files load as
-they are:
+Fields are separated by commas or semicolons, there is no header, and all rows have the same length. Files of ARX load
+unchanged:
 
 - a name may be repeated along a row where a branch has fewer levels (``Other,Other,*`` or ``Other,*,*``);
-- a group named like one of several leaves under it is released as ``NAME (group)``;
-- a root may be missing, or be called otherwise: ``*`` is put over everything.
+- a group with the name of one of several leaves under it is released as ``NAME (group)``;
+- the root may be missing or have another name: ``*`` is put above everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEPARATORS = (",", ";")
 
 
 def read_taxonomy(path: str | Path, column: str) -> Taxonomy:
-    """The tree in a CSV file, for the column that messages name."""
+    """Read the taxonomy in a CSV file; errors name ``column``."""
     file = _TaxonomyFile(Path(path), column)
     rows = _split(file, _text(file))
     if not rows:
@@ -44,26 +44,26 @@ class _TaxonomyFile:
     column: str
 
     def error(self, problem: str, *lines: int) -> TaxonomyError:
-        """What is wrong and what to do, after the place: column, file and lines."""
-        place = f"column {self.column!r}, taxonomy {str(self.path)!r}"
+        """Return an error that names column, file and lines before the problem, which says what to do."""
+        where = f"column {self.column!r}, taxonomy {str(self.path)!r}"
         if lines:
             *others, last = map(str, sorted(set(lines)))
-            place += f", lines {', '.join(others)} and {last}" if others else f", line {last}"
-        return TaxonomyError(f"{place}: {problem}")
+            where += f", lines {', '.join(others)} and {last}" if others else f", line {last}"
+        return TaxonomyError(f"{where}: {problem}")
 
 
 @dataclass(frozen=True)
 class _Row:
     line: int
     names: tuple[str, ...]
-    """The leaf, then ever more general groups."""
+    """The leaf, then more and more general groups."""
 
 
 def _text(file: _TaxonomyFile) -> str:
     try:
         content = file.path.read_bytes()
     except FileNotFoundError:
-        raise file.error("there is no such file. Paths in a policy start at the policy's directory.") from None
+        raise file.error("there is no such file. Paths in a policy are relative to its directory.") from None
     except IsADirectoryError:
         raise file.error("it is a directory. Name the CSV file in it.") from None
     except OSError as failure:
@@ -76,16 +76,16 @@ def _text(file: _TaxonomyFile) -> str:
 
 
 def _split(file: _TaxonomyFile, text: str) -> list[_Row]:
-    """The rows, split at the separator under which they look most like a taxonomy."""
-    readings = [_read(text, separator) for separator in SEPARATORS]
-    rows, broken_line = max(readings, key=_plausibility)
+    """Split the rows at the separator with which they look most like a taxonomy."""
+    candidates = [_read(text, separator) for separator in SEPARATORS]
+    rows, broken_line = max(candidates, key=_plausibility)
     if broken_line is not None:
         raise file.error('a quotation mark is not closed or not doubled. Write "a ""quoted"" name".', broken_line)
     return rows
 
 
 def _read(text: str, separator: str) -> tuple[list[_Row], int | None]:
-    """The rows that are not blank, and the line of the row where the quotation marks go wrong, if they do."""
+    """Return the rows that are not blank, and the line of a row with wrong quotation marks, if there is one."""
     rows: list[_Row] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     line = 1
@@ -99,12 +99,12 @@ def _read(text: str, separator: str) -> tuple[list[_Row], int | None]:
     return rows, None
 
 
-def _plausibility(reading: tuple[list[_Row], int | None]) -> tuple[bool, bool, int]:
-    """Compared in turn: all rows end in the root; they are equally long; they have many fields."""
-    rows, broken_line = reading
+def _plausibility(candidate: tuple[list[_Row], int | None]) -> tuple[bool, bool, int]:
+    """Return a sort key: whether all rows end in the root, whether their lengths are equal, and the longest length."""
+    rows, broken_line = candidate
     lengths = {len(row.names) for row in rows}
     if broken_line is not None:
-        lengths |= {1, 2}  # a field that was quoted for this separator speaks for more than one field
+        lengths |= {1, 2}  # a field that was quoted for this separator suggests more than one field
     rooted = bool(rows) and all(row.names[-1].strip() == ROOT for row in rows)
     return rooted, len(lengths) == 1 and lengths != {1}, max(lengths, default=0)
 
@@ -116,27 +116,27 @@ def _check_names(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
             if not name.strip():
                 raise file.error(f"field {field} is empty. Name every node; repeat a name to skip a level.", row.line)
             if name != ROOT and name.strip() == ROOT:
-                raise file.error(f"field {field} is '*' with blanks around it. Remove the blanks.", row.line)
+                raise file.error(f"field {field} is '*' with spaces around it. Remove the spaces.", row.line)
         if others and len(row.names) != length:
             raise file.error(
-                f"this row has {len(row.names)} fields, most rows have {length}. All rows must be equally long; "
-                "repeat a name to skip a level, and quote names that hold the separator.",
+                f"this row has {len(row.names)} fields, but most rows have {length}. All rows must have the same "
+                "length; repeat a name to skip a level, and quote names that hold the separator.",
                 row.line,
             )
 
 
 def _with_root(file: _TaxonomyFile, rows: list[_Row]) -> list[_Row]:
-    """The rows, every one ending in ``*``, once or repeated, and without it before."""
+    """Return the rows so that each ends in one or more ``*`` and has none before."""
     without = [row for row in rows if row.names[-1] != ROOT]
     if len(without) == len(rows):
         rows = [_Row(row.line, (*row.names, ROOT)) for row in rows]
     elif without:
-        raise file.error("this row does not end in '*', others do. End every row, or none, with '*'.", without[0].line)
+        raise file.error("this row does not end in '*', but others do. End all rows or none with '*'.", without[0].line)
     for row in rows:
         if row.names[0] == ROOT:
             raise file.error("'*' stands for the whole domain and cannot be a leaf. Rename the leaf.", row.line)
         if any(name != ROOT for name in row.names[row.names.index(ROOT) :]):
-            raise file.error("'*' stands before the end of the row. Only the end of a row may be '*'.", row.line)
+            raise file.error("'*' appears before the end of the row. Only the end of a row may be '*'.", row.line)
     return rows
 
 
@@ -159,14 +159,14 @@ def _check_parents(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
             if name != ROOT and earlier.names[level + 1] != row.names[level + 1]:
                 raise file.error(
                     f"the group {name!r} has two parents, {earlier.names[level + 1]!r} and {row.names[level + 1]!r}. "
-                    "Give it one parent, or two groups two names.",
+                    "Give it one parent, or give two different groups different names.",
                     earlier.line,
                     row.line,
                 )
 
 
 def _check_levels(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
-    """A name may be on two levels only where it is repeated along a row: then one of its nodes is above the other."""
+    """Refuse a name on two levels unless it is repeated along a row, so that one of its nodes is above the other."""
     seen: dict[str, dict[int, _Row]] = {}
     for row in rows:
         for level, name in enumerate(row.names):
@@ -175,7 +175,7 @@ def _check_levels(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
     for name, row_of_level in seen.items():
         levels = sorted(row_of_level)
         for lower, upper in pairwise(levels):
-            # A node has one parent, so one row with the lower node shows what is above it.
+            # A node has one parent, so any row with the lower node shows the nodes above it.
             if row_of_level[lower].names[upper] != name:
                 raise file.error(
                     f"the name {name!r} is on two levels, field {lower + 1} and field {upper + 1}. "
@@ -187,9 +187,9 @@ def _check_levels(file: _TaxonomyFile, rows: Sequence[_Row]) -> None:
 
 def _tree(file: _TaxonomyFile, rows: Sequence[_Row]) -> Taxonomy:
     line_of_leaf = {row.names[0]: row.line for row in rows}
-    # A branch that skips a level has `*` there. The name below takes its place: over the same leaves, so not a node.
+    # A branch that skips a level has `*` there. The name below replaces it: it has the same leaves, so it is no node.
     groups = [[_last_name(row.names[: level + 1]) for row in rows] for level in range(len(rows[0].names) - 2, 0, -1)]
-    # A group named like a leaf is over that leaf: a name on two levels is repeated along a row.
+    # A group with the name of a leaf is above that leaf, since a name on two levels is repeated along a row.
     labels = [[f"{name} (group)" if name in line_of_leaf else name for name in group] for group in groups]
     taxonomy, repeated = grow([row.names[0] for row in rows], groups, labels)
     if repeated:

@@ -1,6 +1,6 @@
-"""How the released box of a numeric or date column is widened outward.
+"""Widen the released ranges of a numeric or date column.
 
-The column keeps its numbers in ordering and loss; only the two bounds of a class are moved, never inward.
+The column keeps its numbers in ordering and loss. Only the two bounds of a class are moved, and never inward.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DAYS_SINCE_MONDAY = 3
 
 
 class Snapped(NamedTuple):
-    """Widened bounds, both included. Where ``whole`` is set, ``*`` is to be released: the bounds are as they came."""
+    """Widened bounds, both included. Where ``whole`` is set, ``*`` is released and the bounds are unchanged."""
 
     low: NDArray[Any]
     high: NDArray[Any]
@@ -35,21 +35,21 @@ class Snapped(NamedTuple):
 
 
 class Snap(Protocol):
-    """Widens boxes outward."""
+    """A way to widen ranges."""
 
     def check(self, integral: bool) -> None:
-        """Refuse a column that cannot be widened so; ``integral`` says that it holds whole numbers."""
+        """Refuse a column that cannot be widened this way; ``integral``: it holds whole numbers."""
 
     def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
-        """low: int64[n] where integral, else finite float64[n]; high: the same, >= low. Neither is modified."""
+        """Widen the ranges low..high. Both: int64[n] if integral, else finite float64[n]; low <= high; not modified."""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """The smallest interval from m * width to (m + 1) * width that holds the box, of the given widths.
+    """Widen a range to the smallest interval from m * width to (m + 1) * width that holds it, of the given widths.
 
-    Whole numbers are released as ``[m * width .. (m + 1) * width - 1]``, others with both ends of the interval,
-    although the upper one belongs to the next interval. A single value stays.
+    Whole numbers are released as ``[m * width .. (m + 1) * width - 1]``, other numbers with both ends of the interval,
+    although the upper end belongs to the next interval. A single value is not widened.
     """
 
     widths: tuple[float, ...]
@@ -84,10 +84,10 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Calendar:
-    """The smallest week, month, quarter, year or decade that holds the box, of the given units.
+    """Widen a range to the smallest week, month, quarter, year or decade that holds it, of the given units.
 
-    Dates are days since 1970-01-01. Weeks begin on Monday; a decade begins with a year that ends in 0. A single day
-    stays.
+    Dates are days since 1970-01-01. Weeks begin on Monday; a decade begins with a year that ends in 0. A single day is
+    not widened.
     """
 
     units: tuple[str, ...]
@@ -120,7 +120,7 @@ class Calendar:
 
 @dataclass(frozen=True)
 class RoundingGrid:
-    """The lower bound down and the upper bound up to a multiple of the step; a single value stays if it is one."""
+    """Round the lower bound down and the upper bound up to a multiple of the step. A multiple itself stays as it is."""
 
     step: float
     column: str = field(default="", kw_only=True)
@@ -156,14 +156,14 @@ def _outward(low: NDArray[np.float64], high: NDArray[np.float64], multiples: Mul
     return Snapped(np.where(whole, low, start), np.where(whole, high, end), whole)
 
 
-# For boxes low..high: the first and the last value of the cell that low lies in, and whether high lies there too.
+# For ranges low..high: the first and last value of the cell that holds low, and whether that cell holds high too.
 Cells = tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 
 
 def _smallest(
     low: NDArray[Any], high: NDArray[Any], sizes: Sequence[Callable[[NDArray[Any], NDArray[Any]], Cells]]
 ) -> Snapped:
-    """Every box in the first cell that holds it, the sizes of cells ascending."""
+    """Widen every range to the first cell that holds it. sizes: functions that return cells, smallest cells first."""
     new_low, new_high = low.copy(), high.copy()
     whole = low != high
     for cells in sizes:
@@ -178,7 +178,7 @@ def _smallest(
 def _whole_interval(width: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells:
     over = low % width
     start, end = low - over, low + (width - 1 - over)
-    # A bound beyond the 64-bit integers has wrapped around: such a cell holds nothing.
+    # A bound beyond the 64-bit integers has wrapped around. Such a cell counts as holding nothing.
     return start, end, (start <= low) & (high <= end)
 
 
@@ -193,7 +193,7 @@ def _period(unit: str, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells
         end = start + 6
     else:
         month = low.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-        # Months are counted from January 1970, with which a quarter, a year and a decade began.
+        # Months are counted from January 1970, when a quarter, a year and a decade began.
         first_month = month - month % MONTHS[unit]
         start = _first_day(first_month)
         end = _first_day(first_month + MONTHS[unit]) - 1
@@ -213,7 +213,7 @@ def _float64(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _decimal(number: float, what: str, column: str) -> Fraction:
-    """The number as the user wrote it: 0.1 is a tenth, not the double nearest to it."""
+    """Return the number as the user wrote it: 0.1 is a tenth, not the double nearest to it."""
     if not (math.isfinite(number) and number > 0):
         raise _refusal(column, f"{what} must be a number above 0.")
     return Fraction(str(number))

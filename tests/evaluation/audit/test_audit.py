@@ -113,7 +113,7 @@ def test_null_and_the_word_for_it_are_two_classes(tmp_path: Path) -> None:
 
 
 def test_classes_are_found_across_batches_with_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.tables.sources.delivery.BATCH_ROWS", 7)
+    monkeypatch.setattr("sfumato.tables.sources.source_batches.BATCH_ROWS", 7)
     generator = np.random.default_rng(2)
     table = pa.table({f"q{q}": [f"v{value}" for value in generator.integers(0, 60, 500)] for q in range(20)})
     table = pa.concat_tables([table, table.take(generator.permutation(500))])

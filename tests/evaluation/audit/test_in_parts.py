@@ -68,7 +68,7 @@ KINDS = [
 @pytest.fixture(autouse=True, scope="module")
 def small_batches() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.tables.sources.delivery.BATCH_ROWS", 64)
+        patch.setattr("sfumato.tables.sources.source_batches.BATCH_ROWS", 64)
         yield
 
 
@@ -373,7 +373,7 @@ def test_every_part_has_whole_classes_and_keeps_to_its_share_of_memory() -> None
 def test_one_class_with_too_many_different_values_asks_for_more_memory() -> None:
     table = pa.table({"a": ["*"] * 2000, "s": [f"{number}" for number in range(2000)]})
     policy = merge_flags(None, quasi_identifiers=["a"], sensitive="s", k=5, l=2)
-    with pytest.raises(sfumato.UsageError, match=r"Allow more with --memory"):
+    with pytest.raises(sfumato.UsageError, match=r"Raise the limit with --memory"):
         audited(table, policy, {}, 400_000)
 
 

@@ -17,7 +17,7 @@ from sfumato.evaluation.learning.folds import check_folds, folds_of
 from sfumato.evaluation.learning.models import models, models_named
 from sfumato.evaluation.learning.significance import difference, estimate
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 
 
 def test_interval_is_that_of_student() -> None:

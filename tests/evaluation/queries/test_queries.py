@@ -28,7 +28,7 @@ from sfumato.evaluation.queries.answers import RangeQuery
 from sfumato.evaluation.queries.box_estimates import ReleasedBoxes
 from sfumato.evaluation.queries.range_queries import random_query
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")

@@ -31,7 +31,7 @@ from sfumato.pipeline.prepare import prepare
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 
 Box = tuple[list[int], list[int]]
 

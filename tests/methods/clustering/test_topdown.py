@@ -19,7 +19,7 @@ from sfumato.methods.clustering.topdown import TopDown, divide, far_records
 from sfumato.methods.method import Records
 from sfumato.progress import Progress
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 
 # ---- tables ----
 

@@ -28,7 +28,7 @@ from sfumato.methods.method import SensitiveValues
 from sfumato.progress import Progress
 from sfumato.requirements import DistinctDiversity, EntropyDiversity, KAnonymity, Requirements
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 

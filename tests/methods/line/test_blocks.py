@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.losses.exact_costs import Costs, attribute_cost, exact_costs
 from sfumato.methods.line.blocks import best_runs, nearest_starts
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 
 
 @dataclass(frozen=True)

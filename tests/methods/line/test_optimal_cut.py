@@ -22,7 +22,7 @@ from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 
 BOX = OptimalOneDimensional(ordering=Hilbert(), cost="box")
 EXTENT = OptimalOneDimensional(ordering=Hilbert(), cost="extent")

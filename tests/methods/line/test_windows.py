@@ -31,7 +31,7 @@ from sfumato.methods.line.diverse_cut import diverse_cuts
 from sfumato.methods.method import Records, SensitiveValues
 from sfumato.requirements import KAnonymity, Requirements
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 
 ASKED: dict[str, list[Asked]] = {
     "entropy": [entropy(2), entropy(3)],

@@ -21,7 +21,7 @@ from sfumato.methods.search.repair import repair
 from sfumato.methods.search.shortfall import tally_for
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements
 from sfumato.tables.coding.domains import CategoricalDomain
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 
 
 class Problem:

@@ -33,7 +33,7 @@ from sfumato.requirements import Joint, KAnonymity, Requirement, Requirements
 from sfumato.requirements.requirement import ClassCounts, Verdict
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 
 Splits = Literal["strict", "relaxed"]
 Part = list[int]  # rows

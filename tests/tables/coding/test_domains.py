@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import sfumato
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain, number_text
-from sfumato.taxonomies.derived import flat
+from sfumato.taxonomies.derived_taxonomies import flat
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")

@@ -107,7 +107,7 @@ def test_an_all_null_column_of_any_type_stays_null() -> None:
     ids=["list", "struct", "map", "interval"],
 )
 def test_a_type_without_an_order_is_refused_with_what_to_do(values: pa.Array) -> None:
-    with pytest.raises(InputError, match=r"column 'c' has the type .* which has no order.* turn it into text"):
+    with pytest.raises(InputError, match=r"column 'c' has the type .* which has no order.* convert it to text"):
         carried(values)
 
 

@@ -222,7 +222,7 @@ def test_value_outside_the_taxonomy_is_refused_by_its_place(tmp_path: Path) -> N
     path = tmp_path / "taxonomy.csv"
     path.write_text("1,*\n2,*\ntrue,*\n")
     asked = {"taxonomy": {"q": str(path)}}
-    with pytest.raises(sfumato.TaxonomyError, match="1 distinct value not in the taxonomy") as error:
+    with pytest.raises(sfumato.TaxonomyError, match="1 distinct value is not in the taxonomy") as error:
         domain_of(pa.table({"q": ["1", "2", "Zaphod"]}), **asked)
     assert "record 3" in str(error.value)
     assert "Zaphod" not in str(error.value)
@@ -247,7 +247,7 @@ def test_column_without_values_has_null_alone(tmp_path: Path) -> None:
 
 
 def test_many_distinct_values_over_several_batches_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.tables.sources.delivery.BATCH_ROWS", 100)
+    monkeypatch.setattr("sfumato.tables.sources.source_batches.BATCH_ROWS", 100)
     generator = np.random.default_rng(3)
     values = generator.permutation(np.arange(0, 10**9, 10**6))
     domain = domain_of(pa.table({"q": values}))

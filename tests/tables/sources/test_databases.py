@@ -106,7 +106,7 @@ def test_without_a_table_those_that_there_are_are_listed(tmp_path: Path, make: C
     make(PEOPLE, path, "visits")
     make(PEOPLE, path, "people")
     assert refusal(lambda: opened(path)) == (
-        f"the file {str(path)!r} is a database, which has 'people', 'visits'. Name a table behind a #, such as "
+        f"the file {str(path)!r} is a database, which has 'people', 'visits'. Name a table after a #, such as "
         "'...#people'."
     )
     assert "has no table 'poeple'; it has 'people', 'visits'" in refusal(lambda: opened(f"{path}#poeple"))
@@ -403,7 +403,7 @@ def test_a_duckdb_file_is_free_between_passes(tmp_path: Path) -> None:
     read(source)
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         assert connection.execute("SELECT count(*) FROM people").fetchall() == [(3,)]
-        assert "is open in this program already" in refusal(lambda: read(source))
+        assert "is already open in this program" in refusal(lambda: read(source))
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def test_more_rows_than_a_batch_holds_come_in_order(
     kind: str, make: Callable[[pa.Table], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "excel":  # a sheet of many rows takes long to write
-        monkeypatch.setattr("sfumato.tables.sources.delivery.BATCH_ROWS", 1_000)
+        monkeypatch.setattr("sfumato.tables.sources.source_batches.BATCH_ROWS", 1_000)
     numbers = pa.array(range(3_000 if kind == "excel" else 300_000)).cast(pa.string())
     source = open_source(make(pa.table({"a": numbers, "b": numbers})), DEFAULTS)
     batches = list(source.batches(["b"]))
@@ -438,7 +438,7 @@ def test_compressed_parts_that_follow_each_other_are_one_file(tmp_path: Path) ->
 def test_a_record_of_another_width_is_told_by_its_line(tmp_path: Path, content: str, line: str, fields: int) -> None:
     message = refused_file(tmp_path / "table.csv", content)
     assert f"the record at {line}of" in message
-    assert f"has {fields} fields where the header has 3" in message
+    assert f"has {fields} fields, but the header has 3" in message
 
 
 def test_the_line_is_right_far_into_a_compressed_file_in_another_encoding(tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ def test_an_error_at_any_step_changes_nothing(
 KILLED = """
 import os, signal, sys
 import pyarrow as pa
-from sfumato.tables.locations import place_of
+from sfumato.tables.locations import location_of
 from sfumato.tables.targets.target import open_target
 def reached(moment):
     if moment == sys.argv[3]:
@@ -313,7 +313,7 @@ def batches():
         if number == 299:
             reached("writing")
         yield pa.record_batch({"half": [number] * 1000})
-with open_target(place_of(sys.argv[1]), separator=",") as target:
+with open_target(location_of(sys.argv[1]), separator=",") as target:
     target.write(pa.schema({"half": pa.int64()}), batches)
     reached("written")
 """
@@ -465,8 +465,8 @@ def test_a_view_and_a_name_of_our_own_are_no_targets(tmp_path: Path, postgres: A
         assert "never replaced" in refusal(lambda p=place: released().write(f"{p}#v"), UsageError)  # type: ignore[misc]
         for name in ("sfumato_certificates", "sfumato_stage_x"):
             message = refusal(lambda p=place, n=name: released().write(f"{p}#{n}"), UsageError)  # type: ignore[misc]
-            assert "which Sfumato uses itself" in message
-        assert "Name the table to write behind a #" in refusal(lambda p=place: released().write(p), UsageError)  # type: ignore[misc]
+            assert "a name that Sfumato uses itself" in message
+        assert "Name the table to write after a #" in refusal(lambda p=place: released().write(p), UsageError)  # type: ignore[misc]
     assert "Name it .sqlite or .duckdb" in refusal(lambda: released().write(f"{tmp_path}/new.db#t"), UsageError)
     postgres.execute("DROP VIEW v")
 
@@ -504,7 +504,7 @@ def test_what_depends_on_the_old_table_keeps_it(postgres: Any) -> None:
 
 
 def test_a_locked_sqlite_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.tables.sources.sqlite.SECONDS", 0.1)
+    monkeypatch.setattr("sfumato.tables.sources.sqlite_source.SECONDS", 0.1)
     in_sqlite(OLD, tmp_path / "a.sqlite")
     with contextlib.closing(sqlite3.connect(tmp_path / "a.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

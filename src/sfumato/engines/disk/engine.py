@@ -27,7 +27,7 @@ from sfumato.releases.run_record import fingerprints
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.external.memory_budget import Budget
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.sources.parquet import ParquetSource
+from sfumato.tables.sources.parquet_source import ParquetSource
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import write_batches
 

@@ -24,7 +24,7 @@ from sfumato.requirements import Requirements
 from sfumato.tables.coding.arrow_arrays import to_numpy
 from sfumato.tables.coding.domains import Domain
 from sfumato.tables.released_classes import Totals, find_classes
-from sfumato.tables.sources.in_memory import CollectedSource
+from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 PART_ROWS = 1 << 18

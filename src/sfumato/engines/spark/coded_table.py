@@ -30,7 +30,7 @@ from sfumato.engines.spark.spark_tables import columns, one_array
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.profile import Encoder
-from sfumato.tables.sources.delivery import NoRecordsError
+from sfumato.tables.sources.source_batches import NoRecordsError
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import CategoricalDomain
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profiler_of
-from sfumato.tables.sources.in_memory import nan_as_null
+from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 MOST_CATEGORIES = 1_000_000

@@ -19,8 +19,8 @@ from sfumato.engines.spark.file_systems import files_of, is_remote, location
 from sfumato.engines.spark.session import Frame, Session, in_our_words, is_spark_frame
 from sfumato.errors import InputError, UsageError
 from sfumato.policy import InputOptions
-from sfumato.tables.sources.delivery import checked_names, delivered_types
 from sfumato.tables.sources.source import is_text_file, kind_of_file
+from sfumato.tables.sources.source_batches import checked_names, delivered_types
 
 PARQUET = (".parquet", ".pq", "")
 

@@ -19,8 +19,8 @@ from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
 from sfumato.tables.external.partition_by_key import PartsByKey, in_codes
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.released_classes import find_classes
-from sfumato.tables.sources.delivery import TEXT
 from sfumato.tables.sources.source import Source
+from sfumato.tables.sources.source_batches import TEXT
 
 VALUE, RELEASED = "value", "released"
 

@@ -1,1 +1,1 @@
-"""Tables in codes: domains, order, arrays."""
+"""Tables as integer codes: profiling columns, domains, passthrough columns, sorting, NumPy and Arrow arrays."""

@@ -1,7 +1,7 @@
-"""Between NumPy and Arrow.
+"""Convert between NumPy and Arrow arrays.
 
 PyArrow's own conversions (``pa.array``, ``to_numpy``) load pandas where it is installed, which takes longer than most
-runs last. These share memory and load nothing.
+runs. These functions share memory and load nothing.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 
 def to_numpy(array: pa.Array, null: float | None = None) -> NDArray[Any]:
-    """Numbers, moments or truth values, with ``null`` for nulls; a read-only view where there are none.
+    """Convert numbers, dates, moments or booleans, with ``null`` in place of nulls.
 
-    Dates and moments are the whole numbers that Arrow keeps for them.
+    Without nulls the result is a read-only view, booleans aside. Dates and moments become the integers that Arrow
+    stores for them.
     """
     if pa.types.is_boolean(array.type):
         return to_numpy(array.cast(pa.uint8()), null).view(np.bool_)
     if array.null_count and null is None:
-        raise ValueError("say what stands for null")
+        raise ValueError("the array holds nulls, but no value for null was given")
     temporal = pa.types.is_temporal(array.type)
     dtype = np.dtype(f"int{array.type.bit_width}" if temporal else array.type.to_pandas_dtype())
     if not len(array):
@@ -34,18 +35,18 @@ def to_numpy(array: pa.Array, null: float | None = None) -> NDArray[Any]:
 
 
 def from_numpy(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Numbers or truth values, null where ``missing``."""
-    kind = pa.from_numpy_dtype(values.dtype)
+    """Convert numbers or booleans, null where ``missing``."""
+    arrow_type = pa.from_numpy_dtype(values.dtype)
     data = pa.py_buffer(_bits(values) if values.dtype == np.bool_ else np.ascontiguousarray(values))
-    return pa.Array.from_buffers(kind, len(values), [_validity(missing), data])
+    return pa.Array.from_buffers(arrow_type, len(values), [_validity(missing), data])
 
 
 def from_texts(texts: Sequence[str | None]) -> pa.StringArray:
-    """Texts, null for None."""
+    """Convert texts, with null for None."""
     encoded = [b"" if text is None else text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     if ends[-1] >= 1 << 31:
-        raise ValueError("more text than one array holds")
+        raise ValueError("one Arrow array cannot hold that much text")
     missing = np.array([text is None for text in texts], np.bool_)
     return pa.StringArray.from_buffers(
         len(texts), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded)), _validity(missing)

@@ -1,8 +1,8 @@
 """The domain of a quasi-identifier: its values as codes, and how a range of codes is released.
 
-Codes follow the order of the values (numbers, dates) or of the taxonomy's leaves, so a class is described by its
-smallest and largest code on every quasi-identifier: its box. Null is a value of its own, always the last code; a box
-that reaches from a value to null is the whole domain.
+Codes follow the order of the values (numbers, dates) or of the taxonomy's leaves. A class is therefore described by its
+smallest and largest code on every quasi-identifier: its box. Null is a value of its own and always the last code. A box
+that holds both a value and null is the whole domain.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Codes = NDArray[np.unsignedinteger]
 
 @dataclass(frozen=True)
 class ReleasedValues:
-    """What a set of boxes shows for one quasi-identifier.
+    """The released values of one quasi-identifier for a set of boxes.
 
-    ``index`` says for each box which entry it shows; two entries may be equal. ``labels`` are texts, null for null;
-    ``low`` and ``high`` are the typed bounds of the entries, null where an entry is not a range.
+    ``index`` gives the entry of each box; two entries may be equal. ``labels`` are texts, with null for null. ``low``
+    and ``high`` are the typed bounds of the entries, null where an entry is not a range.
     """
 
     index: NDArray[np.int64]
@@ -47,7 +47,7 @@ class ReleasedValues:
 
 
 class Domain(Protocol):
-    """What the rest of the product knows of one quasi-identifier."""
+    """What other packages may ask about one quasi-identifier."""
 
     @property
     def name(self) -> str: ...
@@ -64,19 +64,19 @@ class Domain(Protocol):
     def kind(self) -> str: ...
 
     def coordinates(self) -> NDArray[np.float64]:
-        """Each code's place in [0, 1], for orderings."""
+        """Return the coordinate of each code in [0, 1], for orderings."""
         ...
 
     def release(self, low: Codes, high: Codes) -> ReleasedValues:
-        """What boxes show that reach from ``low`` to ``high``, code by code."""
+        """Return the released values of boxes with codes from ``low`` to ``high``, both included."""
         ...
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
-        """The normalised certainty penalty of each released label, NaN for one that is not of this domain."""
+        """Return the normalised certainty penalty of each released label; NaN for a label outside the domain."""
         ...
 
     def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
-        """The codes under each released label, as first and one past the last; none for one not of this domain."""
+        """Return the first code under each released label, and one past the last; 0 and 0 outside the domain."""
         ...
 
 
@@ -106,9 +106,9 @@ class NumericDomain:
         pairs, index = distinct_numbers(low.astype(np.int64) * self.size + high, self.size**2)
         first, last = pairs // self.size, pairs % self.size
         null = len(self.values)
-        if not null:  # nothing but null
-            nothing = self._typed(np.zeros(len(pairs), self.values.dtype), np.ones(len(pairs), np.bool_))
-            return ReleasedValues(index, pa.nulls(len(pairs), pa.string()), nothing, nothing)
+        if not null:  # every value is null
+            no_bounds = self._typed(np.zeros(len(pairs), self.values.dtype), np.ones(len(pairs), np.bool_))
+            return ReleasedValues(index, pa.nulls(len(pairs), pa.string()), no_bounds, no_bounds)
         mixed = last == null
         bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
         whole = np.zeros(len(pairs), np.bool_)
@@ -117,21 +117,21 @@ class NumericDomain:
         whole = whole | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
         bottom, top = np.where(whole, self.values[0], bottom), np.where(whole, self.values[-1], top)
         texts, upper = self.texts(bottom), self.texts(top)
-        left, dots, right, nothing = from_texts(["[", "..", "]", ""])
-        ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, nothing)
+        left, dots, right, separator = from_texts(["[", "..", "]", ""])
+        ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, separator)
         labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
         labels = pc.if_else(from_numpy((whole & (bottom < top)) | mixed), from_texts([WHOLE])[0], labels)
         labels = pc.if_else(from_numpy(first == null), pa.nulls(1, pa.string())[0], labels)
         return ReleasedValues(index, labels, self._typed(bottom, mixed), self._typed(top, mixed))
 
     def _typed(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> pa.Array:
-        plain = from_numpy(values, missing)
+        numbers = from_numpy(values, missing)
         if self.kind == "date":
-            return plain.cast(pa.int32()).cast(pa.date32())
-        return plain.cast(pa.timestamp("us")) if self.kind == "moment" else plain
+            return numbers.cast(pa.int32()).cast(pa.date32())
+        return numbers.cast(pa.timestamp("us")) if self.kind == "moment" else numbers
 
     def texts(self, values: NDArray[Any]) -> pa.StringArray:
-        """Values in the shortest form that reads back as the same value."""
+        """Write values in the shortest form that reads back as the same value."""
         if self.kind == "date":
             return from_numpy(values).cast(pa.int32()).cast(pa.date32()).cast(pa.string())
         if self.kind == "moment":
@@ -165,27 +165,27 @@ class NumericDomain:
     def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
         values = self.values.tolist()
         spans = np.zeros((len(labels), 2), np.int64)
-        for place, label in enumerate(labels):
+        for position, label in enumerate(labels):
             if label is None:
-                spans[place] = len(values), self.size
+                spans[position] = len(values), self.size
             elif label == WHOLE:
-                spans[place] = 0, self.size
+                spans[position] = 0, self.size
             elif (ends := self._ends(label)) is not None:
-                spans[place] = bisect_left(values, ends[0]), bisect_right(values, ends[1])
+                spans[position] = bisect_left(values, ends[0]), bisect_right(values, ends[1])
         return spans
 
     def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
-        """The smallest and largest value that a label allows; none for a label that is not of this domain."""
+        """Return the smallest and largest value that a label allows, or None for a label outside the domain."""
         low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
         bottom, top = read_number(low, self.kind), read_number(high if bar else low, self.kind)
         if any(isinstance(end, Fraction) and end.denominator > 1 for end in (bottom, top)):
-            return None  # a moment within a day is no date
+            return None  # a moment within a day is not a date
         return (bottom, top) if bottom <= top else None
 
 
 @dataclass(frozen=True)
 class CategoricalDomain:
-    """Categories: the leaves of a taxonomy, released as the lowest node that holds a class."""
+    """Categories: the leaves of a taxonomy. A class is released as the lowest node above all of its leaves."""
 
     name: str
     taxonomy: Taxonomy
@@ -206,10 +206,10 @@ class CategoricalDomain:
         inside = high < leaves
         nodes[inside] = self.taxonomy.lowest_common_ancestor(low[inside], high[inside])
         nodes[low == leaves] = null_node
-        shown, index = distinct_numbers(nodes, null_node + 1)
-        names = [None if node == null_node else self.taxonomy.labels[node] for node in shown.tolist()]
-        labels, nothing = from_texts(names), pa.nulls(len(names))
-        return ReleasedValues(index, labels, nothing, nothing)
+        released_nodes, index = distinct_numbers(nodes, null_node + 1)
+        names = [None if node == null_node else self.taxonomy.labels[node] for node in released_nodes.tolist()]
+        labels, no_bounds = from_texts(names), pa.nulls(len(names))
+        return ReleasedValues(index, labels, no_bounds, no_bounds)
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
         span, nodes = self.taxonomy.span(), self.taxonomy.node_of_label()
@@ -221,71 +221,71 @@ class CategoricalDomain:
             elif label == WHOLE:
                 result[position] = 1.0
             elif label in nodes:
-                under = int(span[nodes[label]])
-                result[position] = 0.0 if under == 1 else under / leaves
+                leaves_under = int(span[nodes[label]])
+                result[position] = 0.0 if leaves_under == 1 else leaves_under / leaves
         return result
 
     def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
         nodes = self.taxonomy.node_of_label()
         spans = np.zeros((len(labels), 2), np.int64)
-        for place, label in enumerate(labels):
+        for position, label in enumerate(labels):
             if label is None:
-                spans[place] = len(self.taxonomy.leaves), self.size
+                spans[position] = len(self.taxonomy.leaves), self.size
             elif label == WHOLE:
-                spans[place] = 0, self.size
+                spans[position] = 0, self.size
             elif label in nodes:
-                spans[place] = self.taxonomy.first[nodes[label]], self.taxonomy.last[nodes[label]] + 1
+                spans[position] = self.taxonomy.first[nodes[label]], self.taxonomy.last[nodes[label]] + 1
         return spans
 
 
 def numbers_of(domain: Domain) -> NDArray[np.float64]:
-    """Each code as a number to learn from: numbers as they are, categories by their place; null comes after all."""
+    """Return each code as a number for learners: the number itself, or the position of a category; null comes last."""
     if not isinstance(domain, NumericDomain) or not len(domain.values):
         return np.arange(domain.size, dtype=np.float64)
     numbers = domain.values.astype(np.float64)
-    # One more than 1e22 is no other number.
+    # For numbers such as 1e22, adding 1 gives the same number.
     return np.append(numbers, max(numbers[-1] + 1, np.nextafter(numbers[-1], np.inf)))[: domain.size]
 
 
 def _shares(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Where ascending values stand between the first, 0, and the last, 1."""
+    """Scale ascending values linearly so that the first is 0 and the last is 1."""
     if not len(values) or values[0] == values[-1]:
         return np.zeros(len(values))
     if values.dtype.kind == "f":
-        halves = values / 2  # the distance of two large numbers may be more than any number
+        halves = values / 2  # the distance between two large numbers may overflow
         return np.asarray((halves - halves[0]) / (halves[-1] - halves[0]))
-    unsigned = values.astype(np.int64).view(np.uint64)  # differences of these are right up to 64 bits
+    unsigned = values.astype(np.int64).view(np.uint64)  # unsigned differences are exact up to 64 bits
     distances = unsigned - unsigned[0]
     return np.asarray(distances / distances[-1])
 
 
 def number_text(value: float | int) -> str:
-    """A number as people write it: 25, not 25.0."""
+    """Write a number as people do: 25, not 25.0."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return repr(value)
 
 
 def label_of(value: object) -> str | None:
-    """A released value as its label; one that was not generalised may still have its type."""
+    """Return the label of a released value. A value that was not generalised may still have its original type."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value)
 
 
 def read_number(text: str, kind: str = "numeric") -> float | Fraction:
-    """A number, or a date in days or a moment in microseconds since 1970; NaN for text that is none of its kind.
+    """Read a number, a date (in days since 1970) or a moment (in microseconds since 1970); NaN if the text is not one.
 
-    A moment given for a date is a fraction of days.
+    With ``kind`` "date", a moment is a fraction of days.
     """
     try:
         if kind == "numeric":
-            # Whole numbers stay whole: beyond 53 bits a float would move them. Columns hold none beyond 64 bits.
+            # Whole numbers stay integers: beyond 53 bits a float would change them. Columns hold none beyond 64 bits.
             return int(text) if text.lstrip("-").isdecimal() and len(text) <= 20 else float(text)
         moment = datetime.datetime.fromisoformat(text)
         if moment.tzinfo is not None:
             moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         return math.nan
-    since = moment - EPOCH
-    return Fraction(since // MICROSECOND, DAY // MICROSECOND) if kind == "date" else since // MICROSECOND
+    elapsed = moment - EPOCH
+    return Fraction(elapsed // MICROSECOND, DAY // MICROSECOND) if kind == "date" else elapsed // MICROSECOND

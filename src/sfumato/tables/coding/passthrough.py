@@ -1,7 +1,7 @@
-"""Columns that ride along: sorted by, taken in a new order, their values never changed.
+"""Passthrough columns: they serve as sort keys and are put in a new order, but their values never change.
 
-Arrow keeps more than it shows: values beneath nulls, values around a slice, spare bits in NaN, categories that no
-record has. None of that is part of the table, so none of it is released.
+Arrow buffers hold more than the table: values beneath nulls, values around a slice, spare bits in NaN, categories that
+no record has. None of that is part of the table, so none of it is released.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import Field, bits_for
-from sfumato.tables.sources.in_memory import nan_as_null
+from sfumato.tables.sources.in_memory_source import nan_as_null
 
 SIGN = np.uint64(1 << 63)
 
@@ -27,7 +27,7 @@ SIGN = np.uint64(1 << 63)
 class PassthroughColumn:
     """One released column that is not a quasi-identifier.
 
-    Text is held as codes into a sorted dictionary, anything else as it came. ``codes`` has a last code for null.
+    Text is stored as codes into a sorted dictionary, and the last code is null. Other columns are stored unchanged.
     """
 
     name: str
@@ -37,20 +37,20 @@ class PassthroughColumn:
     @classmethod
     def of(cls, name: str, column: pa.ChunkedArray) -> PassthroughColumn:
         if has_numbers(column.type):
-            array = _one(column)
+            array = _one_array(column)
             return cls(name, _with_one_nan(array) if pa.types.is_floating(array.type) else array)
         try:
             dictionary, codes = sorted_codes(column)
         except pa.ArrowNotImplementedError:
             raise InputError(
-                f"column {name!r} has the type {column.type}, which has no order, so the released rows could not be "
-                "put in one. Drop the column or turn it into text."
+                f"column {name!r} has the type {column.type}, which has no order, so the released rows cannot be "
+                "sorted by it. Drop the column, or convert it to text."
             ) from None
         return cls(name, dictionary, codes)
 
     @property
     def numbered(self) -> tuple[Codes, list[object]]:
-        """A code for every record, and the value of each code; one past the last is null, and NaN is null."""
+        """Return a code for every record, and the value of each code. The code after the last is null; NaN is null."""
         if self.codes is not None:
             return self.codes, self.array.to_pylist()
         encoded = self._encoded()
@@ -58,7 +58,7 @@ class PassthroughColumn:
 
     @property
     def distinct(self) -> tuple[Codes, int]:
-        """A code for every record and how many there are; the last is null, and NaN is null."""
+        """Return a code for every record, and the number of codes. The last code is null; NaN is null."""
         if self.codes is not None:
             return self.codes, len(self.array) + 1
         encoded = self._encoded()
@@ -68,12 +68,12 @@ class PassthroughColumn:
     def _encoded(self) -> pa.DictionaryArray:
         array = self.array
         if pa.types.is_floating(array.type):
-            # -0.0 and 0.0 are one value to whoever compares numbers; adding 0.0 makes them one.
+            # -0.0 and 0.0 compare equal, so they are one value; adding 0.0 makes them identical.
             array = pc.add(nan_as_null(array.cast(pa.float64())), from_numpy(np.zeros(1))[0])
         return array.dictionary_encode()
 
     def fields(self) -> list[Field]:
-        """The column as a part of a sort key; NaN comes after all numbers, null comes last."""
+        """Return the column as part of a sort key. NaN comes after all numbers, and null comes last."""
         if self.codes is not None:
             return [Field(self.codes, bits_for(len(self.array) + 1))]
         array, fields = self.array, []
@@ -84,27 +84,27 @@ class PassthroughColumn:
         return [*fields, Field(numbers, bits_for(int(numbers.max()) + 1) if numbers.size else 0)]
 
     def take(self, rows: NDArray[np.uint32] | None) -> pa.Array:
-        """The column in the order of ``rows`` (as it is without them), with no trace of values that are not in it."""
+        """Return the given rows, or all in their order, with no trace of values that are not among them."""
         if self.codes is None:
-            # Taken also when the order stays: the buffers of the input hold values beneath nulls and around slices.
-            places = np.arange(len(self.array), dtype=np.uint32) if rows is None else rows
-            return self.array.take(from_numpy(places))
+            # Copied even if the order stays: the buffers of the input hold values beneath nulls and around slices.
+            rows = np.arange(len(self.array), dtype=np.uint32) if rows is None else rows
+            return self.array.take(from_numpy(rows))
         return dictionary_array(self.codes if rows is None else self.codes[rows], self.array)
 
 
 def order_numbers(array: pa.Array) -> NDArray[np.uint64]:
-    """Values as unsigned numbers in their order; -0.0 comes before 0.0 and NaN last. Null is any number."""
+    """Map values to unsigned integers of the same order: -0.0 before 0.0, NaN last. Null may be any number."""
     if pa.types.is_floating(array.type):
         return _float_order(to_numpy(array.cast(pa.float64()), 0))
-    whole = to_numpy(array, 0)
-    if whole.dtype.kind in "ub":
-        return whole.astype(np.uint64)
-    # Adding 2 ** 63 makes signed order unsigned order.
-    return whole.astype(np.int64).view(np.uint64) ^ SIGN
+    integers = to_numpy(array, 0)
+    if integers.dtype.kind in "ub":
+        return integers.astype(np.uint64)
+    # Adding 2 ** 63 turns signed order into unsigned order.
+    return integers.astype(np.int64).view(np.uint64) ^ SIGN
 
 
 def from_order_numbers(numbers: NDArray[np.uint64], missing: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    """The values that such numbers stand for, null where ``missing``."""
+    """Turn the integers of ``order_numbers`` back into values of type ``kind``, null where ``missing``."""
     if pa.types.is_floating(kind):
         numbers = np.where(missing, SIGN, numbers)
         values = np.where(numbers >= SIGN, numbers ^ SIGN, ~numbers).view(np.float64)
@@ -113,14 +113,14 @@ def from_order_numbers(numbers: NDArray[np.uint64], missing: NDArray[np.bool_], 
         return from_numpy(numbers.astype(np.bool_) & ~missing, missing)
     if pa.types.is_unsigned_integer(kind):
         return from_numpy(np.where(missing, 0, numbers).astype(kind.to_pandas_dtype()), missing)
-    whole = np.where(missing, 0, (numbers ^ SIGN).view(np.int64))
+    integers = np.where(missing, 0, (numbers ^ SIGN).view(np.int64))
     if pa.types.is_temporal(kind):
-        return from_numpy(whole.astype(f"int{kind.bit_width}"), missing).view(kind)
-    return from_numpy(whole.astype(kind.to_pandas_dtype()), missing)
+        return from_numpy(integers.astype(f"int{kind.bit_width}"), missing).view(kind)
+    return from_numpy(integers.astype(kind.to_pandas_dtype()), missing)
 
 
 def has_numbers(kind: pa.DataType) -> bool:
-    """Whether values of this type are numbers to sort by, or stand for some."""
+    """Return whether values of this type are stored as numbers, which then serve as the sort key."""
     types = pa.types
     return bool(
         types.is_integer(kind)
@@ -133,13 +133,13 @@ def has_numbers(kind: pa.DataType) -> bool:
     )
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _with_one_nan(array: pa.Array) -> pa.Array:
-    """The same numbers with every NaN the same: its spare bits are seen by nobody but would be released."""
+    """Give every NaN the same bits: the spare bits of NaN are invisible, but would be released."""
     numbers = to_numpy(array, 0)
     not_numbers = np.isnan(numbers)
     if not not_numbers.any():
@@ -148,6 +148,6 @@ def _with_one_nan(array: pa.Array) -> pa.Array:
 
 
 def _float_order(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Whole numbers in the order of the floats, -0.0 before 0.0, NaN last: its spare bits are seen by nobody."""
+    """Map floats to integers of the same order: -0.0 before 0.0, and every NaN last, whatever its spare bits."""
     bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
     return np.where(bits >= SIGN, ~bits, bits | SIGN)

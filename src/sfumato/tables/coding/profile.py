@@ -1,8 +1,8 @@
-"""From a source to domains and codes: which values each quasi-identifier has, and the table in those codes.
+"""Profile the quasi-identifiers of a source: find their values, build their domains, and encode the table.
 
-Two passes over batches, so that a table larger than memory takes the same way: the first collects the distinct values
-(``Profiler.add``), ``Profiler.finish`` decides what they are (number, date, category) and builds the domain, the second
-turns batches into codes (``Encoder.encode``).
+There are two passes over batches, so that tables larger than memory follow the same path. The first pass collects the
+distinct values (``Profiler.add``); ``Profiler.finish`` decides what they are (number, date, category) and builds the
+domain. The second pass turns batches into codes (``Encoder.encode``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,25 +22,29 @@ from sfumato.errors import InputError, TaxonomyError
 from sfumato.kernels.threads import in_threads
 from sfumato.policy import ColumnSettings, Grouping, InputOptions
 from sfumato.progress import Progress
-from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.distinct_values import (
+    DAY,
+    EPOCH,
+    DistinctNumbers,
+    DistinctTexts,
+    Numbers,
+    counted_noun,
+    distinct_values_of,
+    refuse_infinities,
+    too_large,
+)
 from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.sources.source import Source
-from sfumato.taxonomies.derived import flat, prefix
+from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.IGNORECASE)
 INTEGER = re.compile(r"[+-]?\d+")
 LEADING_ZERO = re.compile(r"[+-]?0\d")
-DENSE_RANGE = 1 << 20  # whole numbers within such a range are looked up in a table instead of searched
-MANY = 1 << 22  # numbers that are collected before they are merged
-EPOCH = datetime.datetime(1970, 1, 1)
-DAY = 86_400_000_000  # microseconds
 
-Numbers = NDArray[Any]  # int64 where all values are whole, else float64
-
-# The batches of the column once more, to find the first record that holds a bad value.
-Again = Callable[[], Iterable[pa.Array]]
+# Reads the batches of the column again, to find the first record that holds a bad value.
+ReadAgain = Callable[[], Iterable[pa.Array]]
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,11 @@ class Encoder:
     """Turns batches of one quasi-identifier into the codes of its domain."""
 
     domain: Domain
-    _raw: _Texts | _Numbers
-    _codes: NDArray[np.uint32]  # by raw position; the last entry is the code of null
+    _distinct: DistinctTexts | DistinctNumbers
+    _codes: NDArray[np.uint32]  # by position among the distinct values; the last entry is the code of null
 
     def encode(self, column: pa.Array) -> NDArray[np.uint32]:
-        return self._codes[self._raw.positions(column)]
+        return self._codes[self._distinct.positions(column)]
 
 
 class Profiler:
@@ -70,53 +74,55 @@ class Profiler:
         taxonomy: Taxonomy | None,
     ) -> None:
         self._name, self._column, self._options, self._text = name, column, options, text
-        self._given_taxonomy, self._null_tokens = taxonomy, null_tokens
-        self._raw = _raw_values(name, source_type)
+        self._taxonomy_from_file, self._null_tokens = taxonomy, null_tokens
+        self._distinct = distinct_values_of(name, source_type)
 
     def add(self, column: pa.Array) -> None:
-        self._raw.add(column)
+        self._distinct.add(column)
 
-    def finish(self, again: Again) -> Encoder:
-        """The domain of all values seen, and the encoder for it."""
-        self._again = again
-        return self._from_numbers(self._raw) if isinstance(self._raw, _Numbers) else self._from_texts(self._raw)
+    def finish(self, read_again: ReadAgain) -> Encoder:
+        """Build the domain of all collected values, and return its encoder."""
+        self._read_again = read_again
+        if isinstance(self._distinct, DistinctNumbers):
+            return self._from_numbers(self._distinct)
+        return self._from_texts(self._distinct)
 
-    def _from_numbers(self, raw: _Numbers) -> Encoder:
-        values, kind, has_null = raw.finish(), raw.kind, raw.has_null
-        given = np.ones(len(values), np.bool_)
+    def _from_numbers(self, distinct: DistinctNumbers) -> Encoder:
+        values, kind, has_null = distinct.finish(), distinct.kind, distinct.has_null
+        known = np.ones(len(values), np.bool_)
         if self._categorical() or self._null_tokens:
             texts = NumericDomain(self._name, values, has_null, kind).texts(values).to_pylist()
             if self._categorical():
-                return self._categories(raw, texts, has_null)
-            given = np.array([text not in self._null_tokens for text in texts], np.bool_)
-            has_null = has_null or not given.all()
-        if kind == "moment" and (self._snaps("calendar") or not np.any(values % DAY)):
+                return self._categories(distinct, texts, has_null)
+            known = np.array([text not in self._null_tokens for text in texts], np.bool_)
+            has_null = has_null or not known.all()
+        if kind == "moment" and (self._has_grouping("calendar") or not np.any(values % DAY)):
             values, kind = values // DAY, "date"
         self._check_type(kind)
-        kept = np.unique(values[given])
-        codes = np.where(given, np.searchsorted(kept, values), len(kept))
-        return Encoder(self._ordered(kept, has_null, kind), raw, np.append(codes, len(kept)).astype(np.uint32))
+        kept = np.unique(values[known])
+        codes = np.where(known, np.searchsorted(kept, values), len(kept))
+        return Encoder(self._ordered(kept, has_null, kind), distinct, np.append(codes, len(kept)).astype(np.uint32))
 
-    def _from_texts(self, raw: _Texts) -> Encoder:
-        texts = raw.values
+    def _from_texts(self, distinct: DistinctTexts) -> Encoder:
+        texts = distinct.values
         null = [text in self._null_tokens for text in texts]
-        has_null = raw.has_null or any(null)
-        given = [text for text, missing in zip(texts, null, strict=True) if not missing]
-        kind = "categorical" if self._categorical() else self._column.implied_type or self._infer(given)
-        if kind == "categorical" and given:
-            return self._categories(raw, texts, has_null)
-        read = self._read_numbers if kind == "numeric" or not given else self._read_moments
-        numbers = read(given)
+        has_null = distinct.has_null or any(null)
+        known = [text for text, missing in zip(texts, null, strict=True) if not missing]
+        kind = "categorical" if self._categorical() else self._column.implied_type or self._infer(known)
+        if kind == "categorical" and known:
+            return self._categories(distinct, texts, has_null)
+        read = self._read_numbers if kind == "numeric" or not known else self._read_moments
+        numbers = read(known)
         missing = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(len(numbers), np.bool_)
         has_null = has_null or bool(missing.any())
-        if kind == "date" and (self._snaps("calendar") or not np.any(numbers % DAY)):
+        if kind == "date" and (self._has_grouping("calendar") or not np.any(numbers % DAY)):
             numbers //= DAY
         elif kind == "date":
             kind = "moment"
         values = np.unique(numbers[~missing])
         codes = np.full(len(texts) + 1, len(values), np.uint32)
         codes[:-1][~np.array(null, np.bool_)] = np.where(missing, len(values), np.searchsorted(values, numbers))
-        return Encoder(self._ordered(values, has_null, kind), raw, codes)
+        return Encoder(self._ordered(values, has_null, kind), distinct, codes)
 
     def _ordered(self, values: Numbers, has_null: bool, kind: str) -> NumericDomain:
         snap = self._snap(kind)
@@ -124,50 +130,51 @@ class Profiler:
             snap.check(values.dtype.kind == "i")
         return NumericDomain(self._name, values, has_null, kind, snap)
 
-    def _categories(self, raw: _Texts | _Numbers, texts: list[str], has_null: bool) -> Encoder:
-        given = [text for text in texts if text not in self._null_tokens]
-        if WHOLE in given:
+    def _categories(self, distinct: DistinctTexts | DistinctNumbers, texts: list[str], has_null: bool) -> Encoder:
+        known = [text for text in texts if text not in self._null_tokens]
+        if WHOLE in known:
             raise InputError(
                 f"column {self._name!r} holds the value '*', which a release uses for 'any value'. "
                 "Replace it, or list it in [input] nulls if it means that the value is missing."
             )
-        taxonomy = self._taxonomy(given)
+        taxonomy = self._taxonomy(known)
         leaf = {text: code for code, text in enumerate(taxonomy.leaves)}
-        outside = [place for place, text in enumerate(texts) if text not in leaf and text not in self._null_tokens]
+        outside = [index for index, text in enumerate(texts) if text not in leaf and text not in self._null_tokens]
         if outside:
+            verb = "is" if len(outside) == 1 else "are"
             raise TaxonomyError(
-                f"column {self._name!r}: {_count(len(outside), 'distinct value')} not in the taxonomy "
+                f"column {self._name!r}: {counted_noun(len(outside), 'distinct value')} {verb} not in the taxonomy "
                 f"{self._column.taxonomy_file}; the first is in record {self._first_record(outside)}. "
                 "Add the leaves to the taxonomy, or list them in [input] nulls if they mean that the value is missing."
             )
         null = len(taxonomy.leaves)
         codes = [null if text in self._null_tokens else leaf[text] for text in texts]
         domain = CategoricalDomain(self._name, taxonomy, has_null)
-        return Encoder(domain, raw, np.array([*codes, null], np.uint32))
+        return Encoder(domain, distinct, np.array([*codes, null], np.uint32))
 
-    def _taxonomy(self, given: list[str]) -> Taxonomy:
-        if self._given_taxonomy is not None:
-            return self._given_taxonomy
-        rule = self._column.taxonomy
-        if isinstance(rule, Grouping) and rule.prefix is not None:
-            return prefix(given, rule.prefix, self._name)
-        return flat(given, self._name)
+    def _taxonomy(self, values: list[str]) -> Taxonomy:
+        if self._taxonomy_from_file is not None:
+            return self._taxonomy_from_file
+        grouping = self._column.taxonomy
+        if isinstance(grouping, Grouping) and grouping.prefix is not None:
+            return prefix(values, grouping.prefix, self._name)
+        return flat(values, self._name)
 
     def _categorical(self) -> bool:
         return (
             self._column.type == "categorical"
             or self._column.taxonomy == "flat"
-            or self._given_taxonomy is not None
-            or self._snaps("prefix")
+            or self._taxonomy_from_file is not None
+            or self._has_grouping("prefix")
         )
 
-    def _snaps(self, how: str) -> bool:
-        return getattr(self._column.taxonomy, how, None) is not None
+    def _has_grouping(self, key: str) -> bool:
+        return getattr(self._column.taxonomy, key, None) is not None
 
     def _snap(self, kind: str) -> Snap | None:
-        for how, needed in (("intervals", "numeric"), ("calendar", "date")):
-            if self._snaps(how):
-                self._check_type(kind, needed, how)
+        for key, needed in (("intervals", "numeric"), ("calendar", "date")):
+            if self._has_grouping(key):
+                self._check_type(kind, needed, key)
         if self._column.round is not None:
             self._check_type(kind, "numeric", "round")
         return snap_of(self._name, self._column)
@@ -176,11 +183,12 @@ class Profiler:
         wanted = needed or self._column.type
         if wanted is not None and wanted != ("date" if kind == "moment" else kind):
             raise InputError(
-                f"column {self._name!r} is asked to be {wanted} ({reason}) but holds {kind} values. Change its policy."
+                f"the policy wants the column {self._name!r} to be {wanted} ({reason}), but it holds {kind} values. "
+                "Change the policy of the column."
             )
 
     def _infer(self, texts: list[str]) -> str:
-        """What unmarked text is: numbers only if every value is one, and none is a code such as 007."""
+        """Infer the type of text. It is numeric only if every value is a number and none is a code such as 007."""
         if not self._text:
             return "categorical"
         if self._options.date_format is None and all(
@@ -194,7 +202,7 @@ class Profiler:
         return "categorical"
 
     def _plain(self, text: str) -> str:
-        """The number with a decimal point; a point where the policy says comma makes it no number."""
+        """Return the number with a decimal point. If the policy sets a comma, text with a point is not a number."""
         text = text.strip()
         return text if self._options.decimal == "." else text.replace(".", "x").replace(",", ".")
 
@@ -205,21 +213,21 @@ class Profiler:
         if all(INTEGER.fullmatch(number) for number in plain):
             try:
                 return np.array([int(number) for number in plain], np.int64)
-            except OverflowError:  # as floats they would be released as numbers that nobody has
-                raise _too_large(self._name) from None
+            except OverflowError:  # as floats, they would be released as numbers that nobody has
+                raise too_large(self._name) from None
         numbers = np.array([float(number) for number in plain], np.float64)
-        _refuse_infinities(self._name, numbers)
+        refuse_infinities(self._name, numbers)
         return numbers
 
     def _read_moments(self, texts: list[str]) -> NDArray[np.int64]:
         moments = [self._moment(text) for text in texts]
-        form = self._options.date_format or "year-month-day"
+        date_format = self._options.date_format or "year-month-day"
         bad = [text for text, moment in zip(texts, moments, strict=True) if moment is None]
-        self._refuse(bad, f"is not a date of the form {form}", f"are not dates of the form {form}")
+        self._refuse(bad, f"is not a date of the form {date_format}", f"are not dates of the form {date_format}")
         return np.array(moments, np.int64)
 
     def _moment(self, text: str) -> int | None:
-        """Microseconds since 1970, none for text that is not a date."""
+        """Return microseconds since 1970, or None if the text is not a date."""
         text = text.strip()
         try:
             if self._options.date_format is not None:
@@ -234,34 +242,34 @@ class Profiler:
             moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
         return (moment - EPOCH) // datetime.timedelta(microseconds=1)
 
-    def _refuse(self, bad: list[str], one: str, many: str) -> None:
+    def _refuse(self, bad: list[str], singular: str, plural: str) -> None:
         if bad:
-            what = f"1 distinct value {one}" if len(bad) == 1 else f"{len(bad):,} distinct values {many}"
-            assert isinstance(self._raw, _Texts)
-            places = (place for place, text in enumerate(self._raw.values) if text in bad)
+            what = f"1 distinct value {singular}" if len(bad) == 1 else f"{len(bad):,} distinct values {plural}"
+            assert isinstance(self._distinct, DistinctTexts)
+            positions = (position for position, text in enumerate(self._distinct.values) if text in bad)
             raise InputError(
-                f"column {self._name!r}: {what}; the first is in record {self._first_record(places)}. "
+                f"column {self._name!r}: {what}; the first is in record {self._first_record(positions)}. "
                 "Correct the data, list it in [input] nulls if it means 'missing', or give the column another type."
             )
 
-    def _first_record(self, places: Iterable[int]) -> int:
-        """The first record, counted from 1, that holds one of the raw values at these places."""
-        wanted, start = np.fromiter(places, np.int64), 1
-        for chunk in self._again():
-            found = np.flatnonzero(np.isin(self._raw.positions(chunk), wanted))
-            if found.size:
-                return start + int(found[0])
+    def _first_record(self, positions: Iterable[int]) -> int:
+        """Return the number, from 1, of the first record that holds one of the distinct values at these positions."""
+        wanted, start = np.fromiter(positions, np.int64), 1
+        for chunk in self._read_again():
+            rows = np.flatnonzero(np.isin(self._distinct.positions(chunk), wanted))
+            if rows.size:
+                return start + int(rows[0])
             start += len(chunk)
-        raise AssertionError("a value that was collected is in none of the batches")
+        raise AssertionError("no batch holds a value that was collected")
 
 
 def snap_of(name: str, column: ColumnSettings) -> Snap | None:
-    """How released ranges of a column are widened; none where they are not."""
-    rule = column.taxonomy
-    if isinstance(rule, Grouping) and rule.intervals is not None:
-        return Intervals(rule.intervals, column=name)
-    if isinstance(rule, Grouping) and rule.calendar is not None:
-        return Calendar(rule.calendar, column=name)
+    """Return how released ranges of a column are widened, or None if they are not."""
+    grouping = column.taxonomy
+    if isinstance(grouping, Grouping) and grouping.intervals is not None:
+        return Intervals(grouping.intervals, column=name)
+    if isinstance(grouping, Grouping) and grouping.calendar is not None:
+        return Calendar(grouping.calendar, column=name)
     return None if column.round is None else RoundingGrid(column.round, column=name)
 
 
@@ -273,7 +281,7 @@ def profile_column(
     options: InputOptions,
     taxonomy: Taxonomy | None,
 ) -> Encoder:
-    """The domain of a column of a source that was read; ``column`` is what a policy says of it."""
+    """Profile a column that is in memory; ``column`` holds its settings in the policy."""
     profiler = profiler_of(source, name, column, options, taxonomy)
     for chunk in values.chunks:
         profiler.add(chunk)
@@ -283,7 +291,7 @@ def profile_column(
 def profiler_of(
     source: Source, name: str, column: ColumnSettings, options: InputOptions, taxonomy: Taxonomy | None
 ) -> Profiler:
-    """What collects the values of a column of a source; ``column`` is what a policy says of it."""
+    """Return the profiler of a column of a source; ``column`` holds its settings in the policy."""
     tokens = frozenset(options.nulls) if source.text or source.kind == "excel" else frozenset()
     return Profiler(name, source.types[name], column, options, text=source.text, null_tokens=tokens, taxonomy=taxonomy)
 
@@ -295,12 +303,12 @@ def profile_source(
     taxonomies: Mapping[str, Taxonomy],
     progress: Progress,
 ) -> tuple[list[Encoder], int]:
-    """The domains of some columns of a source, and how many records it has; no more than a batch is in memory."""
+    """Profile columns of a source batch by batch. Return their encoders, and the number of records."""
     profilers = {
         name: profiler_of(source, name, column, options, taxonomies.get(name)) for name, column in columns.items()
     }
 
-    def again(name: str) -> Iterator[pa.Array]:
+    def read_again(name: str) -> Iterator[pa.Array]:
         return (batch.column(0) for batch in source.batches([name]))
 
     records = 0
@@ -309,178 +317,15 @@ def profile_source(
             in_threads(partial(add_column, batch, profilers), list(profilers))
             records += batch.num_rows
             progress.advance(batch.num_rows)
-        return [profiler.finish(partial(again, name)) for name, profiler in profilers.items()], records
+        return [profiler.finish(partial(read_again, name)) for name, profiler in profilers.items()], records
 
 
 class Collector(Protocol):
-    """What collects the values of a column."""
+    """Collects the values of a column, batch by batch."""
 
     def add(self, column: pa.Array) -> None: ...
 
 
-def add_column(batch: pa.RecordBatch, profilers: Mapping[str, Collector], name: str) -> None:
-    """Give one column of a batch to what collects its values."""
-    profilers[name].add(batch.column(name))
-
-
-class _Texts:
-    """Distinct texts in order of appearance."""
-
-    def __init__(self) -> None:
-        self._position: dict[str, int] = {}
-        self.has_null = False
-
-    @property
-    def values(self) -> list[str]:
-        return list(self._position)
-
-    def add(self, column: pa.Array) -> None:
-        dictionary, indices = _dictionary(column)
-        used = np.bincount(indices, minlength=len(dictionary) + 1) > 0
-        for text, occurs in zip(dictionary, used.tolist(), strict=False):
-            if occurs and text is not None:
-                self._position.setdefault(text, len(self._position))
-        nowhere = [text is None for text in dictionary] + [True]
-        self.has_null = self.has_null or bool(np.any(used & nowhere))
-
-    def positions(self, column: pa.Array) -> NDArray[np.int64]:
-        dictionary, indices = _dictionary(column)
-        null = len(self._position)
-        table = [null if text is None else self._position.get(text, null) for text in dictionary]
-        result: NDArray[np.int64] = np.array([*table, null], np.int64)[indices]
-        return result
-
-
-class _Numbers:
-    """Distinct numbers, dates or moments in ascending order."""
-
-    def __init__(self, name: str, kind: str) -> None:
-        self._name, self.kind = name, kind
-        self._parts: list[Numbers] = []
-        self._values: Numbers = np.empty(0, np.int64)
-        self._waiting = 0  # values in the parts
-        self.has_null = False
-
-    def add(self, column: pa.Array) -> None:
-        try:
-            numbers, missing = _numbers(column, self.kind)
-        except pa.ArrowInvalid:
-            raise _too_large(self._name) from None
-        if missing is not None:
-            self.has_null = self.has_null or bool(missing.any())
-            numbers = numbers[~missing]
-        _refuse_infinities(self._name, numbers)
-        if _dense(numbers):
-            low = numbers.min()
-            self._parts.append(np.flatnonzero(np.bincount(numbers - low)) + low)
-        else:
-            self._parts.append(np.unique(numbers))
-        self._waiting += len(self._parts[-1])
-        if self._waiting > max(2 * len(self._values), MANY):  # so that few values of many batches take little memory
-            self._merge()
-
-    def _merge(self) -> None:
-        self._values = np.unique(np.concatenate([self._values, *self._parts] if self._values.size else self._parts))
-        self._parts, self._waiting = [], 0
-
-    def finish(self) -> Numbers:
-        if self._parts:
-            self._merge()
-        _refuse_beyond_calendar(self._name, self._values, self.kind)
-        return self._values
-
-    def positions(self, column: pa.Array) -> NDArray[np.int64]:
-        numbers, missing = _numbers(column, self.kind)
-        null = len(self._values)
-        if _dense(self._values):
-            low = self._values[0]
-            table = np.full(int(self._values[-1] - low) + 1, null)
-            table[self._values - low] = np.arange(null)
-            if missing is not None:
-                numbers = np.where(missing, low, numbers)
-            result = table[numbers - low]
-        else:
-            result = np.searchsorted(self._values, numbers)
-        return result if missing is None else np.where(missing, null, result)
-
-
-def _raw_values(name: str, source_type: pa.DataType) -> _Texts | _Numbers:
-    types = pa.types
-    if types.is_string(source_type) or types.is_large_string(source_type) or types.is_boolean(source_type):
-        return _Texts()
-    if types.is_integer(source_type) or types.is_floating(source_type) or types.is_decimal(source_type):
-        return _Numbers(name, "numeric")
-    if types.is_date(source_type):
-        return _Numbers(name, "date")
-    if types.is_timestamp(source_type):
-        return _Numbers(name, "moment")
-    if types.is_null(source_type):
-        return _Texts()
-    raise InputError(
-        f"column {name!r} has the type {source_type}, which cannot be a quasi-identifier. "
-        "Convert it to text, a number or a date, or give it another role."
-    )
-
-
-def _dictionary(column: pa.Array) -> tuple[list[str | None], NDArray[np.int64]]:
-    """The texts of a column and each record's index into them; null is one past the last."""
-    if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
-        column = column.cast(pa.string())
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    return column.dictionary.to_pylist(), to_numpy(column.indices, null=len(column.dictionary))
-
-
-def _numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_] | None]:
-    """A column as int64 or float64, and which records have no value (none when all have one)."""
-    if kind == "date":
-        column = column.cast(pa.date32()).cast(pa.int32())
-    elif kind == "moment":
-        # What is finer than a microsecond is cut off; what is too far away for microseconds is refused.
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=column.type.unit != "ns").cast(pa.int64())
-    exact = pa.types.is_integer(column.type)
-    column = column.cast(pa.int64() if exact else pa.float64())
-    missing = to_numpy(column.is_null()) if column.null_count else None
-    numbers = to_numpy(column, null=0)
-    if not exact:
-        not_numbers = np.isnan(numbers)
-        if not_numbers.any():
-            missing = not_numbers if missing is None else missing | not_numbers
-    return numbers, missing
-
-
-def _dense(numbers: Numbers) -> bool:
-    if numbers.dtype.kind != "i" or not numbers.size:
-        return False
-    return int(numbers.max()) - int(numbers.min()) < DENSE_RANGE
-
-
-def _refuse_infinities(name: str, numbers: Numbers) -> None:
-    if numbers.dtype.kind == "f" and bool(np.isinf(numbers).any()):
-        raise InputError(
-            f"column {name!r} holds {_count(int(np.isinf(numbers).sum()), 'infinite number')}; "
-            "a range cannot have an infinite bound. Replace them by a value or by null."
-        )
-
-
-def _refuse_beyond_calendar(name: str, values: NDArray[np.int64] | NDArray[np.float64], kind: str) -> None:
-    if kind == "numeric" or not values.size:
-        return
-    unit = 1 if kind == "date" else DAY
-    first, after = (datetime.date.min - EPOCH.date()).days * unit, ((datetime.date.max - EPOCH.date()).days + 1) * unit
-    if values[0] < first or values[-1] >= after:
-        raise InputError(
-            f"column {name!r} holds dates outside the years 1 to 9999, which may stand for 'unknown' or 'for ever'. "
-            "Replace them by a date or by null."
-        )
-
-
-def _too_large(name: str) -> InputError:
-    return InputError(
-        f"column {name!r} holds numbers or dates that 64 bits cannot hold exactly. Replace them by null; if they are "
-        "codes, make them text and give the column the type categorical."
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def add_column(batch: pa.RecordBatch, collectors: Mapping[str, Collector], name: str) -> None:
+    """Pass the column ``name`` of a batch to its collector."""
+    collectors[name].add(batch.column(name))

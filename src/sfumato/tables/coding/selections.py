@@ -19,7 +19,7 @@ KINDS = {"numeric": "number", "date": "date", "moment": "date and time"}
 
 @dataclass(frozen=True)
 class SelectionBoxes:
-    """Box s has the codes low[s]..high[s], both included, on every quasi-identifier; low above high where it is empty.
+    """Box s holds the codes low[s]..high[s], both included, on every quasi-identifier. In an empty box, low > high.
 
     low, high: int64[s, d]. weights: float64[s], above 0.
     """
@@ -30,25 +30,25 @@ class SelectionBoxes:
 
     @classmethod
     def of(cls, selections: Sequence[Selection], domains: Sequence[Domain]) -> SelectionBoxes:
-        """What is selected. A comparison that the domain cannot make is a UsageError."""
-        places = {domain.name: place for place, domain in enumerate(domains)}
+        """Translate selections into boxes. A comparison that its domain does not support is a UsageError."""
+        position = {domain.name: q for q, domain in enumerate(domains)}
         low = np.zeros((len(selections), len(domains)), np.int64)
         high = np.tile(np.array([domain.size - 1 for domain in domains], np.int64), (len(selections), 1))
         for box, selection in enumerate(selections):
             for comparison in selection.comparisons():
-                q = places[comparison.column]
+                q = position[comparison.column]
                 first, last = _codes(domains[q], comparison)
                 low[box, q], high[box, q] = max(low[box, q], first), min(high[box, q], last)
         return cls(low, high, np.array([selection.weight for selection in selections], np.float64))
 
     def holds(self, box: int, codes: Codes) -> NDArray[np.bool_]:
-        """Whether each record is in a box."""
+        """Return for each record whether it is in the box."""
         inside: NDArray[np.bool_] = ((codes >= self.low[box]) & (codes <= self.high[box])).all(axis=1)
         return inside
 
 
 def _codes(domain: Domain, comparison: SelectionCondition) -> tuple[int, int]:
-    """The first and last code for which a comparison is true; null is none of them."""
+    """Return the first and last code for which a comparison is true. It is never true for null."""
     if isinstance(domain, CategoricalDomain):
         if comparison.operator != "=":
             raise UsageError(
@@ -56,15 +56,15 @@ def _codes(domain: Domain, comparison: SelectionCondition) -> tuple[int, int]:
                 "categories. Compare it by =, with a value or a group of its taxonomy."
             )
         node = domain.taxonomy.node_of_label().get(comparison.value)
-        # What the table does not have selects nothing. That is told of the selection as a whole.
+        # A value that the table does not have selects nothing. Callers report an empty selection as a whole.
         return (1, 0) if node is None else (int(domain.taxonomy.first[node]), int(domain.taxonomy.last[node]))
     assert isinstance(domain, NumericDomain)
-    if not len(domain.values):  # nothing but null, whatever kind it would be of
+    if not len(domain.values):  # every value is null
         return 1, 0
     value = read_number(comparison.value, domain.kind)
     if math.isnan(value):
         raise UsageError(
-            f"a selection compares the column {domain.name!r} with {comparison.value!r}, which is no "
+            f"a selection compares the column {domain.name!r} with {comparison.value!r}, which is not a "
             f"{KINDS[domain.kind]}. Write numbers as 40 or 2.5 and dates as 2024-01-31."
         )
     values = domain.values.tolist()

@@ -1,8 +1,8 @@
-"""Sorting rows by many narrow columns.
+"""Sort rows by many narrow columns.
 
 Equal keys are ordered by row number, so the order is always total. Key bits and row number are packed into one 64-bit
-integer and sorted as plain integers, which is several times faster than an indirect sort. Keys that need more bits than
-fit are refined: rows that are still tied are sorted again by the next bits.
+integer and sorted as plain integers, which is several times faster than an indirect sort. If the key has more bits than
+fit, rows that are still tied are sorted again by the next bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sfumato.kernels.threads import in_threads, slices
 
 WORD = 64
 SMALL_TABLE = 1 << 20
-CHUNK = 1 << 16  # rows that are packed at once: they stay within a core's cache
+CHUNK = 1 << 16  # rows packed at once: they fit in a core's cache
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,24 @@ class SortedRows:
 
 
 def bits_for(count: int) -> int:
-    """How many bits the numbers 0 to ``count - 1`` need."""
+    """Return the number of bits that the numbers 0 to ``count - 1`` need."""
     return max(count - 1, 0).bit_length()
 
 
 def distinct_numbers(numbers: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct numbers, ascending, and each number's place among them. All are from 0 to ``bound - 1``."""
+    """Return the distinct numbers, ascending, and the index of each number among them.
+
+    numbers: int64[n], from 0 to ``bound - 1``.
+    """
     if bound > SMALL_TABLE:
-        found, index = np.unique(numbers, return_inverse=True)
-        return found, index
+        distinct, index = np.unique(numbers, return_inverse=True)
+        return distinct, index
     occurs = np.zeros(bound, np.bool_)
     occurs[numbers] = True
-    found = np.flatnonzero(occurs)
-    place = np.empty(bound, np.int64)
-    place[found] = np.arange(len(found))
-    return found, place[numbers]
+    distinct = np.flatnonzero(occurs)
+    index_of_number = np.empty(bound, np.int64)
+    index_of_number[distinct] = np.arange(len(distinct))
+    return distinct, index_of_number[numbers]
 
 
 def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
@@ -65,49 +68,49 @@ def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
     rows = np.arange(count, dtype=np.uint32)
     begins = np.zeros(count, np.bool_)  # does a run of equal keys begin at this position?
     begins[0] = True
-    open_places: slice | NDArray[np.int64] = slice(None)  # the positions whose order is not decided yet
+    tied: slice | NDArray[np.int64] = slice(None)  # positions whose order is not decided yet
     while offset < total:
         run_bits = 0
         if offset:
-            runs = np.cumsum(begins[open_places], dtype=np.uint64) - np.uint64(1)
+            runs = np.cumsum(begins[tied], dtype=np.uint64) - np.uint64(1)
             run_bits = bits_for(int(runs[-1]) + 1)
         width = min(WORD - row_bits - run_bits, total - offset)
-        open_rows = rows[open_places]
-        packed = key_bits(fields, offset, width, open_rows if offset else None)
+        tied_rows = rows[tied]
+        packed = key_bits(fields, offset, width, tied_rows if offset else None)
         packed <<= np.uint64(row_bits)
-        packed |= open_rows
+        packed |= tied_rows
         if run_bits:
             packed |= runs << np.uint64(width + row_bits)
         packed.sort()
-        rows[open_places] = packed & np.uint64((1 << row_bits) - 1)
+        rows[tied] = packed & np.uint64((1 << row_bits) - 1)
         packed >>= np.uint64(row_bits)
-        begins[open_places] |= np.append(True, packed[1:] != packed[:-1])
+        begins[tied] |= np.append(True, packed[1:] != packed[:-1])
         offset += width
         if offset < total:
-            open_places = np.flatnonzero(~(begins & np.append(begins[1:], True)))
-            if not open_places.size:
+            tied = np.flatnonzero(~(begins & np.append(begins[1:], True)))
+            if not tied.size:
                 break
     return SortedRows(rows, np.append(np.flatnonzero(begins), count))
 
 
 def collapse(codes: NDArray[np.unsignedinteger], sizes: Sequence[int]) -> tuple[NDArray[Any], SortedRows]:
-    """Equal rows made one: the distinct rows of uint[n, d] in their order, and the rows that each stands for.
+    """Return the distinct rows in ascending order, and the row numbers that each stands for.
 
-    sizes: how many codes each column may have.
+    codes: uint[n, d], not modified. sizes: the number of codes that each column may have.
     """
-    line = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes))
-    return np.take(codes, line.rows[line.starts[:-1]], axis=0), line
+    sorted_rows = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes))
+    return np.take(codes, sorted_rows.rows[sorted_rows.starts[:-1]], axis=0), sorted_rows
 
 
 def key_bits(
     fields: Sequence[Field], offset: int, width: int, rows: NDArray[np.uint32] | None = None
 ) -> NDArray[np.uint64]:
-    """Bits ``offset`` to ``offset + width`` of the key that the fields make, for all rows or the given ones."""
+    """Return bits ``offset`` to ``offset + width`` of the key that the fields form, for all rows or the given ones."""
     key = np.zeros(len(fields[0].values) if rows is None else rows.size, np.uint64)
 
     def fill(part: tuple[int, int]) -> None:
-        these = slice(*part) if rows is None else rows[slice(*part)]
-        _fill_bits(fields, offset, width, these, key[slice(*part)])
+        part_rows = slice(*part) if rows is None else rows[slice(*part)]
+        _fill_bits(fields, offset, width, part_rows, key[slice(*part)])
 
     in_threads(fill, slices(len(key), CHUNK))
     return key
@@ -121,9 +124,9 @@ def _fill_bits(
         start, end = max(position, offset), min(position + field.bits, offset + width)
         if start < end:
             part = field.values[rows].astype(np.uint64)
-            below = position + field.bits - end  # the field's bits that are left for a later round
-            if below:
-                part >>= np.uint64(below)
+            later_bits = position + field.bits - end  # the field's bits that a later round sorts by
+            if later_bits:
+                part >>= np.uint64(later_bits)
             if start > position:
                 part &= np.uint64((1 << (end - start)) - 1)
             key <<= np.uint64(end - start)
@@ -139,9 +142,9 @@ def sort_numbers(numbers):
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, len(numbers)):
-            number, place = numbers[i], i
-            while place >= gap and numbers[place - gap] > number:
-                numbers[place] = numbers[place - gap]
-                place -= gap
-            numbers[place] = number
+            number, position = numbers[i], i
+            while position >= gap and numbers[position - gap] > number:
+                numbers[position] = numbers[position - gap]
+                position -= gap
+            numbers[position] = number
         gap //= 3

@@ -1,1 +1,1 @@
-"""Sorting and partitioning beyond memory."""
+"""Sort and partition tables that do not fit into memory."""

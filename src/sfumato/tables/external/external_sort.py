@@ -1,10 +1,11 @@
-"""Records brought into order within a memory limit: ranges of keys, sized by a sample, each sorted in memory.
+"""External sort: split records into ranges of keys that fit into memory, so that each range can be sorted there.
 
-The records of a file are spread over a file for each range of the leading bits of their keys, in one pass, and the
-ranges are then taken one by one. A range that came out too large is divided again, and one of a single number by the
-bits behind it. Records whose whole keys are equal need no order and are taken as they stand, however many there are.
+One pass distributes the records of a file over one file per range of the leading key bits; a sample sets the sizes of
+the ranges. The ranges are then read one by one. A range that turned out too large is divided again; if it consists of a
+single number, the key bits that follow divide it. Records with entirely equal keys need no order and are read as they
+are, however many there are.
 
-Inside a range the records keep the order of the file, so that a stable sort of every range is a stable sort of all.
+Within a range, records keep the order of the file, so a stable sort of every range is a stable sort of all records.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sfumato.tables.external.packed_records import PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch, scratching
 
 MOST_RANGES = 256
-FILLED = 0.7  # of what fits: a sample does not tell sizes exactly
+FILLED = 0.7  # of what fits, since a sample gives only approximate sizes
 SAMPLE = 1 << 16
 TOP = 1 << WORD
 
@@ -30,9 +31,9 @@ FieldsOf = Callable[[Rows], Sequence[Field]]
 def in_ranges(
     file: PackedFile, fields_of: FieldsOf, most: int, scratch: Scratch, *, keep: bool = False
 ) -> Iterator[Rows]:
-    """All records, at most ``most`` at a time: no key of one part is above a key of the next.
+    """Yield all records in parts of at most ``most`` records. No key of a part is above a key of the next part.
 
-    The file is removed as soon as its records are spread, unless it is to be kept.
+    The file is removed as soon as its records are distributed, unless ``keep`` is set.
     """
     yield from _divided(file, fields_of, 0, (0, TOP), most, scratch, keep=keep)
 
@@ -47,7 +48,10 @@ def _divided(
     *,
     keep: bool = False,
 ) -> Iterator[Rows]:
-    """The same of records whose keys agree in the bits before ``offset``; the next word is within ``bounds``."""
+    """Yield the records of a file whose keys agree in the bits before ``offset``, as ``in_ranges`` does.
+
+    bounds: the range of the next word of the keys, from the first number to one past the last.
+    """
     if file.count <= most:
         rows = file.read()
         if not keep:
@@ -63,49 +67,49 @@ def _divided(
         if not keep:
             file.remove()
         return
-    parts = min(-(-file.count // max(int(most * FILLED), 1)), MOST_RANGES)
-    splitters = _splitters(_words(fields_of, sample, offset), parts)
+    ranges = min(-(-file.count // max(int(most * FILLED), 1)), MOST_RANGES)
+    splitters = _splitters(_words(fields_of, sample, offset), ranges)
     files = [packed_file(scratch, "range", file.kind) for _ in range(len(splitters) + 1)]
     for rows in file.batches(most):
         spread(rows, np.searchsorted(splitters, _words(fields_of, rows, offset), side="right"), files)
     if not keep:
         file.remove()
     edges = [bounds[0], *splitters.tolist(), bounds[1]]
-    for place, part in enumerate(files):
-        if part.count:
-            yield from _divided(part, fields_of, offset, (edges[place], edges[place + 1]), most, scratch)
+    for number, range_file in enumerate(files):
+        if range_file.count:
+            yield from _divided(range_file, fields_of, offset, (edges[number], edges[number + 1]), most, scratch)
 
 
 def spread(rows: Rows, owner: NDArray[np.integer], files: Sequence[PackedFile]) -> None:
-    """Append each record to the file of its owner; the records of a file keep their order."""
+    """Append record i to ``files[owner[i]]``. The records of a file keep their order."""
     owner = owner.astype(np.min_scalar_type(max(len(files) - 1, 1)))
     order = np.argsort(owner, kind="stable")
     sizes = np.bincount(owner, minlength=len(files))
     ordered = np.take(rows, order)
     ends = np.cumsum(sizes)
-    for place in np.flatnonzero(sizes).tolist():
-        files[place].append(ordered[ends[place] - sizes[place] : ends[place]])
+    for number in np.flatnonzero(sizes).tolist():
+        files[number].append(ordered[ends[number] - sizes[number] : ends[number]])
 
 
 def sampled(file: PackedFile) -> Rows:
-    """Some records from all over the file."""
+    """Return a sample of at most ``SAMPLE`` records, evenly spaced over the file."""
     with scratching(file.path.parent):
-        whole = np.memmap(file.path, file.kind, "r", shape=(file.count,))
-        return np.array(whole[:: -(-file.count // SAMPLE)])
+        records = np.memmap(file.path, file.kind, "r", shape=(file.count,))
+        return np.array(records[:: -(-file.count // SAMPLE)])
 
 
 def _words(fields_of: FieldsOf, rows: Rows, offset: int) -> NDArray[np.uint64]:
-    """The next word of the keys, as if they went on with zeros."""
+    """Return the word of each key that begins at bit ``offset``, padded with zeros on the right."""
     fields = fields_of(rows)
     width = min(WORD, sum(field.bits for field in fields) - offset)
     words = key_bits(fields, offset, width)
     return words << np.uint64(WORD - width) if width < WORD else words
 
 
-def _splitters(words: NDArray[np.uint64], parts: int) -> NDArray[np.uint64]:
-    """Where ranges begin, but for the first. A number that would fill ranges by itself gets one of its own."""
+def _splitters(words: NDArray[np.uint64], ranges: int) -> NDArray[np.uint64]:
+    """Return the first number of every range but the first. A number that would fill a range gets its own range."""
     ordered = np.sort(words)
-    chosen = ordered[np.arange(1, parts) * len(ordered) // parts]
-    found, times = np.unique(chosen, return_counts=True)
-    alone = found[(times > 1) | (found == ordered[0])]
-    return np.unique(np.concatenate([found, alone[alone < TOP - 1] + np.uint64(1)]))
+    quantiles = ordered[np.arange(1, ranges) * len(ordered) // ranges]
+    splitters, times = np.unique(quantiles, return_counts=True)
+    frequent = splitters[(times > 1) | (splitters == ordered[0])]
+    return np.unique(np.concatenate([splitters, frequent[frequent < TOP - 1] + np.uint64(1)]))

@@ -1,25 +1,25 @@
-"""How the memory that a user allows is spent."""
+"""How many records may be in memory at once under the limit that the user sets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What the interpreter, the libraries and the compiled kernels take before any record is read.
+# Bytes that the interpreter, the libraries and the compiled kernels take before any record is read.
 BASE = 300 * 10**6
-SHARE = 3  # of what is left, this part is for the records that are worked on; the rest is for what is made of them
+SHARE = 3  # one part in three of the rest is for the records themselves, the other two for what is computed from them
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The bytes for records at any one time."""
+    """The bytes that are left for records and for what is computed from them."""
 
     work: int
 
     @classmethod
     def of(cls, memory: int) -> Budget:
-        """What is left of the memory of the whole process."""
+        """Subtract what the process itself takes from ``memory``, the limit of the whole process in bytes."""
         return cls(max(memory - BASE, memory // 8))
 
     def rows(self, width: int) -> int:
-        """How many records of so many bytes, and all that sorting them takes, may be in memory at once."""
+        """Return how many records of ``width`` bytes may be in memory at once, with all that sorting them takes."""
         return max(self.work // SHARE // (3 * width + 64), 16)

@@ -1,12 +1,12 @@
-"""The rows of a table of any size, brought together by a key within a memory limit.
+"""Partition the rows of a table of any size by a key, within a memory limit.
 
-Neighbouring rows that are equal in all columns are one run with a count. Runs are gathered until they take what memory
-allows; then equal ones are added up, wherever they stood. What is still too much is spread over files by a hash of the
-key, so that rows with the same key come into the same file, whatever the order of the table. A file that is too large
-is read and spread again by another hash. Rows of a class mostly stand together in a release, so a release is read once
-and few runs are kept of it; nothing but the time it takes relies on that.
+Adjacent rows that are equal in all columns form one run with a count. Runs are collected until they fill the memory;
+then equal runs are merged, wherever they were. If they still take too much, a hash of the key distributes them over
+files, so that rows with the same key end up in the same file, whatever the order of the table. A file that is too large
+is read and distributed again by another hash. In a release the rows of a class are mostly adjacent, so a release is
+read once and yields few runs; only the running time depends on that.
 
-Null equals null and nothing else, and NaN is null, as where classes are found in memory.
+Null equals null and nothing else, and NaN is null, as in ``released_classes``.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from sfumato.progress import Progress
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.external.scratch import Scratch, scratching
 from sfumato.tables.released_classes import CHUNK, group_rows
-from sfumato.tables.sources.in_memory import nan_as_null
+from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.sources.source import Source
 
-COUNT = ""  # the column of counts: no column of a table is without a name
-RUN_BYTES, CELL_BYTES, VALUE_BYTES = 120, 28, 260  # what grouping takes for a run, a cell of it, and a distinct value
+COUNT = ""  # the name of the column of counts, which no column of a table can have
+RUN_BYTES, CELL_BYTES, VALUE_BYTES = 120, 28, 260  # bytes that grouping takes for a run, a cell and a distinct value
 TEXT_COPIES = 3  # of the text of values
-LIBRARIES = 200 * 10**6  # bytes that a process has before it reads a table
+LIBRARIES = 200 * 10**6  # bytes that a process takes before it reads a table
 MOST_FILES = 256
 LEAST_FILES = 4
-UNKNOWN_FILES = 32  # where nobody knows how many rows there are
+UNKNOWN_FILES = 32  # if the number of rows is not known
 DEEPEST = 12
-SAMPLED, FEWEST_SAMPLED = 32, 1000  # one run in so many is looked at, if they are enough to tell
-MIXED = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # odd numbers with bits all over
+SAMPLED, FEWEST_SAMPLED = 32, 1000  # one run in 32 is sampled; fewer than 1000 runs are too small a sample
+MIXED = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # odd multipliers with well spread bits
 
 
 def room_within(memory: int) -> int:
-    """What a part may take: half of what the libraries leave, and not less than an eighth of a very small limit."""
+    """Return the bytes that a part may take: half of what the libraries leave, but at least an eighth of the limit."""
     return max((memory - LIBRARIES) // 2, memory // 8)
 
 
 @dataclass(frozen=True)
 class KeyPartition:
-    """Rows with whole keys, as a source. ``counts`` says how many rows of the table each stands for."""
+    """All rows of some keys, as a source. ``counts`` holds the number of rows of the table that each stands for."""
 
     table: pa.Table
     kind = "pyarrow"
@@ -82,9 +82,9 @@ class KeyPartition:
 class PartsByKey:
     """The rows of ``source`` in parts, each with all rows of some keys.
 
-    A process that holds little else stays within ``memory`` bytes with one part at a time and what is computed of it.
-    Rows are equal if they are so in ``key`` and ``others``. How often each value of the columns ``counted`` is in the
-    table is in ``totals`` as soon as there is the first part.
+    A process that holds little else stays within ``memory`` bytes if it keeps one part at a time and what it computes
+    from it. Rows are equal if they agree in ``key`` and ``others``. Once the first part is yielded, ``totals`` holds
+    how often each value of the columns ``counted`` occurs in the table.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class PartsByKey:
         self._source, self._key, self._columns = source, list(key), [*key, *others]
         self._scratch, self._progress = scratch, progress or Progress()
         self._room = room_within(memory)
-        self._most_kept = self._room * 3 // 4  # of what was gathered, so that there is room for more
+        self._most_kept = self._room * 3 // 4  # bytes of collected runs, so that there is room for more
         self.totals: dict[str, Counter[object]] = {name: Counter() for name in counted}
 
     def __iter__(self) -> Iterator[KeyPartition]:
@@ -114,43 +114,43 @@ class PartsByKey:
             self._progress.advance(batch.num_rows)
 
     def _parts(self, batches: Iterable[pa.RecordBatch], depth: int, rows: int | None) -> Iterator[pa.Table]:
-        """Tables of runs with whole keys. ``rows``: how many the batches stand for, if that is known."""
+        """Yield tables of runs, each with all rows of some keys. rows: of all batches, or None if unknown."""
         if depth > DEEPEST:
             raise UsageError(
-                "one class of the release alone, with its different sensitive values, takes more than the memory "
-                "limit allows. Allow more with --memory."
+                "a single class of the release, with its different sensitive values, takes more memory than the limit "
+                "allows. Raise the limit with --memory."
             )
-        gathered: list[pa.RecordBatch] = []
+        collected: list[pa.RecordBatch] = []
         files: list[_PartitionFile] = []
         taken, seen = 0, 0
         for batch in batches:
-            gathered.append(batch)
+            collected.append(batch)
             taken += self._bytes(batch)
             seen += batch.num_rows if depth else int(pc.sum(batch.column(COUNT)).as_py())
             if taken < self._room:
                 continue
-            table = _one_table(gathered)
+            table = _one_table(collected)
             taken = self._bytes(table)
             if taken > self._most_kept and self._are_many_equal(table, depth):
-                table = _added_up(table)
+                table = _merged(table)
                 taken = self._bytes(table)
-            gathered = table.to_batches()
+            collected = table.to_batches()
             if taken > self._most_kept:
                 if not files:
                     files = self._files(taken, seen, rows)
-                gathered, taken = [], 0
+                collected, taken = [], 0
                 self._spread(table, files, depth)
             del table
         if not files:
-            table = _one_table(gathered)
-            gathered.clear()
+            table = _one_table(collected)
+            collected.clear()
             if not depth:
                 self._count(table)
             yield table
             return
-        if gathered:
-            self._spread(_one_table(gathered), files, depth)
-            gathered.clear()
+        if collected:
+            self._spread(_one_table(collected), files, depth)
+            collected.clear()
         for file in files:
             if file.runs:
                 yield from self._parts(file.batches(), depth + 1, file.runs)
@@ -158,18 +158,20 @@ class PartsByKey:
 
     def _bytes(self, runs: pa.RecordBatch | pa.Table) -> int:
         columns = [runs.column(name) for name in self._columns]
-        dictionaries = [one.dictionary if isinstance(one, pa.Array) else one.chunk(0).dictionary for one in columns]
-        values = sum(len(one) * VALUE_BYTES + one.nbytes * TEXT_COPIES for one in dictionaries)
-        return int(runs.num_rows * (RUN_BYTES + CELL_BYTES * len(columns)) + values)
+        dictionaries = [
+            column.dictionary if isinstance(column, pa.Array) else column.chunk(0).dictionary for column in columns
+        ]
+        value_bytes = sum(len(values) * VALUE_BYTES + values.nbytes * TEXT_COPIES for values in dictionaries)
+        return int(runs.num_rows * (RUN_BYTES + CELL_BYTES * len(columns)) + value_bytes)
 
     def _are_many_equal(self, table: pa.Table, depth: int) -> bool:
-        """Would it pay to add up equal runs? Those with some hashes are looked at, which are together if equal."""
+        """Return whether merging equal runs would pay. Equal runs have equal hashes, so a sample by hash shows it."""
         hashes = _hashes(table, self._columns, depth)
-        some = hashes[hashes % np.uint64(SAMPLED) == 0]
-        return len(some) < FEWEST_SAMPLED or len(np.unique(some)) < 0.75 * len(some)
+        sample = hashes[hashes % np.uint64(SAMPLED) == 0]
+        return len(sample) < FEWEST_SAMPLED or len(np.unique(sample)) < 0.75 * len(sample)
 
     def _files(self, taken: int, seen: int, rows: int | None) -> list[_PartitionFile]:
-        """As many that each will fit, going by what has been seen of so many rows."""
+        """Create so many files that each should fit. taken: the bytes of the ``seen`` rows; rows: of all batches."""
         expected = UNKNOWN_FILES if rows is None else int(taken * rows / max(seen, 1) * 1.5 / self._room) + 1
         number = min(max(expected, LEAST_FILES), MOST_FILES)
         return [_PartitionFile(self._scratch.path("runs")) for _ in range(number)]
@@ -194,14 +196,14 @@ class PartsByKey:
         counts = to_numpy(table.column(COUNT).chunk(0))
         for name, total in self.totals.items():
             column = table.column(name).chunk(0)
-            found = np.bincount(_codes(column), weights=counts, minlength=len(column.dictionary) + 1)
-            for value, count in zip([*column.dictionary.to_pylist(), None], found.tolist(), strict=True):
+            count_of_code = np.bincount(_codes(column), weights=counts, minlength=len(column.dictionary) + 1)
+            for value, count in zip([*column.dictionary.to_pylist(), None], count_of_code.tolist(), strict=True):
                 if count:
                     total[value] += int(count)
 
 
 class _PartitionFile:
-    """Runs that were written one batch after another; each has its own dictionaries."""
+    """A file of runs, written batch by batch. Each batch has its own dictionaries."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -224,14 +226,14 @@ class _PartitionFile:
                     with pa.ipc.open_stream(file) as reader:
                         yield from reader
             except pa.ArrowInvalid:
-                raise OSError(5, "the file is not what was written") from None
+                raise OSError(5, "the file does not hold what was written") from None
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
 
 
 def runs_of(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Neighbouring equal rows made one, with a last column that says how many they were; all others in codes."""
+    """Merge adjacent equal rows. The last column of the result holds their number; the others are dictionary codes."""
     begins = np.ones(batch.num_rows, np.bool_)
     begins[1:] = False
     for changes in in_threads(_changes, batch.columns):
@@ -244,7 +246,7 @@ def runs_of(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _changes(column: pa.Array) -> NDArray[np.bool_]:
-    """Where a row may differ from the one before it, from the second row on. Where it does not, it is equal."""
+    """Mark rows, from the second on, that may differ from the row before. Rows that are not marked are equal to it."""
     if types.is_dictionary(column.type):
         codes = _codes(column)
         return np.not_equal(codes[1:], codes[:-1])
@@ -252,40 +254,40 @@ def _changes(column: pa.Array) -> NDArray[np.bool_]:
 
 
 def in_codes(column: pa.Array) -> pa.DictionaryArray:
-    """A column as codes into its distinct values, none of which is null or NaN."""
+    """Return a column as codes into its distinct values, none of which is null or NaN."""
     if types.is_dictionary(column.type):
         return column
     if types.is_floating(column.type):
         column = column.cast(pa.float32()) if types.is_float16(column.type) else column
-        column = nan_as_null(pc.add(column, pa.scalar(0, column.type)))  # and -0.0 is 0.0
+        column = nan_as_null(pc.add(column, pa.scalar(0, column.type)))  # adding 0 turns -0.0 into 0.0
     return column.dictionary_encode()
 
 
 def _codes(column: pa.DictionaryArray) -> NDArray[np.int32]:
-    """The place of each row's value in the dictionary; one past the last is null."""
+    """Return the dictionary index of each row's value; null is one past the last."""
     return to_numpy(column.indices, null=len(column.dictionary))
 
 
 def _one_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """Runs in one chunk, so that a column has one dictionary."""
+    """Combine runs into one chunk, so that every column has one dictionary."""
     return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
 
 
-def _added_up(table: pa.Table) -> pa.Table:
-    """Runs that are equal in all columns made one."""
+def _merged(table: pa.Table) -> pa.Table:
+    """Merge runs that are equal in all columns."""
     columns = [column.chunk(0) for column in table.columns[:-1]]
     counts = to_numpy(table.column(COUNT).chunk(0))
     group = group_rows([_codes(column) for column in columns], [len(column.dictionary) + 1 for column in columns])
-    _, first, place = np.unique(group, return_index=True, return_inverse=True)
+    _, first, merged_run = np.unique(group, return_index=True, return_inverse=True)
     if len(first) == len(group):
         return table
-    total = np.bincount(place, weights=counts).astype(np.int64)  # exact: tables have less than 2 ** 53 rows
+    total = np.bincount(merged_run, weights=counts).astype(np.int64)  # exact: tables have fewer than 2 ** 53 rows
     arrays = [*(column.take(from_numpy(first)) for column in columns), from_numpy(total)]
     return pa.Table.from_arrays(arrays, schema=table.schema)
 
 
 def _hashes(table: pa.Table, key: Sequence[str], depth: int) -> NDArray[np.uint64]:
-    """A number for every run, the same for equal keys in all batches of this process; another at every depth."""
+    """Hash the key of every run. Within a process, equal keys have equal hashes; each depth has another hash."""
     columns = [table.column(name).chunk(0) for name in key]
     codes = [_codes(column) for column in columns]
     hashes = [
@@ -303,23 +305,22 @@ def _mix(
     hashes: list[NDArray[np.uint64]],
     part: tuple[int, int],
 ) -> None:
-    here = result[part[0] : part[1]]
+    mixed = result[part[0] : part[1]]
     for column, hash_of_code in zip(codes, hashes, strict=True):
-        here ^= hash_of_code[column[part[0] : part[1]]]
+        mixed ^= hash_of_code[column[part[0] : part[1]]]
         for shift, factor in zip((30, 27), MIXED, strict=True):
-            here ^= here >> np.uint64(shift)
-            here *= factor
-        here ^= here >> np.uint64(31)
+            mixed ^= mixed >> np.uint64(shift)
+            mixed *= factor
+        mixed ^= mixed >> np.uint64(31)
 
 
 def _in_use(codes: NDArray[np.int32], dictionary: pa.Array) -> pa.DictionaryArray:
-    """The column with a dictionary of the values that it has."""
+    """Build a column whose dictionary holds only the values that occur."""
     used = np.zeros(len(dictionary) + 1, np.bool_)
     used[codes] = True
     missing = codes == len(dictionary) if used[-1] else None
     if used[:-1].all():
         return pa.DictionaryArray.from_arrays(from_numpy(codes, missing), dictionary)
-    place: NDArray[Any] = (np.cumsum(used) - 1).astype(np.int32)
-    places = place[codes]
+    new_code: NDArray[Any] = (np.cumsum(used) - 1).astype(np.int32)
     values = dictionary.take(from_numpy(np.flatnonzero(used[:-1])))
-    return pa.DictionaryArray.from_arrays(from_numpy(places, missing), values)
+    return pa.DictionaryArray.from_arrays(from_numpy(new_code[codes], missing), values)

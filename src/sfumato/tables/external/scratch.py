@@ -1,7 +1,7 @@
-"""Where a run keeps what does not fit into memory: a directory of its owner alone, gone when the run is over.
+"""The scratch directory of a run, for what does not fit into memory: private, and removed when the run ends.
 
-The directory is locked while its run lives. A run that was killed leaves it behind without the lock; the next run that
-needs one in the same place removes it.
+The directory is locked while its run is alive. A killed run leaves it behind without the lock; the next run with the
+same parent directory removes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sfumato.errors import OutputError
 
 try:
     import fcntl
-except ImportError:  # Windows refuses to remove a file that is open, which serves as the lock
+except ImportError:  # on Windows an open file cannot be removed, which serves as the lock
     fcntl = None  # type: ignore[assignment]
 
 MARK = ".sfumato-scratch-"
@@ -31,7 +31,7 @@ LOCK = "lock"
 
 @dataclass
 class BytesMoved:
-    """Bytes that were read and written."""
+    """The number of bytes read and written."""
 
     read: int = 0
     written: int = 0
@@ -43,7 +43,7 @@ class Scratch:
     def __init__(self, parent: Path | None = None) -> None:
         self._parent = Path(tempfile.gettempdir()) if parent is None else parent
         self._lock: IO[bytes] | None = None
-        self._given = 0
+        self._files = 0
         self.tally = BytesMoved()
         self.directory = self._parent / f"{MARK}{secrets.token_hex(8)}"
 
@@ -62,21 +62,21 @@ class Scratch:
         self.close()
 
     def close(self) -> None:
-        """Remove all of it."""
+        """Remove the directory and everything in it."""
         if self._lock is not None:
             shutil.rmtree(self.directory, ignore_errors=True)
             self._lock.close()
             self._lock = None
 
     def path(self, name: str) -> Path:
-        """A name that no other file here has; ``name`` says what is in it."""
-        self._given += 1
-        return self.directory / f"{self._given:06}-{name}"
+        """Return a path that no other file here has; ``name`` describes its contents."""
+        self._files += 1
+        return self.directory / f"{self._files:06}-{name}"
 
 
 @contextlib.contextmanager
 def scratching(directory: Path) -> Iterator[None]:
-    """The system's reason in our words when a temporary file cannot be made, written or read."""
+    """Turn an OSError about a temporary file into an OutputError that names ``directory``."""
     try:
         yield
     except OSError as error:
@@ -87,11 +87,11 @@ def scratching(directory: Path) -> Iterator[None]:
             ) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise OutputError(
-                f"no permission to keep temporary files in {directory}. Name another directory with --temporary."
+                f"no permission to write temporary files in {directory}. Name another directory with --temporary."
             ) from None
         if error.errno == errno.ENOENT:
             raise OutputError(
-                f"the temporary files in {directory} are gone, or the directory was never there; nothing was written. "
+                f"the temporary files in {directory} are gone, or the directory does not exist; nothing was written. "
                 "Run again, or name another directory with --temporary."
             ) from None
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
@@ -102,9 +102,9 @@ def scratching(directory: Path) -> Iterator[None]:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    for left in parent.glob(f"{MARK}*"):
-        # What belongs to others, or was removed by another run just now, is none of ours.
-        with contextlib.suppress(OSError), (left / LOCK).open("rb") as file:
+    for abandoned in parent.glob(f"{MARK}*"):
+        # Errors mean that the directory belongs to another user or a living run, or that another run just removed it.
+        with contextlib.suppress(OSError), (abandoned / LOCK).open("rb") as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(abandoned, ignore_errors=True)

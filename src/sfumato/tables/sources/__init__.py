@@ -1,1 +1,1 @@
-"""Where tables are read from."""
+"""Sources: where tables are read from. One protocol, and one file for each kind of source."""

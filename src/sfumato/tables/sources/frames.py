@@ -1,7 +1,7 @@
-"""Frames that users bring, and the release as the same kind of frame.
+"""Read data frames, and return a release as the same kind of frame.
 
-A frame is told by the module that its type comes from: pandas, Polars and DuckDB are loaded only by those who bring an
-object of theirs.
+The module of its type identifies a frame, so pandas, Polars and DuckDB are loaded only if the user passes one of their
+objects.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pyarrow import types
 
 from sfumato.errors import InputError, UsageError
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
-from sfumato.tables.sources.delivery import checked_names, delivered_types
-from sfumato.tables.sources.in_memory import CollectedSource, SteadyQuery, nan_as_null
+from sfumato.tables.sources.in_memory_source import CollectedSource, RepeatableQuery, nan_as_null
 from sfumato.tables.sources.source import Source
+from sfumato.tables.sources.source_batches import checked_names, delivered_types
 
 
 def open_frame(data: object) -> Source:
-    """The table in a frame, which is never modified."""
+    """Open the table in a frame. The frame is never modified."""
     if isinstance(data, pa.Table):
         return CollectedSource.of_table(data, kind="pyarrow", where="the PyArrow table")
     if isinstance(data, pa.RecordBatch):
@@ -38,9 +38,9 @@ def open_frame(data: object) -> Source:
 
 
 def to_kind(table: pa.Table, kind: str, original: object, categories: Collection[str] = ()) -> object:
-    """The table as the kind of frame that came in; a table that came from a file is a PyArrow table.
+    """Return the table as the same kind of frame as the input; for an input from a file, as a PyArrow table.
 
-    Nothing but names, types and values is carried over. ``categories`` names the columns that are categories again,
+    Only names, types and values are carried over. ``categories`` names the columns that become categories again, made
     of the values that occur, in ascending order; all other text is plain.
     """
     plain = _plain(table, () if kind == "duckdb" else categories)
@@ -62,11 +62,11 @@ def _open_stream(data: object) -> Source:
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowException, TypeError):
-        # Single columns offer the same interface.
+        # Single columns have the same interface.
         raise _not_a_table(data) from None
     where = f"the {type(data).__name__}"
     with _failing_as(where, pa.ArrowException):
-        # A stream may be read once only, so it is kept.
+        # A stream can be read only once, so the table is kept.
         table = reader.read_all()
     return CollectedSource.of_table(table, kind="pyarrow", where=where)
 
@@ -76,8 +76,8 @@ def _open_pandas(frame: Any) -> Source:
     for position, name in enumerate(frame.columns, start=1):
         if not isinstance(name, str):
             raise InputError(
-                f"column {position} of {where} is named by a value of type {type(name).__name__}. Name it by text, for "
-                "example with frame.columns = frame.columns.map(str)."
+                f"column {position} of {where} is named by a value of type {type(name).__name__}. Name it with text, "
+                "for example with frame.columns = frame.columns.map(str)."
             )
     names = checked_names(list(frame.columns), where)
     table = pa.table({name: _pandas_column(frame[name], name, where) for name in names})
@@ -92,13 +92,13 @@ def _pandas_column(series: Any, name: str, where: str) -> pa.Array | pa.ChunkedA
     try:
         column = pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise _no_such_type(name, series.dtype, where) from None
-    # Extension types keep NaN beside null.
+        raise _unsupported_type(name, series.dtype, where) from None
+    # Extension types may hold both NaN and null.
     return nan_as_null(column) if types.is_float32(column.type) or types.is_float64(column.type) else column
 
 
 def _family(kind: type) -> type:
-    """What counts as one type in a column of Python objects."""
+    """Return the type under which values of a column of Python objects count as equal in type."""
     for family in (bool, Real, str, bytes, datetime, date):
         if issubclass(kind, family):
             return family
@@ -124,13 +124,17 @@ def _open_polars_lazy(frame: Any) -> Source:
 
     def run(columns: list[str]) -> pa.Table:
         with _failing_as(where, PolarsError, OSError):
-            # Selected by name: as an expression, a name that looks like a pattern would be one.
+            # Selected by name: in an expression, Polars would read a name that looks like a pattern as one.
             return frame.select(selectors.by_name(*columns)).collect().to_arrow()
 
     with _failing_as(where, PolarsError, OSError):
         empty = frame.clear().collect()
     return CollectedSource(
-        kind="polars-lazy", schema=_polars_schema(empty, where), rows=None, collect=SteadyQuery(run, where), where=where
+        kind="polars-lazy",
+        schema=_polars_schema(empty, where),
+        rows=None,
+        collect=RepeatableQuery(run, where),
+        where=where,
     )
 
 
@@ -139,11 +143,11 @@ def _polars_schema(empty: Any, where: str) -> pa.Schema:
     for name, stored in empty.schema.items():
         # Python objects would be exported as their addresses in memory.
         if str(stored) == "Object":
-            raise _no_such_type(name, stored, where)
+            raise _unsupported_type(name, stored, where)
         try:
             fields.append(empty[[name]].to_arrow().schema.field(0))
         except pa.ArrowException:
-            raise _no_such_type(name, stored, where) from None
+            raise _unsupported_type(name, stored, where) from None
     return pa.schema(fields)
 
 
@@ -160,9 +164,9 @@ def _open_duckdb(relation: Any) -> Source:
     with _failing_as(where, duckdb.Error):
         names = list(relation.columns)
         schema = relation.limit(0).to_arrow_table().schema
-    # SQL does not tell names apart that differ only in case.
+    # SQL ignores case in names.
     checked_names([name.lower() for name in names], where)
-    return CollectedSource(kind="duckdb", schema=schema, rows=None, collect=SteadyQuery(run, where), where=where)
+    return CollectedSource(kind="duckdb", schema=schema, rows=None, collect=RepeatableQuery(run, where), where=where)
 
 
 _OPENERS = {
@@ -189,10 +193,11 @@ def _to_pandas(table: pa.Table, original: Any) -> object:
     frame = table.to_pandas()
     for name in table.column_names:
         stored = original.dtypes.get(name)
-        # Columns of numpy's types come back by themselves; pandas' own, such as Int64, make themselves from Arrow.
+        # NumPy's types come back by themselves; pandas' own types, such as Int64, have a constructor from Arrow.
         if hasattr(stored, "__from_arrow__"):
-            before = pa.array(original[name].iloc[:0], from_pandas=True).type
-            if not types.is_dictionary(before) and delivered_types(pa.schema({name: before}))[name] == table[name].type:
+            arrow_type = pa.array(original[name].iloc[:0], from_pandas=True).type
+            delivered = delivered_types(pa.schema({name: arrow_type}))[name]
+            if not types.is_dictionary(arrow_type) and delivered == table[name].type:
                 frame[name] = stored.__from_arrow__(table[name])
     return frame
 
@@ -200,8 +205,8 @@ def _to_pandas(table: pa.Table, original: Any) -> object:
 def _to_duckdb(table: pa.Table, original: object) -> object:
     import duckdb
 
-    # A relation can be joined only with relations of its own connection, which it does not hand out by a public name.
-    # Deriving from the relation instead would leave the original query in the text of the released one.
+    # A relation can be joined only with relations of its own connection, which has no public name. Deriving the result
+    # from the relation instead would leave the original query in the text of the released relation.
     connection = getattr(original, "_con", None)
     if not isinstance(connection, duckdb.DuckDBPyConnection):
         connection = duckdb.default_connection()
@@ -210,18 +215,18 @@ def _to_duckdb(table: pa.Table, original: object) -> object:
 
 @contextmanager
 def _failing_as(where: str, *errors: type[BaseException]) -> Iterator[None]:
-    """Say what failed by its type alone: the libraries' messages may hold cells."""
+    """Report errors of a library by their type alone: their messages may hold cells."""
     try:
         yield
     except errors as error:
         raise InputError(
-            f"{where} could not be read ({type(error).__name__}). Collect it outside of Sfumato to see why."
+            f"{where} could not be read ({type(error).__name__}). Collect it outside Sfumato to see why."
         ) from None
 
 
-def _no_such_type(name: str, stored: object, where: str) -> InputError:
+def _unsupported_type(name: str, stored: object, where: str) -> InputError:
     return InputError(
-        f"column {name!r} of {where} has the type {stored}, which is not supported. Turn it into numbers, dates or "
+        f"column {name!r} of {where} has the type {stored}, which is not supported. Convert it to numbers, dates or "
         "text, or drop the column."
     )
 

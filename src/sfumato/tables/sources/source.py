@@ -1,4 +1,4 @@
-"""Where a table comes from: one way to read a file of any kind or a frame of any library, batch by batch."""
+"""The protocol of all sources: one way to read any kind of file, database or frame, batch by batch."""
 
 from __future__ import annotations
 
@@ -21,60 +21,60 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
 class Source(Protocol):
-    """A table that can be read again and again, always with the same rows in the same order."""
+    """A table that can be read repeatedly, always with the same rows in the same order."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns in order; no name is empty or comes twice."""
+        """The names of the columns in order. No name is empty or repeated."""
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """What each column holds.
+        """The type of each column.
 
-        A column of categories has the type of its values, every form of text is ``pa.string()``, and so is a column
-        that is known to hold nothing but nulls.
+        A column of categories has the type of its values. Every kind of text is ``pa.string()``, and so is a column
+        that is known to hold only nulls.
         """
 
     @property
     def kind(self) -> str:
-        """What it came as.
+        """The kind of input.
 
-        A file or database: csv, parquet, parquet-directory, ipc, excel, duckdb-table, sqlite or postgresql; a frame:
-        pandas, polars, polars-lazy, pyarrow or duckdb.
+        For a file or database: csv, parquet, parquet-directory, ipc, excel, duckdb-table, sqlite or postgresql. For a
+        frame: pandas, polars, polars-lazy, pyarrow or duckdb.
         """
 
     @property
     def text(self) -> bool:
-        """Whether every column is still the text of a file; null tokens and numbers are for the caller to see in it."""
+        """Whether every column is the unparsed text of a file, in which callers look for null tokens and numbers."""
 
     @property
     def categories(self) -> frozenset[str]:
-        """The columns of a frame that are categories to its library, not only text."""
+        """The columns of a frame that its library treats as categories, not just as text."""
 
     @property
     def rows(self) -> int | None:
-        """How many rows there are, where that is known without reading."""
+        """The number of rows, or None if it is not known without reading."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The columns asked for, in that order, batch by batch from the first row.
+        """Yield the given columns, in that order, batch by batch from the first row.
 
-        Text is ``dictionary<int32, string>`` whose dictionary holds each value of that batch once and no others. No
-        batch is empty; a table without a row is an ``InputError``.
+        Text is ``dictionary<int32, string>``; the dictionary holds each value of its batch once and no others. No batch
+        is empty. A table without rows is an ``InputError``.
         """
 
 
 def open_source(data: object, options: InputOptions) -> Source:
-    """The table in a file, directory or database, which its name tells, or in a frame, whose kind its type tells."""
+    """Open a table by its name (a file, directory or database table), or a frame."""
     if isinstance(data, str | os.PathLike):
-        return open_place(location_of(data), options)
-    # Frames are the greater part to load, and a run from file to file needs none of it.
+        return open_location(location_of(data), options)
+    # Imported here: the code for frames is large, and a run from file to file does not need it.
     from sfumato.tables.sources.frames import open_frame
 
     return open_frame(data)
 
 
 def kind_of_file(path: Path) -> tuple[str, str | None]:
-    """The suffix that tells what kind of table a file is, and how it is compressed."""
+    """Return the suffix that names the format of a file, and its compression."""
     suffix = path.suffix.lower()
     if suffix in _COMPRESSIONS:
         return Path(path.stem).suffix.lower(), _COMPRESSIONS[suffix]
@@ -82,62 +82,62 @@ def kind_of_file(path: Path) -> tuple[str, str | None]:
 
 
 def is_text_file(path: Path) -> bool:
-    """Whether the name of a file says that it is a table in text."""
+    """Return whether the name of a file says that it is a text file."""
     return kind_of_file(path)[0] in _CSV
 
 
-def open_place(place: Location, options: InputOptions) -> Source:
-    """The table that is there."""
-    if isinstance(place, FileLocation):
-        return _open_file(place.path, options)
-    if isinstance(place, DirectoryLocation):
-        from sfumato.tables.sources.parquet_directory import DirectorySource
+def open_location(location: Location, options: InputOptions) -> Source:
+    """Open the table at a location."""
+    if isinstance(location, FileLocation):
+        return _open_file(location.path, options)
+    if isinstance(location, DirectoryLocation):
+        from sfumato.tables.sources.parquet_directory_source import DirectorySource
 
-        return DirectorySource(place.path)
-    if isinstance(place, DatabaseLocation):
-        check_readable(place.path)
-        if place.kind == "duckdb":
-            from sfumato.tables.sources.duckdb import DuckdbSource
+        return DirectorySource(location.path)
+    if isinstance(location, DatabaseLocation):
+        check_readable(location.path)
+        if location.kind == "duckdb":
+            from sfumato.tables.sources.duckdb_source import DuckdbSource
 
-            return DuckdbSource(place.path, place.table)
-        from sfumato.tables.sources.sqlite import SqliteSource
+            return DuckdbSource(location.path, location.table)
+        from sfumato.tables.sources.sqlite_source import SqliteSource
 
-        return SqliteSource(place.path, place.table)
-    from sfumato.tables.sources.postgres import PostgresSource
+        return SqliteSource(location.path, location.table)
+    from sfumato.tables.sources.postgres_source import PostgresSource
 
-    return PostgresSource(place)
+    return PostgresSource(location)
 
 
 def _open_file(path: Path, options: InputOptions) -> Source:
     check_readable(path)
     suffix, compression = kind_of_file(path)
     if suffix in _CSV:
-        from sfumato.tables.sources.csv import CsvSource
+        from sfumato.tables.sources.csv_source import CsvSource
 
         separator = "\t" if suffix == ".tsv" and options.separator == "," else options.separator
         return CsvSource(path, separator=separator, encoding=options.encoding, compression=compression)
     if compression is None and suffix in _PARQUET:
-        from sfumato.tables.sources.parquet import ParquetSource
+        from sfumato.tables.sources.parquet_source import ParquetSource
 
         return ParquetSource(path)
     if compression is None and suffix in _IPC:
-        from sfumato.tables.sources.arrow_ipc import IpcSource
+        from sfumato.tables.sources.arrow_ipc_source import IpcSource
 
         return IpcSource(path)
     if compression is None and suffix in _EXCEL:
-        from sfumato.tables.sources.excel import open_excel
+        from sfumato.tables.sources.excel_source import open_excel
 
         return open_excel(path, options.sheet)
     raise InputError(
-        f"the name of the file {str(path)!r} does not tell what kind of table it is. Known are "
-        f"{', '.join(_CSV)} (also with {' or '.join(_COMPRESSIONS)} behind), "
-        f"{', '.join((*_PARQUET, *_IPC, *_EXCEL))}, directories of Parquet, and tables in databases, such as "
+        f"the name of the file {str(path)!r} does not tell what kind of table it is. Give a file that ends in "
+        f"{', '.join(_CSV)} (each also with {' or '.join(_COMPRESSIONS)}), "
+        f"{', '.join((*_PARQUET, *_IPC, *_EXCEL))}, a directory of Parquet files, or a table in a database, such as "
         "'hospital.sqlite#patients'."
     )
 
 
 def check_readable(path: Path) -> None:
-    """Fail early and plainly on what no reader could open; the readers' own errors are for what is in the file."""
+    """Refuse a path that no reader could open. The errors of the readers are about the contents of the file."""
     name = f"the file {str(path)!r}"
     try:
         if path.is_dir():

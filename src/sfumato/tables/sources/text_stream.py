@@ -1,4 +1,4 @@
-"""The bytes of a text file in any encoding, compressed or not, as a stream of checked UTF-8."""
+"""Read a text file in any encoding, compressed or not, as a stream of checked UTF-8."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _READ_BYTES = 1 << 20
 
 
 def open_text(path: Path, encoding: str, compression: str | None) -> io.BufferedReader:
-    """The text of a file as UTF-8, without a byte order mark and with a line end after the last line.
+    """Open the text of a file as UTF-8, without a byte order mark and with a line end after the last line.
 
-    Bytes that are not text in the file's encoding are refused when reading comes to them.
+    Bytes that are not text in the file's encoding are refused when they are read.
     """
     return io.BufferedReader(_Utf8Stream(open_bytes(path, compression), encoding, f"the file {str(path)!r}"))
 
 
 def open_bytes(path: Path, compression: str | None) -> pa.NativeFile:
-    """The bytes of a file, decompressed."""
+    """Open the bytes of a file, decompressed."""
     try:
         file = pa.OSFile(str(path))
     except OSError:
-        raise InputError(f"the file {str(path)!r} can no longer be opened. Check that it is still there.") from None
+        raise InputError(f"the file {str(path)!r} can no longer be opened. Check that it still exists.") from None
     return file if compression is None else pa.CompressedInputStream(file, compression)
 
 
@@ -69,8 +69,8 @@ class _Utf8Stream(io.RawIOBase):
             block = self._content.read(_READ_BYTES)
         except OSError:
             raise InputError(
-                f"{self._where} cannot be read to its end: it is damaged, or not compressed as its name says. Make the "
-                "file anew."
+                f"{self._where} cannot be read to its end: it is damaged, or not compressed as its name says. Write "
+                "the file again."
             ) from None
         self._ended = not block
         try:
@@ -88,8 +88,8 @@ class _Utf8Stream(io.RawIOBase):
         if "\0" in text:
             self._count_lines(text[: text.index("\0")])
             raise InputError(
-                f"{self._where} has a NUL character at line {self._line()}, so it is not text in the encoding "
-                f"{self._encoding}, or damaged. If it was exported as UTF-16, set encoding = 'utf-16' in [input]."
+                f"{self._where} has a NUL character at line {self._line()}: it is not text in the encoding "
+                f"{self._encoding}, or is damaged. If it was exported as UTF-16, set encoding = 'utf-16' in [input]."
             )
         self._count_lines(text)
         self._last_character = text[-1:] or self._last_character
@@ -100,11 +100,11 @@ class _Utf8Stream(io.RawIOBase):
         self._carriage_returns += text.count("\r")
 
     def _line(self) -> int:
-        """The line that reading has come to, whichever of the three line ends the file has."""
+        """Return the number of the current line, whichever of the three line ends the file has."""
         return 1 + max(self._line_feeds, self._carriage_returns)
 
     def _not_in_encoding(self, error: UnicodeDecodeError, block_size: int) -> InputError:
-        # The decoder may have put bytes of the block before in front of this one.
+        # The decoder may have put bytes of the previous block in front of this one.
         position = self._consumed - (len(error.object) - block_size) + error.start
         if position == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             advice = "It begins like UTF-16: set encoding = 'utf-16' in [input]."
@@ -119,4 +119,4 @@ class _Utf8Stream(io.RawIOBase):
         )
 
 
-_OTHER_ENCODING = "Set encoding in [input] to the one it was written in, such as 'utf-8', 'cp1252' or 'utf-16'."
+_OTHER_ENCODING = "Set encoding in [input] to the encoding of the file, such as 'utf-8', 'cp1252' or 'utf-16'."

@@ -1,4 +1,4 @@
-"""What a column becomes in a database: the types that each can give back as they are, all others refused."""
+"""The types of columns in a database. A type that would not read back the same is refused."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import OutputError
-from sfumato.tables.targets.file_writers import plain, refuse_durations
+from sfumato.tables.targets.file_writers import plain_field, refuse_durations
 
 LARGEST_INTEGER = (1 << 63) - 1
 
 
-def stored_schema(schema: pa.Schema, form: str) -> pa.Schema:
-    """The columns without dictionaries, dates as days and moments to the microsecond."""
-    refuse_durations(schema, form)
-    return pa.schema([pa.field(field.name, _stored(plain(field), form)) for field in schema])
+def stored_schema(schema: pa.Schema, database: str) -> pa.Schema:
+    """Return the schema as a database stores it: without dictionaries, dates in days and moments in microseconds."""
+    refuse_durations(schema, database)
+    return pa.schema([pa.field(field.name, _stored(plain_field(field), database)) for field in schema])
 
 
-def as_stored(table: pa.Table, schema: pa.Schema, form: str) -> pa.Table:
-    """The rows in the types of the schema; a value that would have to change is refused."""
+def as_stored(table: pa.Table, schema: pa.Schema, database: str) -> pa.Table:
+    """Cast the rows to the types of the schema. A value that would have to change is refused."""
     try:
         return table.cast(schema)
     except pa.ArrowInvalid:
         raise OutputError(
-            f"a moment has parts of a microsecond, or a number is too large, which {form} cannot hold. Round it, or "
-            "write Parquet."
+            f"a moment is finer than a microsecond, or a number is too large, which {database} cannot hold. Round it, "
+            "or write Parquet."
         ) from None
 
 
-def refuse_nul(table: pa.Table, form: str) -> None:
-    """Refuse text with the character that ends text in C."""
+def refuse_nul(table: pa.Table, database: str) -> None:
+    """Refuse text with a NUL character, which ends a text in C."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         if types.is_string(column.type) and pc.any(pc.match_substring(column, "\0")).as_py():
             raise OutputError(
-                f"column {name!r} holds a NUL character, which {form} cannot. Write Parquet, or remove it."
+                f"column {name!r} holds a NUL character, which {database} cannot hold. Write Parquet, or remove it."
             )
 
 
-def no_such_type(field: pa.Field, form: str) -> OutputError:
+def unsupported_type(field: pa.Field, database: str) -> OutputError:
     return OutputError(
-        f"column {field.name!r} has the type {field.type}, which {form} cannot give back as it is. Write Parquet, or "
-        "turn the column into text."
+        f"column {field.name!r} has the type {field.type}, which {database} cannot store unchanged. Write Parquet, or "
+        "convert the column to text."
     )
 
 
-def _stored(field: pa.Field, form: str) -> pa.DataType:
+def _stored(field: pa.Field, database: str) -> pa.DataType:
     kind = field.type
     if types.is_null(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
@@ -60,5 +60,5 @@ def _stored(field: pa.Field, form: str) -> pa.DataType:
     if types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return pa.binary()
     if types.is_nested(kind) or types.is_interval(kind):
-        raise no_such_type(field, form)
+        raise unsupported_type(field, database)
     return kind

@@ -1,4 +1,4 @@
-"""What a certificate knows a table by: the SHA-256 of a file, or of the values of a table in a database."""
+"""The digests by which a certificate identifies a table: the SHA-256 of a file, or of the values in a database."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def file_digest(path: Path) -> str:
 
 
 def table_digest(source: Source) -> tuple[int, str]:
-    """How many bytes the values of a table have, and their SHA-256.
+    """Return the number of bytes of the values of a table, and the SHA-256 of the table.
 
-    Names, types, and values in the order of the rows; not how they are stored or in what batches they come. A row that
-    stands elsewhere makes another table, as a line that stands elsewhere makes another file.
+    The digest covers names, types, and values in the order of the rows, but neither how they are stored nor the
+    boundaries of batches. A row in another position makes another table, as a line in another position makes another
+    file.
     """
     columns = [_DigestColumn(name, source.types[name]) for name in source.names]
     for batch in source.batches(source.names):
@@ -35,7 +36,7 @@ def table_digest(source: Source) -> tuple[int, str]:
 
 
 class _DigestColumn:
-    """The values of one column as three streams, none of which depends on the borders of batches."""
+    """The values of one column as three streams, none of which depends on the boundaries of batches."""
 
     def __init__(self, name: str, kind: pa.DataType) -> None:
         self._head = f"{len(name.encode())} {name} {kind}\n".encode()
@@ -78,7 +79,7 @@ class _DigestColumn:
         size, start = len(array), array.offset
         values = np.frombuffer(array.buffers()[1], np.uint8, size * width, start * width).reshape(size, width)
         if array.null_count:
-            # What lies beneath a null is no part of the table.
+            # The bytes beneath a null are not part of the table.
             values = np.where(array.is_null().to_numpy(zero_copy_only=False)[:, None], np.uint8(0), values)
         self._update_bytes(2, np.ascontiguousarray(values).tobytes())
 

@@ -1,4 +1,4 @@
-"""Writing a released table as an Excel sheet, or refusing one that a sheet would change."""
+"""Write a released table as an Excel sheet. A table that a sheet would change is refused."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import OutputError, UsageError
-from sfumato.tables.sources.in_memory import nan_as_null
+from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.targets.staging import scratch_directory
 
 ROWS = 1_048_575  # below the header
 COLUMNS = 16_384
 CHARACTERS = 32_767
-EXACT = 1 << 53  # the numbers of a sheet are floating-point
+EXACT = 1 << 53  # numbers in a sheet are floating-point
 FIRST_DAY = datetime.date(1900, 1, 1)
 BATCH = 1 << 16
-CREATED = datetime.datetime(1980, 1, 1)  # any fixed moment: same release, same bytes
+CREATED = datetime.datetime(1980, 1, 1)  # fixed, so that the same release has the same bytes
 
 
 def write_sheet(table: pa.Table, path: Path) -> None:
-    """Write a table without dictionaries. Null and NaN are empty cells."""
+    """Write a table that has no dictionaries. Null and NaN become empty cells."""
     try:
         import xlsxwriter
         from xlsxwriter.exceptions import FileCreateError, FileSizeError
     except ImportError:
-        raise UsageError("writing Excel files needs a further package: pip install 'sfumato[excel]'") from None
+        raise UsageError(
+            "writing Excel files needs a package that is missing. Install it with: pip install 'sfumato[excel]'"
+        ) from None
     table = _with_empty_cells(table)
     _check_size(table)
     for name in table.column_names:
@@ -64,35 +66,35 @@ def _fill(book: Any, table: pa.Table) -> None:
     times = book.add_format({"num_format": "hh:mm:ss"})
     spans = book.add_format({"num_format": "[h]:mm:ss"})
     sheet = book.add_worksheet()
-    for place, name in enumerate(table.column_names):
-        sheet.write_string(0, place, name)
+    for column_index, name in enumerate(table.column_names):
+        sheet.write_string(0, column_index, name)
     row = 0
     for batch in table.to_batches(max_chunksize=BATCH):
         for record in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             row += 1
-            for place, value in enumerate(record):
-                # Kinds are told apart here, because the library would see numbers and links in text.
+            for column_index, value in enumerate(record):
+                # Types are distinguished here, because the library would interpret text as numbers and links.
                 match value:
                     case None:
                         pass
                     case str():
-                        sheet.write_string(row, place, value)
+                        sheet.write_string(row, column_index, value)
                     case bool():
-                        sheet.write_boolean(row, place, value)
+                        sheet.write_boolean(row, column_index, value)
                     case datetime.datetime():
-                        sheet.write_datetime(row, place, value, moments)
+                        sheet.write_datetime(row, column_index, value, moments)
                     case datetime.date():
-                        sheet.write_datetime(row, place, value, days)
+                        sheet.write_datetime(row, column_index, value, days)
                     case datetime.time():
-                        sheet.write_datetime(row, place, value, times)
+                        sheet.write_datetime(row, column_index, value, times)
                     case datetime.timedelta():
-                        sheet.write_datetime(row, place, value, spans)
+                        sheet.write_datetime(row, column_index, value, spans)
                     case _:
-                        sheet.write_number(row, place, value)
+                        sheet.write_number(row, column_index, value)
 
 
 def _with_empty_cells(table: pa.Table) -> pa.Table:
-    """The table with null for NaN, which a sheet does not have, and nanoseconds cut to what Python's moments hold."""
+    """Replace NaN by null, since a sheet has no NaN, and cut nanoseconds to the microseconds of Python's datetime."""
     return pa.Table.from_arrays([_as_cells(column) for column in table.columns], names=table.column_names)
 
 
@@ -127,7 +129,7 @@ def _check_column(name: str, column: pa.ChunkedArray) -> None:
         if (pc.max(pc.utf8_length(column)).as_py() or 0) > CHARACTERS:
             what = f"text of more than {CHARACTERS:,} characters"
         elif column.null_count and pc.any(pc.equal(column, "")).as_py():
-            what = "both nulls and empty text, which a sheet shows alike"
+            what = "both nulls and empty text, which look the same in a sheet"
     elif types.is_integer(kind):
         ends = pc.min_max(column).as_py()
         if ends["min"] is not None and max(-ends["min"], ends["max"]) > EXACT:
@@ -148,13 +150,13 @@ def _check_column(name: str, column: pa.ChunkedArray) -> None:
         what = "bytes"
     if what is not None:
         raise OutputError(
-            f"column {name!r} holds {what}, which an Excel sheet cannot hold. Write Parquet or Arrow IPC, or turn the "
-            "column into text."
+            f"column {name!r} holds {what}, which an Excel sheet cannot hold. Write Parquet or Arrow IPC, or convert "
+            "the column to text."
         )
 
 
 def _check_rows(table: pa.Table) -> None:
-    """A row without a cell is no record to whoever reads the sheet."""
+    """Refuse rows without any value: readers of the sheet would skip them."""
     filled = reduce(pc.or_, (_is_filled(column) for column in table.columns))
     empty = table.num_rows - (pc.sum(filled).as_py() or 0)
     if empty:

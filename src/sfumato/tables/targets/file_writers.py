@@ -1,8 +1,8 @@
-"""Writing a released table: Parquet, Arrow IPC, CSV, Excel.
+"""Write a released table to a file: Parquet, Arrow IPC, CSV or Excel.
 
 A file holds the released values and nothing else: no index, no metadata of the input, and text columns as plain text
-whose dictionaries on disk hold exactly the released values. A column that a format could not give back as it is, is
-refused. Text is written as it is, also where a spreadsheet would take it for a formula.
+whose dictionaries on disk hold exactly the released values. A column that would not read back the same is refused. Text
+is written unchanged, even if a spreadsheet would treat it as a formula.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Batches = Callable[[], Iterator[pa.RecordBatch]]
 ROW_GROUP = 1 << 20
 ROWS_OF_A_SHEET = 1 << 20
 COMPRESSION = "zstd"
-# A cell without quotes, a number or a date, may hold these, so that none of them can separate cells without quotes.
+# Numbers and dates are written without quotes and may hold these, so none of them can separate cells without quotes.
 UNQUOTED = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.: ")
 
 
@@ -37,9 +37,9 @@ def write_table(table: pa.Table, path: Path, *, separator: str = ",") -> None:
 
 
 def write_batches(schema: pa.Schema, batches: Batches, path: Path, *, separator: str = ",") -> None:
-    """Write the rows that ``batches`` gives, which need not fit into memory, and which may be asked for twice.
+    """Write the rows that ``batches`` yields, which need not fit into memory. ``batches`` may be called twice.
 
-    What is written does not depend on the borders of batches.
+    The file does not depend on the boundaries of batches.
     """
     write, compression = _format(path)
     schema = schema.remove_metadata()
@@ -49,35 +49,35 @@ def write_batches(schema: pa.Schema, batches: Batches, path: Path, *, separator:
         raise cannot_write(path, error) from None
     except pa.ArrowException as error:
         raise OutputError(
-            f"cannot write {final_path(path)}: the format does not hold this table ({type(error).__name__}). "
+            f"cannot write {final_path(path)}: the format cannot hold this table ({type(error).__name__}). "
             "Choose another format."
         ) from None
 
 
 def row_groups(schema: pa.Schema, batches: Batches, rows: int = ROW_GROUP) -> Iterator[pa.Table]:
-    """The rows in tables of so many, but for the last, each with one dictionary a column."""
+    """Yield the rows in tables of ``rows`` rows, the last one aside. In a table, every column has one dictionary."""
     waiting: list[pa.RecordBatch] = []
     held = 0
     for batch in batches():
         start = 0
         while held + batch.num_rows - start >= rows:
-            yield _together(schema, [*waiting, batch.slice(start, rows - held)])
+            yield _one_table(schema, [*waiting, batch.slice(start, rows - held)])
             waiting, held, start = [], 0, start + rows - held
         if start < batch.num_rows:
             waiting.append(batch.slice(start))
             held += batch.num_rows - start
     if waiting:
-        yield _together(schema, waiting)
+        yield _one_table(schema, waiting)
 
 
-def _together(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
-    # The metadata of the input is no part of what is released.
+def _one_table(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
+    # The metadata of the input is not released.
     table = pa.Table.from_batches([batch.replace_schema_metadata(None) for batch in batches], schema)
     return table.unify_dictionaries() if len(batches) > 1 else table
 
 
 def check_format(path: Path) -> None:
-    """Refuse a suffix that says nothing, before any work is done."""
+    """Refuse, before any work is done, a suffix that names no format."""
     _format(path)
 
 
@@ -111,18 +111,18 @@ def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: str | Non
 
 
 def parquet_writer(schema: pa.Schema, path: Path) -> pq.ParquetWriter:
-    """A file that takes tables of the writer's own schema."""
+    """Open a Parquet file for tables of the writer's own schema."""
     refuse_durations(schema, "Parquet")
-    schema = pa.schema([field if _is_text(field.type) else plain(field) for field in schema])
-    # Statistics of text cost more than all the rest of writing; readers filter by numbers and dates.
-    counted = [field.name for field in schema if not types.is_dictionary(field.type)]
+    schema = pa.schema([field if _is_text(field.type) else plain_field(field) for field in schema])
+    # Statistics of text take longer than the rest of writing, and readers filter by numbers and dates.
+    with_statistics = [field.name for field in schema if not types.is_dictionary(field.type)]
     return pq.ParquetWriter(
-        path, schema, compression=COMPRESSION, store_schema=False, write_statistics=counted or False
+        path, schema, compression=COMPRESSION, store_schema=False, write_statistics=with_statistics or False
     )
 
 
 def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
-    stored = pa.schema([plain(field) for field in schema])
+    stored = pa.schema([plain_field(field) for field in schema])
     options = pa.ipc.IpcWriteOptions(compression=COMPRESSION)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, stored, options=options) as writer:
         for group in row_groups(schema, batches):
@@ -131,10 +131,10 @@ def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, _
 
 def _write_csv(schema: pa.Schema, batches: Batches, path: Path, compression: str | None, separator: str) -> None:
     refuse_durations(schema, "CSV")
-    _refuse_what_is_no_text(schema, batches)
-    stored = pa.schema([plain(field) for field in schema])
+    _refuse_bytes_and_nul(schema, batches)
+    stored = pa.schema([plain_field(field) for field in schema])
     if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
-        separator = "\t"  # the rule by which such a file is read
+        separator = "\t"  # as readers expect of such a file
     if separator in UNQUOTED:
         stored = pa.schema([field.with_type(pa.string()) for field in stored])
     quoting = "needed" if separator in UNQUOTED or _needs_quotes(batches, separator) else "none"
@@ -149,23 +149,23 @@ def _write_csv(schema: pa.Schema, batches: Batches, path: Path, compression: str
 
 
 def without_nan(table: pa.Table) -> pa.Table:
-    """NaN is null; as text it would come back as a value."""
-    for place, column in enumerate(table.columns):
+    """Replace NaN by null; as text, NaN would read back as a value."""
+    for index, column in enumerate(table.columns):
         if types.is_floating(column.type):
-            nothing = pc.is_nan(column.cast(pa.float64()))
-            cleared = pc.if_else(nothing, pa.scalar(None, column.type), column)
-            table = table.set_column(place, table.column_names[place], cleared)
+            is_nan = pc.is_nan(column.cast(pa.float64()))
+            cleared = pc.if_else(is_nan, pa.scalar(None, column.type), column)
+            table = table.set_column(index, table.column_names[index], cleared)
     return table
 
 
 def _needs_quotes(batches: Batches, separator: str) -> bool:
-    """Whether some text could be taken for more than one cell, or for null. Arrow quotes all text or none."""
+    """Return whether any text could be read as more than one cell, or as null. Arrow quotes all text or none."""
     special = f'["\\r\\n{re.escape(separator)}]|^$'
     return any(pc.any(pc.match_substring_regex(values, special)).as_py() for _, values in _dictionaries(batches))
 
 
 def _dictionaries(batches: Batches) -> Iterator[tuple[str, pa.Array]]:
-    """The values of every column of text, each dictionary once where batches share it."""
+    """Yield the name and values of every text column. A dictionary that batches share is yielded once."""
     seen: dict[str, pa.Array] = {}
     for batch in batches():
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -192,40 +192,41 @@ def _address(buffer: pa.Buffer | None) -> int | None:
 def _write_excel(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
     from sfumato.tables.targets.excel_writer import write_sheet
 
-    # A sheet has a million rows at most, which fit into memory; the writer refuses more.
+    # A sheet has at most a million rows, which fit into memory; the writer refuses more.
     tables = list(row_groups(schema, batches, ROWS_OF_A_SHEET + 1))
     table = pa.concat_tables(tables) if tables else schema.empty_table()
-    write_sheet(table.cast(pa.schema([plain(field) for field in schema])), path)
+    write_sheet(table.cast(pa.schema([plain_field(field) for field in schema])), path)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(types.is_dictionary(kind) and types.is_string(kind.value_type))
 
 
-def plain(field: pa.Field) -> pa.Field:
-    """The same column without a dictionary."""
+def plain_field(field: pa.Field) -> pa.Field:
+    """Return the field without a dictionary."""
     return field.with_type(field.type.value_type) if types.is_dictionary(field.type) else field
 
 
-def refuse_durations(schema: pa.Schema, form: str) -> None:
+def refuse_durations(schema: pa.Schema, target_format: str) -> None:
     for field in schema:
         if types.is_duration(field.type):
             raise OutputError(
-                f"column {field.name!r} holds durations, which {form} would keep as numbers without their unit. Write "
-                "Arrow IPC, or turn the column into numbers."
+                f"column {field.name!r} holds durations, which {target_format} would store as numbers without their "
+                "unit. Write Arrow IPC, or convert the column to numbers."
             )
 
 
-def _refuse_what_is_no_text(schema: pa.Schema, batches: Batches) -> None:
+def _refuse_bytes_and_nul(schema: pa.Schema, batches: Batches) -> None:
     for field in schema:
-        kind = plain(field).type
+        kind = plain_field(field).type
         if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
             raise OutputError(
-                f"column {field.name!r} holds bytes, which CSV cannot. Write Parquet or Arrow IPC, or turn the column "
-                "into text."
+                f"column {field.name!r} holds bytes, which CSV cannot hold. Write Parquet or Arrow IPC, or convert the "
+                "column to text."
             )
     for name, values in _dictionaries(batches):
         if pc.any(pc.match_substring(values, "\0")).as_py():
             raise OutputError(
-                f"column {name!r} holds a NUL character, which CSV cannot. Write Parquet or Arrow IPC, or remove it."
+                f"column {name!r} holds a NUL character, which CSV cannot hold. Write Parquet or Arrow IPC, or remove "
+                "it."
             )

@@ -1,10 +1,10 @@
-"""A release as a directory of Parquet files.
+"""Write a release as a directory of Parquet files.
 
     DIRECTORY/part-00000.parquet ...       the release
-    DIRECTORY/_certificate.sfumato.json    passed over by readers of directories, as all that begins so
-    DIRECTORY/_sensitive/part-00000...     the second table of a release that has two
+    DIRECTORY/_certificate.sfumato.json    skipped by readers of directories, as all names with an underscore are
+    DIRECTORY/_sensitive/part-00000...     the second table, in a release that has two
 
-The directory is finished under another name beside its target and then changes places with it.
+The directory is completed under another name beside its target and then exchanged with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from sfumato.errors import OutputError, UsageError
 from sfumato.tables.locations import DirectoryLocation
-from sfumato.tables.sources.parquet_directory import DirectorySource, parquet_files
+from sfumato.tables.sources.parquet_directory_source import DirectorySource, parquet_files
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.digests import file_digest
 from sfumato.tables.targets.file_writers import ROW_GROUP, Batches, parquet_writer, row_groups
@@ -34,24 +34,24 @@ from sfumato.tables.targets.target import Certified
 
 try:
     import fcntl
-except ImportError:  # Windows has no lock for a directory, so that nothing is taken for abandoned there
+except ImportError:  # Windows cannot lock a directory, so nothing counts as abandoned there
     fcntl = None  # type: ignore[assignment]
 
 PART_ROWS = 4 * ROW_GROUP
 PART = re.compile(r"part-\d{5,}\.parquet")
 REPLACED = ".sfumato-replaced-"
-_HERE = -100  # AT_FDCWD: paths are as they are
+_HERE = -100  # AT_FDCWD: paths are relative to the current directory
 _EXCHANGE = 2  # RENAME_EXCHANGE
 
 
 class DirectoryTarget:
-    """A directory that appears, or takes the place of an earlier release, as a whole."""
+    """A directory that appears, or replaces an earlier release, as a whole."""
 
-    def __init__(self, place: DirectoryLocation) -> None:
-        self._target = place.path
+    def __init__(self, location: DirectoryLocation) -> None:
+        self._target = location.path
         self._written: list[DirectoryLocation] = []
         self._lock: int | None = None
-        self._staged = DirectoryLocation(_beside(place.path, MARK))
+        self._staged = DirectoryLocation(_beside(location.path, MARK))
 
     def __enter__(self) -> Self:
         check_directory(DirectoryLocation(self._target))
@@ -71,22 +71,22 @@ class DirectoryTarget:
             os.close(self._lock)
 
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
-        place = self._staged.sensitive if self._written else self._staged
-        self._written.append(place)
+        directory = self._staged.sensitive if self._written else self._staged
+        self._written.append(directory)
         with self._writing(), contextlib.ExitStack() as part:
-            place.path.mkdir(mode=0o700, exist_ok=True)
-            number, rows, writer = 0, 0, part.enter_context(parquet_writer(schema, _part(place, 0)))
+            directory.path.mkdir(mode=0o700, exist_ok=True)
+            number, rows, writer = 0, 0, part.enter_context(parquet_writer(schema, _part(directory, 0)))
             for group in row_groups(schema, batches):
                 if rows >= PART_ROWS:
                     part.close()
                     number, rows = number + 1, 0
-                    writer = part.enter_context(parquet_writer(schema, _part(place, number)))
+                    writer = part.enter_context(parquet_writer(schema, _part(directory, number)))
                 writer.write_table(group.cast(writer.schema), row_group_size=ROW_GROUP)
                 rows += group.num_rows
-        return DirectorySource(place.path)
+        return DirectorySource(directory.path)
 
     def certified(self) -> list[Certified]:
-        files = [file for place in self._written for file in parquet_files(place.path)]
+        files = [file for directory in self._written for file in parquet_files(directory.path)]
         return [
             {
                 "name": file.relative_to(self._staged.path).as_posix(),
@@ -120,37 +120,37 @@ class DirectoryTarget:
             raise cannot_write(self._target, error) from None
         except pa.ArrowException as error:
             raise OutputError(
-                f"cannot write {self._target}: Parquet does not hold this table ({type(error).__name__}). Choose "
-                "another format."
+                f"cannot write {self._target}: Parquet cannot hold this table ({type(error).__name__}). Choose another "
+                "format."
             ) from None
 
 
-def check_directory(place: DirectoryLocation) -> None:
-    """Refuse what can be seen to be no place for a release before any work is done."""
-    target = place.path
+def check_directory(location: DirectoryLocation) -> None:
+    """Refuse, before any work is done, a directory that cannot take a release."""
+    target = location.path
     if not target.is_dir():
         check_target(target)
         if target.exists():
-            raise UsageError(f"the output {target} is a file. Name a directory that is not there yet.")
+            raise UsageError(f"the output {target} is a file. Name a directory that does not exist yet.")
         return
     try:
-        held = {entry.name for entry in target.iterdir()}
-        inner = place.sensitive.path
-        second = {entry.name for entry in inner.iterdir()} if inner.is_dir() else set()
+        names = {entry.name for entry in target.iterdir()}
+        sensitive = location.sensitive.path
+        sensitive_names = {entry.name for entry in sensitive.iterdir()} if sensitive.is_dir() else set()
     except OSError as error:
         raise cannot_write(target, error) from None
-    others = [name for name in held - {inner.name, place.certificate.name} if not PART.fullmatch(name)]
-    if target.is_symlink() or others or any(not PART.fullmatch(name) for name in second):
+    others = [name for name in names - {sensitive.name, location.certificate.name} if not PART.fullmatch(name)]
+    if target.is_symlink() or others or any(not PART.fullmatch(name) for name in sensitive_names):
         raise UsageError(
             f"the output {target} is a directory that holds other things than a release. Name a file in it, or a "
-            "directory of its own, with a slash behind."
+            "separate directory that ends in a slash."
         )
     if not os.access(target.absolute().parent, os.W_OK | os.X_OK):
         raise OutputError(f"no permission to write to the directory {target.absolute().parent}. Choose another output.")
 
 
-def _part(place: DirectoryLocation, number: int) -> Path:
-    return place.path / f"part-{number:05}.parquet"
+def _part(directory: DirectoryLocation, number: int) -> Path:
+    return directory.path / f"part-{number:05}.parquet"
 
 
 def _beside(target: Path, mark: str) -> Path:
@@ -159,7 +159,7 @@ def _beside(target: Path, mark: str) -> Path:
 
 
 def _exchange(staged: Path, target: Path) -> None:
-    """Let the two directories change places, so that there is one at every moment where the system can do that."""
+    """Exchange two directories. Where the system supports it, a directory exists at the target at every moment."""
     if not target.exists():
         staged.rename(target)
         return
@@ -181,7 +181,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def _restore_or_remove(target: Path) -> None:
-    """Put back what a run had set aside when it was killed, and remove what it had not finished."""
+    """Put back what a killed run had set aside, and remove what it had not finished."""
     folder, name = target.absolute().parent, glob.escape(target.absolute().name)
     for aside in folder.glob(f".*{REPLACED}{name}"):
         with contextlib.suppress(OSError):
@@ -189,11 +189,11 @@ def _restore_or_remove(target: Path) -> None:
                 shutil.rmtree(aside)
             else:
                 aside.rename(target)
-    for left in folder.glob(f".*{MARK}{name}") if fcntl is not None else ():
+    for unfinished in folder.glob(f".*{MARK}{name}") if fcntl is not None else ():
         with contextlib.suppress(OSError):
-            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
+            lock = os.open(unfinished, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left)
+                shutil.rmtree(unfinished)
             finally:
                 os.close(lock)

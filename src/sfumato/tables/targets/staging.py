@@ -1,9 +1,9 @@
-"""Whole or not at all: files are finished under another name beside their target, then renamed.
+"""Write files completely or not at all: complete them under another name beside the target, then rename them.
 
-A staged file belongs to its owner alone (0600) and is locked while its run lives. A run that was killed leaves its file
-behind without the lock; the next run that writes to the same place removes it.
+A staged file is private to its owner (0600) and locked while its run is alive. A killed run leaves its file behind
+without the lock; the next run that writes to the same target removes it.
 
-A link that stands at the target is replaced by the file; what it led to stays as it is.
+A symbolic link at the target is replaced by the file; the file that it points to stays unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sfumato.errors import OutputError, UsageError
 
 try:
     import fcntl
-except ImportError:  # Windows refuses to remove a file that is open, which serves as the lock
+except ImportError:  # on Windows an open file cannot be removed, which serves as the lock
     fcntl = None  # type: ignore[assignment]
 
 MARK = ".sfumato-stage-"
@@ -33,16 +33,16 @@ SCRATCH = ".scratch"
 
 
 class Stage:
-    """Some files of one release, published together.
+    """Files that are published together.
 
-    Inside ``with``: ``path`` gives the name to write to, ``publish`` renames in the order of the calls of ``path``.
-    Whatever was not published is removed on the way out, also after an error or an interruption.
+    Inside ``with``, ``path`` returns the name to write to, and ``publish`` renames the files in the order of the calls
+    of ``path``. Files that were not published are removed on exit, also after an error or an interruption.
     """
 
     def __init__(self) -> None:
         self._staged: list[tuple[Path, Path]] = []
         self._locks: list[IO[bytes]] = []
-        self._replaced: list[Path] = []  # second names of files that were replaced
+        self._replaced: list[Path] = []  # hard links to files that were replaced
         self._private: set[Path] = set()
 
     def __enter__(self) -> Self:
@@ -51,15 +51,15 @@ class Stage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for left in [*(staged for staged, _ in self._staged), *self._replaced]:
-            # What went wrong before is the error to tell.
+        for remaining in [*(staged for staged, _ in self._staged), *self._replaced]:
+            # The earlier error is the one to report.
             with contextlib.suppress(OSError):
-                left.unlink()
+                remaining.unlink()
         for lock in self._locks:
             lock.close()
 
     def path(self, target: Path, *, private: bool = False) -> Path:
-        """A fresh file beside ``target``, with the same suffixes; ``private`` stays its owner's alone."""
+        """Create a file beside ``target`` with the same suffixes. A ``private`` file stays private once published."""
         check_target(target)
         try:
             _remove_abandoned(target)
@@ -70,7 +70,7 @@ class Stage:
                 self._locks.append(lock)
                 if fcntl is not None:
                     fcntl.flock(lock, fcntl.LOCK_EX)
-                # Another run may have taken the file for abandoned in the moment before it was locked.
+                # Another run may have removed the file as abandoned just before it was locked.
                 if staged.exists():
                     self._private |= {staged} if private else set()
                     return staged
@@ -79,9 +79,9 @@ class Stage:
             raise cannot_write(target, error) from None
 
     def publish(self) -> None:
-        """Sync every file to the disk, give it its usual permissions, and rename them one after the other.
+        """Sync every file to disk, give it the usual permissions, and rename the files one after another.
 
-        When one cannot be renamed, those before it are taken back.
+        If a file cannot be renamed, the earlier renames are undone.
         """
         target = self._staged[0][1]
         try:
@@ -100,12 +100,12 @@ class Stage:
             raise cannot_write(target, error) from None
 
     def _replace(self, staged: Path, target: Path) -> Callable[[], object]:
-        """Rename, and say how to take that back."""
+        """Rename a file, and return a function that undoes it."""
         old = _stage_name(target)
         try:
             os.link(target, old, follow_symlinks=False)
             self._replaced.append(old)
-        except (OSError, NotImplementedError):  # there is none, or the file system has no second names
+        except (OSError, NotImplementedError):  # the target does not exist, or the file system has no hard links
             staged.replace(target)
             return partial(target.unlink, missing_ok=True)
         staged.replace(target)
@@ -113,7 +113,7 @@ class Stage:
 
 
 def check_target(target: Path) -> None:
-    """Refuse what can be seen to be no place for a file before any work is done."""
+    """Refuse, before any work is done, a path that cannot become a file."""
     if "\0" in str(target) or any("\ud800" <= character <= "\udfff" for character in str(target)):
         raise UsageError("the path of the output holds a NUL character or is not UTF-8. Choose another output.")
     try:
@@ -129,7 +129,7 @@ def check_target(target: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> OutputError:
-    """The system's reason in our words. The text of a library is not repeated: it may hold data."""
+    """Return an error with the reason of the system in our words. Texts of libraries may hold data, so none is used."""
     target = final_path(path)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return OutputError(f"no space left for {target}; nothing was written. Free some space or choose another disk.")
@@ -140,14 +140,14 @@ def cannot_write(path: Path, error: OSError) -> OutputError:
 
 
 def final_path(path: Path) -> Path:
-    """The target of a staged file, which is the name that users know; any other path as it is."""
+    """Return the target of a staged file, the name that users know; any other path is returned unchanged."""
     _, mark, name = path.name.partition(MARK)
     return path.with_name(name) if mark else path
 
 
 @contextlib.contextmanager
 def scratch_directory(staged: Path) -> Iterator[Path]:
-    """A directory of its owner alone for what a writer needs on the way. It goes when the staged file goes."""
+    """Create a private directory for the temporary files of a writer. It is removed with the staged file."""
     directory = _scratch_of(staged)
     directory.mkdir(mode=0o700)
     try:
@@ -165,25 +165,25 @@ def _stage_name(target: Path) -> Path:
 
 
 def _remove_abandoned(target: Path) -> None:
-    for left in target.parent.glob(f".*{MARK}{glob.escape(target.name)}"):
-        with contextlib.suppress(OSError), left.open("rb") as file:
+    for abandoned in target.parent.glob(f".*{MARK}{glob.escape(target.name)}"):
+        with contextlib.suppress(OSError), abandoned.open("rb") as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(_scratch_of(left), ignore_errors=True)
-            left.unlink()
+            shutil.rmtree(_scratch_of(abandoned), ignore_errors=True)
+            abandoned.unlink()
 
 
 def _usual_permissions(target: Path) -> int:
-    """Those of the file that is replaced, else those that a new file gets."""
+    """Return the permissions of the file that is replaced, or else those of a new file."""
     with contextlib.suppress(FileNotFoundError):
-        found = target.lstat().st_mode
-        if stat.S_ISREG(found):
-            return found & 0o777
+        mode = target.lstat().st_mode
+        if stat.S_ISREG(mode):
+            return mode & 0o777
     return 0o666 & ~current_mask()
 
 
 def current_mask() -> int:
-    """The permissions that new files do not get."""
+    """Return the umask of the process: the permissions that new files do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,8 +1,8 @@
-"""Where a release goes: a file, a directory of Parquet, a table in a database. Each appears whole or not at all.
+"""The protocol of all targets: a file, a directory of Parquet, a table in a database. Each appears whole or not at all.
 
-A target is used inside ``with``: tables are written to a place that nobody looks at, read back and audited there, and
-published with their certificate in one step. What was not published is removed on the way out; what a killed run has
-left, the next one removes.
+A target is used inside ``with``. Tables are written where no reader looks, read back and audited there, and published
+with their certificate in one step. What was not published is removed on exit; what a killed run leaves behind, the next
+run removes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from sfumato.tables.locations import (
     certificate_path,
     location_of,
 )
-from sfumato.tables.sources.parquet_directory import parquet_files
-from sfumato.tables.sources.source import Source, open_place
+from sfumato.tables.sources.parquet_directory_source import parquet_files
+from sfumato.tables.sources.source import Source, open_location
 from sfumato.tables.targets.digests import file_digest, table_digest
-from sfumato.tables.targets.file_writers import Batches, check_format, write_batches
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.file_writers import Batches, check_format
+from sfumato.tables.targets.staging import check_target
 
 
 class Certified(TypedDict):
-    """What a certificate knows of one file or table."""
+    """The entry of a certificate for one file or table."""
 
     name: str
     bytes: int
@@ -41,7 +41,7 @@ class Certified(TypedDict):
 
 
 class Target(Protocol):
-    """One place for a release."""
+    """A location that a release is written to."""
 
     def __enter__(self) -> Self: ...
 
@@ -50,182 +50,150 @@ class Target(Protocol):
     ) -> None: ...
 
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
-        """Write the next table, the release first and then that of sensitive values; what is there now, to read."""
+        """Write the next table, first the release and then the table of sensitive values; return a source for it."""
         ...
 
     def certified(self) -> list[Certified]:
-        """What was written, as the certificate has it."""
+        """Return the entries of the certificate for the tables written."""
         ...
 
     def publish(self, certificate: str) -> None:
-        """Give the tables their names, in place of what is there, together with the certificate."""
+        """Publish the tables and the certificate together, in place of an earlier release."""
         ...
 
 
-def open_target(place: Location, *, separator: str) -> Target:
-    """A place to write to; ``separator`` is for CSV."""
-    if isinstance(place, FileLocation):
-        return FileTarget(place, separator)
-    if isinstance(place, DirectoryLocation):
+def open_target(location: Location, *, separator: str) -> Target:
+    """Return the target at a location; ``separator`` is for CSV."""
+    if isinstance(location, FileLocation):
+        from sfumato.tables.targets.file_target import FileTarget
+
+        return FileTarget(location, separator)
+    if isinstance(location, DirectoryLocation):
         from sfumato.tables.targets.parquet_directory_target import DirectoryTarget
 
-        return DirectoryTarget(place)
-    if isinstance(place, ServerLocation):
+        return DirectoryTarget(location)
+    if isinstance(location, ServerLocation):
         from sfumato.tables.targets.postgres_target import PostgresTarget
 
-        return PostgresTarget(place)
-    if place.kind == "duckdb":
+        return PostgresTarget(location)
+    if location.kind == "duckdb":
         from sfumato.tables.targets.duckdb_target import DuckdbTarget
 
-        return DuckdbTarget(place)
+        return DuckdbTarget(location)
     from sfumato.tables.targets.sqlite_target import SqliteTarget
 
-    return SqliteTarget(place)
+    return SqliteTarget(location)
 
 
-def check_place(place: Location, *, tables: int = 1) -> None:
-    """Refuse what can be seen to be no place for a release of so many tables before any work is done."""
-    if isinstance(place, FileLocation):
-        check_format(place.path)
-        for file in (place, place.sensitive)[:tables]:
+def check_location(location: Location, *, tables: int = 1) -> None:
+    """Refuse, before any work is done, a location that cannot take a release of that many tables."""
+    if isinstance(location, FileLocation):
+        check_format(location.path)
+        for file in (location, location.sensitive)[:tables]:
             check_target(file.path)
-    elif isinstance(place, DirectoryLocation):
+    elif isinstance(location, DirectoryLocation):
         from sfumato.tables.targets.parquet_directory_target import check_directory
 
-        check_directory(place)
-    elif isinstance(place, ServerLocation):
+        check_directory(location)
+    elif isinstance(location, ServerLocation):
         from sfumato.tables.targets.postgres_target import check_server
 
-        for table in (place, place.sensitive)[:tables]:
+        for table in (location, location.sensitive)[:tables]:
             check_server(table)
-    elif place.kind == "duckdb":
+    elif location.kind == "duckdb":
         from sfumato.tables.targets.duckdb_target import check_duckdb
 
-        check_duckdb(place, tables)
-    elif place.kind == "sqlite":
+        check_duckdb(location, tables)
+    elif location.kind == "sqlite":
         from sfumato.tables.targets.sqlite_target import check_sqlite
 
-        check_sqlite(place, tables)
+        check_sqlite(location, tables)
     else:
         raise UsageError(
-            f"nothing tells what kind of database {str(place.path)!r} is to be. Name it .sqlite or .duckdb."
+            f"it is not clear what kind of database {str(location.path)!r} should become. Name it .sqlite or .duckdb."
         )
 
 
 def refuse_input_as_output(data: object, target: Path | Location) -> None:
-    """The original is never overwritten, and never handed on with its release."""
+    """Refuse to overwrite the original, and to write a release into the same file or directory as the original."""
     if not isinstance(data, str | Path):
         return
-    source, place = location_of(data), FileLocation(target) if isinstance(target, Path) else target
-    if isinstance(source, ServerLocation) or isinstance(place, ServerLocation):
-        if isinstance(source, ServerLocation) and isinstance(place, ServerLocation) and _same_on_server(source, place):
+    source, output = location_of(data), FileLocation(target) if isinstance(target, Path) else target
+    if isinstance(source, ServerLocation) or isinstance(output, ServerLocation):
+        if (
+            isinstance(source, ServerLocation)
+            and isinstance(output, ServerLocation)
+            and _same_on_server(source, output)
+        ):
             raise UsageError("the output is the input. Name another table: the original is never overwritten.")
         return
     if (
         isinstance(source, DatabaseLocation)
-        and isinstance(place, DatabaseLocation)
-        and _same_file(source.path, place.path)
+        and isinstance(output, DatabaseLocation)
+        and _same_file(source.path, output.path)
     ):
         raise UsageError(
-            "the output is in the same file as the input, so that whoever gets the release gets the original too. Name "
+            "the output is in the same file as the input, so whoever gets the release would get the original too. Name "
             "another file."
         )
-    if isinstance(place, DirectoryLocation) or isinstance(source, DirectoryLocation):
-        ours, theirs = place.path.absolute().resolve(), source.path.absolute().resolve()
-        within = isinstance(place, DirectoryLocation) and ours in theirs.parents
-        around = isinstance(source, DirectoryLocation) and theirs in ours.parents and _is_table(place)
-        if ours == theirs or within or around:
+    if isinstance(output, DirectoryLocation) or isinstance(source, DirectoryLocation):
+        output_path, source_path = output.path.absolute().resolve(), source.path.absolute().resolve()
+        input_in_output = isinstance(output, DirectoryLocation) and output_path in source_path.parents
+        output_in_input = (
+            isinstance(source, DirectoryLocation) and source_path in output_path.parents and _is_parquet(output)
+        )
+        if output_path == source_path or input_in_output or output_in_input:
             raise UsageError(
                 "the output and the input are in the same directory of Parquet. Name another directory: the original "
                 "is never overwritten."
             )
-    if _same_file(source.path, place.path):
+    if _same_file(source.path, output.path):
         raise UsageError("the output is the input. Name another file: the original is never overwritten.")
 
 
-def certificate_text(place: Location) -> str | None:
-    """The certificate of a release, none where there is none. Raises OSError where it cannot be read."""
-    if isinstance(place, FileLocation | DirectoryLocation):
-        path = certificate_path(place.path) if isinstance(place, FileLocation) else place.certificate
+def certificate_text(location: Location) -> str | None:
+    """Return the certificate of a release, or None if there is none. Raise OSError if its file cannot be read."""
+    if isinstance(location, FileLocation | DirectoryLocation):
+        path = certificate_path(location.path) if isinstance(location, FileLocation) else location.certificate
         try:
             return path.read_text("utf-8")
         except FileNotFoundError:
             return None
-    if place.table is None:
-        return None  # told when it is opened
-    if isinstance(place, ServerLocation):
+    if location.table is None:
+        return None  # opening the release reports it
+    if isinstance(location, ServerLocation):
         from sfumato.tables.targets.postgres_target import certificate_on_server
 
-        return certificate_on_server(place)
-    if not place.path.exists():
+        return certificate_on_server(location)
+    if not location.path.exists():
         return None
-    if place.kind == "duckdb":
+    if location.kind == "duckdb":
         from sfumato.tables.targets.duckdb_target import certificate_in_duckdb
 
-        return certificate_in_duckdb(place)
+        return certificate_in_duckdb(location)
     from sfumato.tables.targets.sqlite_target import certificate_in_sqlite
 
-    return certificate_in_sqlite(place)
+    return certificate_in_sqlite(location)
 
 
-def digests_now(place: Location, names: list[str]) -> dict[str, str]:
-    """The digests of what is there, of the certified ``names`` and, in a directory, of all it has."""
-    if isinstance(place, FileLocation):
-        files = {name: place.path.with_name(name) for name in names}
+def digests_now(location: Location, names: list[str]) -> dict[str, str]:
+    """Return the current digests of the certified ``names`` that exist; for a directory, of all its files."""
+    if isinstance(location, FileLocation):
+        files = {name: location.path.with_name(name) for name in names}
         return {name: file_digest(file) for name, file in files.items() if file.exists()}
-    if isinstance(place, DirectoryLocation):
-        tables = [place.path, *([place.sensitive.path] if place.sensitive.path.is_dir() else [])]
-        found = [file for table in tables for file in parquet_files(table)]
-        return {file.relative_to(place.path).as_posix(): file_digest(file) for file in found}
-    own, digests = place.table or "", {}
-    schema = own.rpartition(".")[0] if place.table not in names else ""
+    if isinstance(location, DirectoryLocation):
+        tables = [location.path, *([location.sensitive.path] if location.sensitive.path.is_dir() else [])]
+        parts = [file for table in tables for file in parquet_files(table)]
+        return {file.relative_to(location.path).as_posix(): file_digest(file) for file in parts}
+    own_name, digests = location.table or "", {}
+    schema = own_name.rpartition(".")[0] if location.table not in names else ""
     for name in names:
-        table = replace(place, table=f"{schema}.{name}" if schema else name)
+        table = replace(location, table=f"{schema}.{name}" if schema else name)
         try:
-            digests[name] = table_digest(open_place(table, InputOptions()))[1]
+            digests[name] = table_digest(open_location(table, InputOptions()))[1]
         except InputError:
-            continue  # that it is not there, or cannot be read, is the verdict
+            continue  # the audit reports a table that is missing or cannot be read
     return digests
-
-
-class FileTarget:
-    """A file, its certificate beside it, and a second file where there are two tables."""
-
-    def __init__(self, place: FileLocation, separator: str) -> None:
-        self._place = place
-        self._separator = separator
-        self._stage = Stage()
-        self._files: dict[str, Path] = {}
-
-    def __enter__(self) -> Self:
-        check_format(self._place.path)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stage.__exit__(kind, error, trace)
-
-    def write(self, schema: pa.Schema, batches: Batches) -> Source:
-        target = (self._place.sensitive if self._files else self._place).path
-        staged = self._stage.path(target)
-        self._files[target.name] = staged
-        write_batches(schema, batches, staged, separator=self._separator)
-        return open_place(FileLocation(staged), InputOptions(separator=self._separator))
-
-    def certified(self) -> list[Certified]:
-        return [
-            {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)}
-            for name, path in self._files.items()
-        ]
-
-    def publish(self, certificate: str) -> None:
-        target = certificate_path(self._place.path)
-        try:
-            self._stage.path(target).write_text(certificate, "utf-8")
-        except OSError as error:
-            raise cannot_write(target, error) from None
-        self._stage.publish()
 
 
 def _same_file(one: Path, other: Path) -> bool:
@@ -235,13 +203,13 @@ def _same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def _same_on_server(source: ServerLocation, place: ServerLocation) -> bool:
-    from sfumato.tables.sources.postgres import identity
+def _same_on_server(source: ServerLocation, output: ServerLocation) -> bool:
+    from sfumato.tables.sources.postgres_source import table_identity
 
-    found = identity(source)
-    return found is not None and found == identity(place)
+    identity = table_identity(source)
+    return identity is not None and identity == table_identity(output)
 
 
-def _is_table(place: Location) -> bool:
-    """Whether what is written there would become a part of the directory's table."""
-    return isinstance(place, DirectoryLocation) or place.name.lower().endswith((".parquet", ".pq"))
+def _is_parquet(location: Location) -> bool:
+    """Return whether the output would become part of the table of the directory around it."""
+    return isinstance(location, DirectoryLocation) or location.name.lower().endswith((".parquet", ".pq"))

@@ -1,8 +1,8 @@
-"""Tables of a PostgreSQL server, all passes of one moment.
+"""Read tables of a PostgreSQL server. All passes see the same snapshot.
 
-A transaction that stays open as long as the source holds a snapshot of the database; each pass is a connection of its
-own that takes over that snapshot. Rows come by COPY in the text form of CSV, in the order of the primary key, or of
-their place in the table where there is none.
+A transaction that stays open as long as the source exists exports a snapshot of the database. Each pass is a separate
+connection that imports that snapshot. COPY delivers the rows as CSV text, in the order of the primary key or, without
+one, of their physical position in the table.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError, OutputError
-from sfumato.tables.databases import Relation, chosen, missing_package, quoted
+from sfumato.tables.databases import Relation, find_relation, missing_package, quoted
 from sfumato.tables.locations import ServerLocation
-from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
+from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -41,7 +41,7 @@ _TYPES = {
     "time": pa.time64("us"),
     "bytea": pa.binary(),
 }
-# Everything that decides how values are written as text.
+# All settings that affect how values are written as text.
 _SETTINGS = {
     "DateStyle": "ISO, YMD",
     "TimeZone": "UTC",
@@ -83,59 +83,59 @@ class _PostgresColumn:
 
 
 class PostgresSource:
-    """A table or view of a PostgreSQL server."""
+    """A table or view on a PostgreSQL server."""
 
     kind = "postgresql"
     text = False
     categories: frozenset[str] = frozenset()
     rows: int | None = None  # only an estimate is known without counting
 
-    def __init__(self, place: ServerLocation, relation: Relation | None = None) -> None:
-        self._place = place
-        self._where = f"the database {ServerLocation(place.address, None).shown!r}"
-        connection = connect(place, InputError)
-        # The snapshot is let go with the source, also when it was never finished.
+    def __init__(self, location: ServerLocation, relation: Relation | None = None) -> None:
+        self._location = location
+        self._where = f"the database {ServerLocation(location.address, None).shown!r}"
+        connection = open_postgres(location, InputError)
+        # The snapshot is released with the source, even if reading never finished.
         self.close = weakref.finalize(self, connection.close)
         with self._reading():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._snapshot = connection.execute("SELECT pg_export_snapshot()").fetchone()[0]
             if relation is None:
-                relation = chosen(place.table, *relations(connection), self._where)
+                relation = find_relation(location.table, *list_relations(connection), self._where)
             self._where = f"the table {relation.shown!r} of {self._where}"
             self._relation = relation
             oid = connection.execute("SELECT %s::regclass::oid", (relation.sql,)).fetchone()[0]
-            self._columns = {one.name: one for one in self._described(connection, oid)}
-            self._order = self._ordered(connection, oid)
+            self._columns = {column.name: column for column in self._describe_columns(connection, oid)}
+            self._order = self._row_order(connection, oid)
         self.names = checked_names(list(self._columns), self._where)
-        self.types = delivered_types(pa.schema([(one.name, one.type) for one in self._columns.values()]))
+        self.types = delivered_types(pa.schema([(column.name, column.type) for column in self._columns.values()]))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._read(columns), columns, self.types, self._where)
+        return normalize_batches(self._read(columns), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         listed = ", ".join(map(quoted, columns))
         query = f"COPY (SELECT {listed} FROM {self._relation.sql} ORDER BY {self._order}) TO STDOUT (FORMAT csv)"  # noqa: S608
-        with self._reading(), closing(connect(self._place, InputError)) as connection:
+        with self._reading(), closing(open_postgres(self._location, InputError)) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(f"SET TRANSACTION SNAPSHOT '{self._snapshot}'")
-            with connection.cursor().copy(query) as copied:
-                stream = io.BufferedReader(_Copied(copied), _READ_BYTES)
+            with connection.cursor().copy(query) as copy:
+                stream = io.BufferedReader(_CopyStream(copy), _READ_BYTES)
                 try:
                     if stream.peek(1):
                         yield from self._parsed(stream, columns)
                 finally:
-                    # Ends the connection before what is left of the table is waited for.
+                    # Otherwise leaving the block would wait for the rest of the table.
                     connection.close()
 
     def _parsed(self, stream: io.BufferedIOBase, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted = {name: self._columns[name].type for name in columns}
-        asked = {name: pa.string() if pa.types.is_binary(kind) else kind for name, kind in wanted.items()}
+        parsed = {name: pa.string() if pa.types.is_binary(kind) else kind for name, kind in wanted.items()}
         reader = arrow_csv.open_csv(
             stream,
             read_options=arrow_csv.ReadOptions(column_names=list(columns), block_size=_BLOCK_BYTES, use_threads=False),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=asked,
+                column_types=parsed,
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
@@ -150,55 +150,56 @@ class PostgresSource:
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def _described(self, connection: Any, oid: int) -> list[_PostgresColumn]:
-        found = connection.execute(_COLUMNS, (oid,)).fetchall()
-        free = [name for name, kind, *_, modifier in found if kind == "numeric" and modifier is None]
-        exact = self._exact(connection, free)
-        described = []
-        for name, kind, category, form, modifier in found:
+    def _describe_columns(self, connection: Any, oid: int) -> list[_PostgresColumn]:
+        catalogue = connection.execute(_COLUMNS, (oid,)).fetchall()
+        undeclared = [name for name, kind, *_, modifier in catalogue if kind == "numeric" and modifier is None]
+        decimal_types = self._decimal_types(connection, undeclared)
+        columns = []
+        for name, kind, category, type_class, modifier in catalogue:
             if kind == "numeric":
-                stored = exact[name] if modifier is None else _decimal(modifier)
-            elif category == "A" or form == "c":
-                stored = pa.list_(pa.string())  # more than one value, which is refused when it is asked for
+                stored = decimal_types[name] if modifier is None else _decimal(modifier)
+            elif category == "A" or type_class == "c":
+                stored = pa.list_(pa.string())  # arrays and composites, which are refused when they are requested
             else:
                 stored = _TYPES.get(kind, pa.string())
-            described.append(_PostgresColumn(name, stored, kind in _TYPES or kind in ("numeric", "text", "varchar")))
-        return described
+            columns.append(_PostgresColumn(name, stored, kind in _TYPES or kind in ("numeric", "text", "varchar")))
+        return columns
 
-    def _exact(self, connection: Any, names: Sequence[str]) -> dict[str, pa.DataType]:
-        """The digits that columns of exact numbers without a declared size need."""
+    def _decimal_types(self, connection: Any, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """Find the types of numeric columns without a declared precision, from the digits of all their values."""
         if not names:
             return {}
-        asked = ", ".join(
+        aggregates = ", ".join(
             f"max(scale({name})), max(length(trunc(abs({name}))::text)), "
             f"bool_or({name} IN ('NaN', 'Infinity', '-Infinity'))"
             for name in map(quoted, names)
         )
-        counts = connection.execute(f"SELECT {asked} FROM {self._relation.sql}").fetchone()  # noqa: S608
-        exact = {}
-        for place, name in enumerate(names):
-            scale, whole, odd = counts[place * 3 : place * 3 + 3]
+        digits = connection.execute(f"SELECT {aggregates} FROM {self._relation.sql}").fetchone()  # noqa: S608
+        decimal_types = {}
+        for index, name in enumerate(names):
+            scale, whole, not_finite = digits[index * 3 : index * 3 + 3]
             scale, whole = scale or 0, whole or 1
-            if odd or scale + whole > _MOST_DIGITS:
-                exact[name] = pa.float64()
+            if not_finite or scale + whole > _MOST_DIGITS:
+                decimal_types[name] = pa.float64()
             else:
-                exact[name] = _sized(scale + whole, scale)
-        return exact
+                decimal_types[name] = _decimal_type(scale + whole, scale)
+        return decimal_types
 
-    def _ordered(self, connection: Any, oid: int) -> str:
+    def _row_order(self, connection: Any, oid: int) -> str:
         key = [name for (name,) in connection.execute(_KEY, (oid,)).fetchall()]
         if key:
             return ", ".join(map(quoted, key))
         if not self._relation.view:
             return "tableoid, ctid"
-        # Rows of a view have no place: in the order of all columns, where rows that are equal may change places.
+        # Rows of a view have no position, so they are sorted by all columns. Only equal rows may change places.
         return ", ".join(
-            quoted(one.name) if one.orderable else f"{quoted(one.name)}::text" for one in self._columns.values()
+            quoted(column.name) if column.orderable else f"{quoted(column.name)}::text"
+            for column in self._columns.values()
         )
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """The messages of server and library may hold cells or a password."""
+        """Replace the messages of server and library, which may hold cells or a password."""
         import psycopg
 
         try:
@@ -207,47 +208,47 @@ class PostgresSource:
             raise InputError(f"{self._where} may not be read by this user. Ask for the right to SELECT.") from None
         except psycopg.Error as error:
             raise InputError(
-                f"{self._where} could not be read ({_named(error)}). Check the connection, and run again."
+                f"{self._where} could not be read ({_error_name(error)}). Check the connection, and run again."
             ) from None
         except pa.ArrowException:
             raise InputError(
-                f"{self._where} holds a value that cannot be read, such as an infinite date or one before Christ, or a "
-                f"cell of more than {_BLOCK_BYTES >> 20} MiB. Make a view without it, and use that."
+                f"{self._where} holds a value that cannot be read, such as an infinite date, a date BC, or a cell of "
+                f"more than {_BLOCK_BYTES >> 20} MiB. Create a view without that value, and use the view."
             ) from None
 
 
-class _Copied(io.RawIOBase):
-    """What COPY gives, as a file to read."""
+class _CopyStream(io.RawIOBase):
+    """The output of COPY as a readable file."""
 
-    def __init__(self, copied: Any) -> None:
+    def __init__(self, copy: Any) -> None:
         super().__init__()
-        self._blocks = iter(copied)
-        self._left = memoryview(b"")
+        self._blocks = iter(copy)
+        self._unread = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        if not self._left:
-            self._left = memoryview(next(self._blocks, b""))
+        if not self._unread:
+            self._unread = memoryview(next(self._blocks, b""))
         target = memoryview(buffer)
-        size = min(len(target), len(self._left))
-        target[:size] = self._left[:size]
-        self._left = self._left[size:]
+        size = min(len(target), len(self._unread))
+        target[:size] = self._unread[:size]
+        self._unread = self._unread[size:]
         return size
 
 
-def connect(place: ServerLocation, error: type[InputError | OutputError]) -> Any:
-    """A connection whose values are written in one way; what keeps it from being made is told as ``error``."""
-    shown = ServerLocation(place.address, None).shown
+def open_postgres(location: ServerLocation, error: type[InputError | OutputError]) -> Any:
+    """Connect to the server with fixed settings for the text of values; if that fails, raise ``error``."""
+    shown = ServerLocation(location.address, None).shown
     try:
         import psycopg
     except ImportError:
         raise missing_package(f"the database {shown!r}", "postgres", error) from None
     try:
-        connection = psycopg.connect(place.address, client_encoding="UTF8", application_name="sfumato")
+        connection = psycopg.connect(location.address, client_encoding="UTF8", application_name="sfumato")
     except psycopg.Error as problem:
-        # Told by its words: the text itself may repeat a part of the password.
+        # The reason is derived from words in the message; the message itself may repeat part of the password.
         raise error(f"the database {shown!r} {_unreachable(str(problem))}") from None
     try:
         for name, value in _SETTINGS.items():
@@ -255,22 +256,24 @@ def connect(place: ServerLocation, error: type[InputError | OutputError]) -> Any
         connection.commit()
     except psycopg.Error as problem:
         connection.close()
-        raise error(f"the database {shown!r} cannot be used ({_named(problem)}).") from None
+        raise error(
+            f"the database {shown!r} cannot be used ({_error_name(problem)}). Check the connection, and run again."
+        ) from None
     return connection
 
 
-def relations(connection: Any) -> tuple[list[Relation], list[str]]:
-    """The tables and views of a database, and the schemas that need not be named."""
+def list_relations(connection: Any) -> tuple[list[Relation], list[str]]:
+    """List the tables and views of a database, and the schemas whose tables need no schema in their names."""
     rows = [Relation(*row) for row in connection.execute(_RELATIONS).fetchall()]
     return rows, list(connection.execute("SELECT current_schemas(false)").fetchone()[0])
 
 
-def identity(place: ServerLocation) -> tuple[object, ...] | None:
-    """What tells a table apart from every other, whatever its address; none where there is no such table."""
-    with closing(connect(place, InputError)) as connection:
-        available, usual = relations(connection)
+def table_identity(location: ServerLocation) -> tuple[object, ...] | None:
+    """Return what identifies a table, however it is addressed, or None if there is no such table."""
+    with closing(open_postgres(location, InputError)) as connection:
+        available, default_schemas = list_relations(connection)
         try:
-            relation = chosen(place.table, available, usual, "the database")
+            relation = find_relation(location.table, available, default_schemas, "the database")
         except InputError:
             return None
         row = connection.execute(
@@ -279,13 +282,13 @@ def identity(place: ServerLocation) -> tuple[object, ...] | None:
         return tuple(row)
 
 
-def _named(error: Any) -> str:
+def _error_name(error: Any) -> str:
     return f"{type(error).__name__}, SQLSTATE {error.sqlstate}" if error.sqlstate else type(error).__name__
 
 
 def _unreachable(text: str) -> str:
     if "password" in text or "authentication" in text:
-        return "does not let this user in. Check user and password, which PGPASSWORD or a password file may hold."
+        return "refuses this user. Check the user and the password, which PGPASSWORD or a password file may hold."
     if "does not exist" in text:
         return "or its user does not exist on that server. Check the address."
     if "connection" in text and "invalid" not in text:
@@ -294,12 +297,12 @@ def _unreachable(text: str) -> str:
 
 
 def _decimal(modifier: int) -> pa.DataType:
-    """Of numeric(precision, scale), as the catalogue writes it; a scale below 0 has no digits behind the point."""
+    """Return the type of numeric(precision, scale) from its catalogue code. A negative scale has no decimal places."""
     precision, scale = modifier >> 16, ((modifier & 0x7FF) ^ 1024) - 1024
-    return _sized(precision - min(scale, 0) + max(scale - precision, 0), max(scale, 0))
+    return _decimal_type(precision - min(scale, 0) + max(scale - precision, 0), max(scale, 0))
 
 
-def _sized(digits: int, scale: int) -> pa.DataType:
+def _decimal_type(digits: int, scale: int) -> pa.DataType:
     if digits > _MOST_DIGITS:
         return pa.float64()
     return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)

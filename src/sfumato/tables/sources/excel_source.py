@@ -1,4 +1,4 @@
-"""Excel and OpenDocument sheets, typed as the cells are."""
+"""Read Excel and OpenDocument sheets, with the types of their cells."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import checked_names
-from sfumato.tables.sources.in_memory import CollectedSource
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.in_memory_source import CollectedSource
+from sfumato.tables.sources.source_batches import checked_names
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 
 def open_excel(path: Path, sheet: str | None) -> CollectedSource:
-    """The sheet of that name, or the first. A sheet fits in memory, so it is read at once."""
+    """Read the sheet of that name, or the first. A sheet fits in memory, so all of it is read at once."""
     where = f"the file {str(path)!r}"
     try:
         import fastexcel
     except ImportError:
         raise InputError(
-            f"{where} is a spreadsheet, and the package that reads them is missing. "
+            f"{where} is a spreadsheet, and the package that reads spreadsheets is missing. "
             "Install it with: pip install 'sfumato[excel]'"
         ) from None
-    unchanged = Unchanged.of(path)
-    # It warns of every column without a value, which is nothing to tell the user.
+    unchanged = UnchangedFiles.of(path)
+    # It warns about every column without a value, which does not concern the user.
     logging.getLogger("fastexcel").addHandler(logging.NullHandler())
     try:
         workbook = fastexcel.read_excel(path)
@@ -36,20 +36,20 @@ def open_excel(path: Path, sheet: str | None) -> CollectedSource:
         if sheet is not None and sheet not in sheets:
             listed = ", ".join(repr(name) for name in sheets)
             raise InputError(f"{where} has no sheet {sheet!r}. Its sheets are {listed}.")
-        chosen = sheets[0] if sheet is None else sheet
-        # Names are read as cells, because equal and missing ones are renamed in a header.
-        header = workbook.load_sheet(chosen, header_row=None, n_rows=1, dtypes="string").to_arrow()
-        # Types are taken from all rows: cells of another type further down would otherwise become null.
-        cells = workbook.load_sheet(chosen, schema_sample_rows=None).to_arrow()
+        sheet_name = sheets[0] if sheet is None else sheet
+        # Names are read as cells, because the library renames equal and missing names in a header.
+        header = workbook.load_sheet(sheet_name, header_row=None, n_rows=1, dtypes="string").to_arrow()
+        # Types are inferred from all rows: cells of another type further down would otherwise become null.
+        cells = workbook.load_sheet(sheet_name, schema_sample_rows=None).to_arrow()
     except fastexcel.FastExcelError:
         raise InputError(
-            f"{where} cannot be read as a spreadsheet: it is damaged, locked with a password, or something else than "
-            "its name says. Save it anew."
+            f"{where} cannot be read as a spreadsheet: it is damaged, locked with a password, or not what its name "
+            "says. Save it again."
         ) from None
     unchanged.check()  # all of it is in memory now
-    where = f"the sheet {chosen!r} of {where}"
+    where = f"the sheet {sheet_name!r} of {where}"
     names = checked_names([column[0].as_py() or "" for column in header.columns] if header.num_rows else [], where)
     table = pa.Table.from_batches([cells]).rename_columns(names)
-    # A row without any cell is a gap in the sheet and not a record.
+    # A row without any cell is a gap in the sheet, not a record.
     filled = reduce(pc.or_, (column.is_valid() for column in table.columns))
     return CollectedSource.of_table(table.filter(filled), kind="excel", where=where)

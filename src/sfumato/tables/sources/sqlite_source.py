@@ -1,8 +1,8 @@
-"""Tables in SQLite, in the order of their row numbers.
+"""Read tables in SQLite, in the order of their row numbers.
 
-SQLite gives every cell a type of its own. A column is read as one type: what its cells are stored as decides, and the
-declared type says whether text is a date and whether 0 and 1 are false and true. A column of mixed cells is refused
-when it is asked for; whole numbers among floating-point ones are numbers.
+In SQLite every cell has a type of its own. A column is read as one type, which the stored types of its cells decide.
+The declared type decides whether text is a date, and whether 0 and 1 are false and true. A column of mixed types is
+refused when it is requested; a mix of whole and floating-point numbers is numeric.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.tables.databases import FETCHED, Relation, chosen, quoted
-from sfumato.tables.sources.delivery import checked_names, deliver
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.databases import FETCHED, Relation, find_relation, quoted
+from sfumato.tables.sources.source_batches import checked_names, normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
-SECONDS = 10.0  # to wait for another program that writes
+SECONDS = 10.0  # how long to wait for another program that writes
 EXACT = 1 << 53
 CLASSES = ("integer", "real", "text", "blob")
-AT_A_TIME = 100  # columns that are looked at in one query
+AT_A_TIME = 100  # columns inspected in one query
 DECIMAL = re.compile(r"DECIMAL_TEXT\((\d+),(\d+)\)")
-# What a cell of text is no date or moment by; ? stands for the cell.
-NO_DATE = "date(?) IS NOT ?"
-NO_MOMENT = (
+# SQL conditions that hold if a text is not a date or a moment; ? stands for the cell.
+NOT_A_DATE = "date(?) IS NOT ?"
+NOT_A_MOMENT = (
     "strftime('%Y-%m-%d %H:%M:%S', substr(?, 1, 19)) IS NOT replace(substr(?, 1, 19), 'T', ' ')"
     " OR (length(?) > 19 AND (substr(?, 20) NOT GLOB '.[0-9]*' OR substr(?, 21) GLOB '*[^0-9]*' OR length(?) > 26))"
 )
@@ -37,7 +37,7 @@ NO_MOMENT = (
 
 @dataclass(frozen=True)
 class SqliteColumn:
-    """What is known of a column: its type, none where its cells are mixed."""
+    """A column and its type, which is None if its cells have mixed types."""
 
     name: str
     type: pa.DataType | None
@@ -64,15 +64,15 @@ class SqliteSource:
     def __init__(self, path: Path, table: str | None) -> None:
         self._path = path
         self._where = f"the file {str(path)!r}"
-        self._unchanged: Unchanged | None = Unchanged.of(path, path.with_name(f"{path.name}-wal"))
+        self._unchanged: UnchangedFiles | None = UnchangedFiles.of(path, path.with_name(f"{path.name}-wal"))
         with self._reading() as connection:
-            relation = chosen(table, relations(connection), [""], self._where)
+            relation = find_relation(table, list_relations(connection), [""], self._where)
             self._open(connection, relation)
         self._unchanged.check()
 
     @classmethod
     def staged(cls, path: Path, table: str) -> SqliteSource:
-        """A table that is still to be published. Nobody else knows of it, so the file around it may change."""
+        """Open a table that is not published yet. No other program uses it, so the rest of the file may change."""
         source = cls.__new__(cls)
         source._path, source._where, source._unchanged = path, f"the file {str(path)!r}", None
         with source._reading() as connection:
@@ -83,7 +83,7 @@ class SqliteSource:
         self._where = f"the table {relation.name!r} of {self._where}"
         self._table = relation.sql
         described = connection.execute(f"PRAGMA table_xinfo({relation.sql})").fetchall()
-        # Hidden ones are the arguments of virtual tables.
+        # Hidden columns are the arguments of virtual tables.
         declared = {row[1]: (row[2] or "").upper() for row in described if row[6] != 1}
         self.names = checked_names(list(declared), self._where)
         self._order = _order(connection, relation, described, self.names)
@@ -91,20 +91,22 @@ class SqliteSource:
         self._columns: dict[str, SqliteColumn] = {}
         for start in range(0, len(self.names), AT_A_TIME):
             part = {name: declared[name] for name in self.names[start : start + AT_A_TIME]}
-            self._columns |= _looked_at(connection, self._table, part)
-        self.types = {name: pa.string() if one.type is None else one.type for name, one in self._columns.items()}
+            self._columns |= _inspect_columns(connection, self._table, part)
+        self.types = {
+            name: pa.string() if column.type is None else column.type for name, column in self._columns.items()
+        }
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         stored = self._read(columns)
         stored = stored if self._unchanged is None else self._unchanged.during(stored)
-        delivered = deliver(stored, columns, self.types, self._where)
+        batches = normalize_batches(stored, columns, self.types, self._where)
         for name in columns:
             if self._columns[name].type is None:
                 raise InputError(
                     f"column {name!r} of {self._where} holds values of different types. Give it one type, for example "
                     "by CAST(... AS TEXT) in a view, or drop the column."
                 )
-        return delivered
+        return batches
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         listed = ", ".join(map(quoted, columns))
@@ -118,26 +120,26 @@ class SqliteSource:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that can change nothing. SQLite's own messages may hold cells."""
+        """Open a read-only connection, and replace the messages of SQLite, which may hold cells."""
         try:
-            with closing(opened(self._path, "ro")) as connection:
+            with closing(open_sqlite(self._path, "ro")) as connection:
                 yield connection
         except sqlite3.Error as error:
             raise InputError(f"{self._where} {_reason(error)}") from None
         except (pa.ArrowException, ValueError, OverflowError):
             raise InputError(
-                f"{self._where} holds a value that is not of the type of its column. Check dates and numbers."
+                f"{self._where} holds a value that does not have the type of its column. Check dates and numbers."
             ) from None
 
 
-def opened(path: Path, mode: str) -> sqlite3.Connection:
-    """A connection outside of transactions, of which only those begun on purpose are wanted."""
+def open_sqlite(path: Path, mode: str) -> sqlite3.Connection:
+    """Open a connection that starts no transaction on its own."""
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=SECONDS, isolation_level=None, check_same_thread=False)
 
 
-def relations(connection: sqlite3.Connection) -> list[Relation]:
-    """The tables and views of a database that are its users'."""
+def list_relations(connection: sqlite3.Connection) -> list[Relation]:
+    """List the tables and views of a database, without those of SQLite itself."""
     rows = connection.execute(
         "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
         " ORDER BY name"
@@ -148,7 +150,7 @@ def relations(connection: sqlite3.Connection) -> list[Relation]:
 def _order(
     connection: sqlite3.Connection, relation: Relation, described: Sequence[Sequence[object]], names: Sequence[str]
 ) -> str:
-    """What puts the rows in the same order each time they are read."""
+    """Return an ORDER BY clause that gives the rows the same order in every pass."""
     listed = connection.execute("SELECT type, wr FROM pragma_table_list WHERE name = ?", (relation.name,)).fetchone()
     kind, without_rowid = listed if listed is not None else ("table", 0)
     taken = {name.lower() for name in names}
@@ -158,50 +160,52 @@ def _order(
     keys = sorted((row for row in described if row[5]), key=lambda row: int(str(row[5])))
     if kind == "table" and without_rowid:
         return ", ".join(quoted(str(row[1])) for row in keys)
-    # Rows of a view have no number; those that are equal in all columns need not be told apart.
+    # Rows of a view have no number. Rows that are equal in all columns need no order.
     return ", ".join(map(quoted, names))
 
 
-def _looked_at(connection: sqlite3.Connection, table: str, declared: dict[str, str]) -> dict[str, SqliteColumn]:
-    """The type of each column, by all of its cells."""
-    asked = []
+def _inspect_columns(connection: sqlite3.Connection, table: str, declared: dict[str, str]) -> dict[str, SqliteColumn]:
+    """Find the type of each column from all of its cells."""
+    aggregates = []
     for name, kind in declared.items():
         cell = quoted(name)
-        asked += [f"count(CASE WHEN typeof({cell}) = '{one}' THEN 1 END)" for one in CLASSES]
-        asked.append(f"count(CASE WHEN typeof({cell}) = 'integer' AND {cell} NOT IN (0, 1) THEN 1 END)")
-        asked.append(
+        aggregates += [f"count(CASE WHEN typeof({cell}) = '{storage}' THEN 1 END)" for storage in CLASSES]
+        aggregates.append(f"count(CASE WHEN typeof({cell}) = 'integer' AND {cell} NOT IN (0, 1) THEN 1 END)")
+        aggregates.append(
             f"count(CASE WHEN typeof({cell}) = 'integer' AND ({cell} > {EXACT} OR {cell} < -{EXACT}) THEN 1 END)"
         )
-        odd = _no_such_text(kind)
-        asked.append(
+        malformed = _malformed_text(kind)
+        aggregates.append(
             "0"
-            if odd is None
-            else f"count(CASE WHEN typeof({cell}) = 'text' AND ({odd.replace('?', cell)}) THEN 1 END)"
+            if malformed is None
+            else f"count(CASE WHEN typeof({cell}) = 'text' AND ({malformed.replace('?', cell)}) THEN 1 END)"
         )
-    counts = connection.execute(f"SELECT {', '.join(asked)} FROM {table}").fetchone()  # noqa: S608
-    step = len(asked) // len(declared)
+    counts = connection.execute(f"SELECT {', '.join(aggregates)} FROM {table}").fetchone()  # noqa: S608
+    step = len(aggregates) // len(declared)
     return {
-        name: SqliteColumn(name, _type(kind, *counts[place * step : (place + 1) * step]))
-        for place, (name, kind) in enumerate(declared.items())
+        name: SqliteColumn(name, _type(kind, *counts[index * step : (index + 1) * step]))
+        for index, (name, kind) in enumerate(declared.items())
     }
 
 
-def _no_such_text(declared: str) -> str | None:
+def _malformed_text(declared: str) -> str | None:
+    """Return the SQL condition for text that is not of the declared type, or None if any text is."""
     if declared == "DATE":
-        return NO_DATE
+        return NOT_A_DATE
     if declared in ("DATETIME", "TIMESTAMP"):
-        return NO_MOMENT
+        return NOT_A_MOMENT
     if declared == "TIMESTAMPTZ":
-        return f"substr(?, -1) <> 'Z' OR {NO_MOMENT.replace('?', 'rtrim(?, char(90))')}"
+        return f"substr(?, -1) <> 'Z' OR {NOT_A_MOMENT.replace('?', 'rtrim(?, char(90))')}"
     return None
 
 
 def _type(
-    declared: str, integers: int, reals: int, texts: int, blobs: int, no_flags: int, inexact: int, odd: int
+    declared: str, integers: int, reals: int, texts: int, blobs: int, not_flags: int, inexact: int, malformed: int
 ) -> pa.DataType | None:
+    """Return the type of a column from its declared type and the counts of its cells, or None if they are mixed."""
     stored = {name for name, count in zip(CLASSES, (integers, reals, texts, blobs), strict=True) if count}
     if stored == {"integer"}:
-        return pa.bool_() if "BOOL" in declared and not no_flags else pa.int64()
+        return pa.bool_() if "BOOL" in declared and not not_flags else pa.int64()
     if stored == {"real"} or (stored == {"integer", "real"} and not inexact):
         return pa.float64()
     if stored == {"blob"}:
@@ -211,11 +215,11 @@ def _type(
     exact = DECIMAL.fullmatch(declared)
     if exact is not None:
         return pa.decimal128(int(exact[1]), int(exact[2]))
-    if texts and not odd and declared == "DATE":
+    if texts and not malformed and declared == "DATE":
         return pa.date32()
-    if texts and not odd and declared in ("DATETIME", "TIMESTAMP"):
+    if texts and not malformed and declared in ("DATETIME", "TIMESTAMP"):
         return pa.timestamp("us")
-    if texts and not odd and declared == "TIMESTAMPTZ":
+    if texts and not malformed and declared == "TIMESTAMPTZ":
         return pa.timestamp("us", "UTC")
     return pa.string()
 
@@ -225,10 +229,7 @@ def _reason(error: sqlite3.Error) -> str:
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return "is being written to by another program. Run again when it is done."
     if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return (
-            "cannot be read as SQLite: it is damaged, encrypted, or something else than its name says. Restore it from "
-            "a copy."
-        )
+        return "cannot be read as SQLite: it is damaged, encrypted, or not what its name says. Restore it from a copy."
     if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
-        return "may not be opened. Check the permissions of the file and its directory."
-    return f"could not be read ({code or type(error).__name__}). Open it with SQLite to see why; text has to be UTF-8."
+        return "cannot be opened. Check the permissions of the file and its directory."
+    return f"could not be read ({code or type(error).__name__}). Open it with SQLite to see why; text must be UTF-8."

@@ -1,4 +1,4 @@
-"""A directory whose Parquet files are one table: in the order of their names, directories within it as well."""
+"""Read a directory whose Parquet files, also those in subdirectories, are one table, in the order of their names."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import deliver
-from sfumato.tables.sources.parquet import ParquetSource
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.parquet_source import ParquetSource
+from sfumato.tables.sources.source_batches import normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 PARQUET = (".parquet", ".pq")
 HIDDEN = (".", "_")
 
 
 class DirectorySource:
-    """All Parquet files of a directory. Names that begin with a point or an underscore are passed over."""
+    """All Parquet files of a directory. Names that begin with a dot or an underscore are skipped."""
 
     kind = "parquet-directory"
     text = False
@@ -26,12 +26,12 @@ class DirectorySource:
 
     def __init__(self, path: Path) -> None:
         self._where = f"the directory {str(path)!r}"
-        # The files stay the same by number too: one that was added would not be of this table.
-        self._unchanged = Unchanged(lambda: parquet_files(path), self._where)
+        # No file may be added either: it would not belong to this table.
+        self._unchanged = UnchangedFiles(lambda: parquet_files(path), self._where)
         files = parquet_files(path)
         if not files:
             raise InputError(
-                f"{str(path)!r} is a directory without Parquet files. Give a single file, or one with them."
+                f"{str(path)!r} is a directory without Parquet files. Give a single file, or a directory that has some."
             )
         self._parts = [ParquetSource(file) for file in files]
         first = self._parts[0]
@@ -42,7 +42,7 @@ class DirectorySource:
         self.rows: int | None = sum(part.rows or 0 for part in self._parts)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+        return normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part in self._parts:
@@ -50,8 +50,8 @@ class DirectorySource:
 
 
 def parquet_files(directory: Path) -> list[Path]:
-    """The files of the table in the order of their names."""
-    found: list[Path] = []
+    """List the files of the table in the order of their names."""
+    files: list[Path] = []
 
     def unreadable(error: OSError) -> None:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
@@ -64,13 +64,13 @@ def parquet_files(directory: Path) -> list[Path]:
         for name in inner:
             if "=" in name:
                 raise InputError(
-                    f"the directory {str(directory)!r} is divided by the values of a column, which its files then do "
-                    "not have. Write the table with that column in the files."
+                    f"the directory {str(directory)!r} is divided by the values of a column, which its files therefore "
+                    "do not hold. Write the table with that column in the files."
                 )
-        found += [
+        files += [
             Path(folder, name) for name in names if not name.startswith(HIDDEN) and name.lower().endswith(PARQUET)
         ]
-    return sorted(found)
+    return sorted(files)
 
 
 def _check_same_columns(part: ParquetSource, first: ParquetSource, file: Path, first_file: Path) -> None:
@@ -83,6 +83,6 @@ def _check_same_columns(part: ParquetSource, first: ParquetSource, file: Path, f
             )
         if part.types[name] != first.types[name]:
             raise InputError(
-                f"the column {name!r} of the file {str(file)!r} has the type {part.types[name]}, in "
+                f"the column {name!r} of the file {str(file)!r} has the type {part.types[name]}, but in "
                 f"{str(first_file)!r} it has {first.types[name]}. Give every file the same types."
             )

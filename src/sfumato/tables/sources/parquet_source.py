@@ -1,4 +1,4 @@
-"""Parquet: a row group at a time, text as the dictionary codes it is stored in."""
+"""Read Parquet one row group at a time, with text as the dictionary codes that the file stores."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyarrow import parquet, types
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import BATCH_ROWS, checked_names, deliver, delivered_types
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.source_batches import BATCH_ROWS, checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 
 class ParquetSource:
@@ -24,7 +24,7 @@ class ParquetSource:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._where = f"the file {str(path)!r}"
-        self._unchanged = Unchanged.of(path)
+        self._unchanged = UnchangedFiles.of(path)
         with self._reading(self._where), parquet.ParquetFile(path) as file:
             schema = file.schema_arrow
             rows = file.metadata.num_rows
@@ -33,10 +33,10 @@ class ParquetSource:
         self.rows: int | None = rows
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self.stored(columns), columns, self.types, self._where)
+        return normalize_batches(self.stored(columns), columns, self.types, self._where)
 
     def stored(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The columns as the file holds them."""
+        """Yield the columns as the file stores them."""
         return self._unchanged.during(self._read(list(columns)))
 
     def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -55,6 +55,6 @@ class ParquetSource:
             yield
         except (pa.ArrowException, OSError):
             raise InputError(
-                f"{where} cannot be read as Parquet: it is damaged, is something else than its name says, or "
-                "uses a feature that is not supported. Make the file anew."
+                f"{where} cannot be read as Parquet: it is damaged, is not what its name says, or uses a feature that "
+                "is not supported. Write the file again."
             ) from None

@@ -1,4 +1,4 @@
-"""Tables that are in memory, or come there as a whole when they are asked for."""
+"""Tables that are in memory, or whose columns are loaded into memory as a whole on request."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
+from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
 
 Collect = Callable[[list[str]], pa.Table]
 
 
 class CollectedSource:
-    """A table whose asked columns are collected as one Arrow table."""
+    """A table whose requested columns are collected as one Arrow table."""
 
     text = False
 
@@ -33,18 +33,18 @@ class CollectedSource:
         return cls(kind=kind, schema=table.schema, rows=table.num_rows, collect=table.select, where=where)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._read(list(columns)), columns, self.types, self._where)
+        return normalize_batches(self._read(list(columns)), columns, self.types, self._where)
 
     def _read(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from self._collect(columns).to_batches()
 
 
-class SteadyQuery:
-    """Runs a query for the columns asked for so far, and refuses one that gives other rows when it runs again.
+class RepeatableQuery:
+    """Runs a query for the columns requested so far, and refuses a query that returns other rows when it runs again.
 
-    Columns that are asked for later must belong to the rows that were given before. A query without an order of its
-    own need not give its rows in the same order twice, so the earlier columns are run again with the new ones and
-    compared. What was collected is kept and not run again.
+    Columns requested later must belong to the same rows as the earlier ones. A query without ORDER BY may return its
+    rows in another order each time, so the earlier columns are queried again with the new ones and compared. Columns
+    that were collected are kept and not queried again on their own.
     """
 
     def __init__(self, run: Collect, where: str) -> None:
@@ -60,7 +60,7 @@ class SteadyQuery:
             self._collected = self._run([*known, *missing])
             if before is not None and not all(_same(before[name], self._collected[name]) for name in known):
                 raise InputError(
-                    f"{self._where} gave other rows, or another order of rows, when it was run again. Collect it "
+                    f"{self._where} returned other rows, or another order of rows, when it was run again. Collect it "
                     "first and pass the result, or sort it by columns that are unique together."
                 )
         assert self._collected is not None
@@ -72,7 +72,7 @@ def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Equal values of categories may have different codes, and NaN is not equal to itself."""
+    """Decode categories, since equal values may have different codes, and make NaN null, since it is never equal."""
     if types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
     if types.is_float32(column.type) or types.is_float64(column.type):
@@ -81,5 +81,5 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column of floating-point numbers with null for NaN."""
+    """Replace NaN by null in a column of floating-point numbers."""
     return pc.if_else(pc.is_nan(column), pa.nulls(1, column.type)[0], column)

@@ -1,4 +1,4 @@
-"""CSV as text: every cell keeps its characters, an empty cell is null, a quoted empty cell is the empty string."""
+"""Read CSV as text: every cell keeps its characters, an empty cell is null, a quoted empty cell is an empty string."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import TEXT, NoRecordsError, checked_names, deliver
+from sfumato.tables.sources.source_batches import TEXT, NoRecordsError, checked_names, normalize_batches
 from sfumato.tables.sources.text_stream import open_text
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
-# Also the longest record that can be read: one may touch two blocks but not three.
+# Also the longest record that can be read: a record may lie in two blocks, but not in three.
 _BLOCK_BYTES = 1 << 23
 
 
 class CsvSource:
-    """A CSV file. Its header is checked when it is opened, its records while they are read."""
+    """A CSV file. The header is checked when the source is opened, and the records while they are read."""
 
     kind = "csv"
     text = True
@@ -35,15 +35,15 @@ class CsvSource:
         self._encoding = encoding
         self._compression = compression
         self._where = f"the file {str(path)!r}"
-        self._unchanged = Unchanged.of(path)
+        self._unchanged = UnchangedFiles.of(path)
         self.names = self._read_header()
         self.types = dict.fromkeys(self.names, pa.string())
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+        return normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        # The last column is always read: a quote that is never closed could go unnoticed only there.
+        # The last column is always read: only there could a quote that is never closed go unnoticed.
         last = self.names[-1]
         wanted = list(dict.fromkeys([*columns, last]))
         final_cell = None
@@ -55,7 +55,7 @@ class CsvSource:
                         yield batch
         except pa.ArrowException:
             raise self._fault() or self._unreadable() from None
-        # The text ends with a line end, so an open quote has taken that line end into the last cell.
+        # The text ends with a line end, so an open quote has made that line end part of the last cell.
         if final_cell is not None and (final_cell.as_py() or "").endswith(("\n", "\r")):
             fault = self._fault()
             if fault is not None:
@@ -70,14 +70,14 @@ class CsvSource:
     def _arrow_reader(self, stream: io.BufferedReader, wanted: list[str]) -> arrow_csv.CSVStreamingReader:
         return arrow_csv.open_csv(
             stream,
-            # The header has been read, so it is skipped here: a record like any other, on one line or several.
+            # The header has been read already. It is skipped as a record, whether it has one line or several.
             read_options=arrow_csv.ReadOptions(
                 block_size=_BLOCK_BYTES, column_names=list(self.names), skip_rows_after_names=1
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self._separator,
                 newlines_in_values=True,
-                # With a single column an empty line is a record whose cell is null; with more it is no record.
+                # With a single column, an empty line is a record whose cell is null. With more, it is not a record.
                 ignore_empty_lines=len(self.names) > 1,
             ),
             convert_options=arrow_csv.ConvertOptions(
@@ -112,7 +112,7 @@ class CsvSource:
         return checked_names(names, self._where)
 
     def _fault(self) -> InputError | None:
-        """What is wrong with the first bad record: slow, and only asked for when something is."""
+        """Find the first bad record and describe it. This is slow, and only called when a record is bad."""
         expected = len(self.names)
         with self._lines() as lines:
             for record in _records(lines, self._separator):
@@ -127,9 +127,9 @@ class CsvSource:
         advice = "Quote cells that hold the separator, and check that the separator is right"
         if record.last_line > record.first_line:
             lines = f"lines {record.first_line} to {record.last_line}"
-            advice += "; a quote inside may be opened and not closed where it should be"
+            advice += "; a quote may be opened in it and not closed where it should be"
         return InputError(
-            f"the record at {lines} of {self._where} has {record.fields} fields where the header has {expected}. "
+            f"the record at {lines} of {self._where} has {record.fields} fields, but the header has {expected}. "
             f"{advice}."
         )
 
@@ -141,13 +141,13 @@ class CsvSource:
 
     def _unreadable(self) -> InputError:
         return InputError(
-            f"{self._where} cannot be read as CSV. A record longer than {_BLOCK_BYTES >> 20} MiB may be the reason: "
+            f"{self._where} cannot be read as CSV. A record longer than {_BLOCK_BYTES >> 20} MiB may be the cause: "
             "check for missing quotes."
         )
 
 
 class _Record(NamedTuple):
-    """Where a record stands in the file and how many fields it has; an empty line has none."""
+    """The lines of a record in the file, from 1, and its number of fields; an empty line has none."""
 
     first_line: int
     last_line: int
@@ -156,10 +156,10 @@ class _Record(NamedTuple):
 
 
 def _records(lines: Iterable[str], separator: str) -> Iterator[_Record]:
-    """The records of a CSV text, with its physical lines counted.
+    """Yield the records of a CSV text, and count its physical lines.
 
-    A quote opens a quoted cell only as its first character, as the fast reader has it. Cells are never kept, so that a
-    quote that stays open to the end of a large file does no harm.
+    A quote opens a quoted cell only as its first character, as in the fast reader. Cells are not kept, so a quote that
+    stays open to the end of a large file takes no memory.
     """
     number, first, fields, quoted = 0, 1, 0, False
     for number, line in enumerate(lines, start=1):
@@ -189,7 +189,7 @@ def _records(lines: Iterable[str], separator: str) -> Iterator[_Record]:
 
 
 def _after_closing_quote(body: str, position: int) -> int:
-    """The place after the quote that closes a cell, or -1 if the cell goes on in the next line."""
+    """Return the position after the quote that closes a cell, or -1 if the cell continues on the next line."""
     while True:
         quote = body.find('"', position)
         if quote < 0:

@@ -1,4 +1,4 @@
-"""What every source promises of its batches: sound names, readable types, text as dictionary codes."""
+"""What every source guarantees for its batches: valid names, supported types, text as dictionary codes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 class NoRecordsError(InputError):
-    """A table that has a header and nothing under it."""
+    """The table has a header, but no records."""
 
 
 def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
-    """The names, if every column has one of its own.
+    """Return the names of the columns, or refuse missing and repeated names.
 
-    Columns are told by position: in a file that lacks its header the names are the cells of a record.
+    Errors name columns by position: in a file without a header, the names are the cells of a record.
     """
     if not names:
         raise InputError(f"{where} has no columns. Give a table with at least one.")
@@ -34,49 +34,49 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     for position, name in enumerate(names, start=1):
         if not name.strip():
             raise InputError(
-                f"column {position} of {where} has no name. Give every column a name in the header; an index that was "
-                "written as a nameless column is better left out."
+                f"column {position} of {where} has no name. Give every column a name in the header; leave out an index "
+                "that was written as a column without a name."
             )
         if name in first:
             raise InputError(
-                f"columns {first[name]} and {position} of {where} have the same name. Rename one of them, or add a "
-                "header if there is none."
+                f"columns {first[name]} and {position} of {where} have the same name. Rename one of them, or add the "
+                "header if it is missing."
             )
         first[name] = position
     return tuple(names)
 
 
 def delivered_types(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """The type of each column's values as batches hold them, the dictionary around text aside."""
+    """Return the type of each column's values in the batches; for text, the type inside the dictionary."""
     return {field.name: _value_type(field.type) for field in schema}
 
 
-def deliver(
+def normalize_batches(
     batches: Iterable[pa.RecordBatch], columns: Sequence[str], available: Mapping[str, pa.DataType], where: str
 ) -> Iterator[pa.RecordBatch]:
-    """The asked columns of raw batches in the form that a source promises; checks what is asked at once."""
+    """Yield ``columns`` of raw batches in the form that ``Source`` guarantees. The request is checked at once."""
     if not columns:
-        raise ValueError("ask for at least one column")
+        raise ValueError("request at least one column")
     for name in columns:
         if name not in available:
             raise UsageError.unknown_column(name, "the request", available)
         if types.is_nested(available[name]) or isinstance(available[name], pa.BaseExtensionType):
             raise InputError(
                 f"column {name!r} of {where} has the type {available[name]}, which is not a single value for each "
-                "record. Drop the column, or turn it into numbers, dates or text."
+                "record. Drop the column, or convert it to numbers, dates or text."
             )
     schema = pa.schema(
         [pa.field(name, TEXT if types.is_string(available[name]) else available[name]) for name in columns]
     )
-    return _delivered(batches, schema, where)
+    return _normalized(batches, schema, where)
 
 
-def _delivered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
+def _normalized(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
     rows = 0
-    for whole in batches:
-        rows += whole.num_rows
-        for start in range(0, whole.num_rows, BATCH_ROWS):
-            part = whole.slice(start, BATCH_ROWS)
+    for batch in batches:
+        rows += batch.num_rows
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            part = batch.slice(start, BATCH_ROWS)
             arrays = in_threads(partial(_column, part), list(schema))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     if not rows:
@@ -87,8 +87,8 @@ def _value_type(stored: pa.DataType) -> pa.DataType:
     if types.is_dictionary(stored):
         return _value_type(stored.value_type)
     if isinstance(stored, pa.BaseExtensionType):
-        # The characters of a JSON column and the bytes of a UUID stand for themselves; the numbers inside other
-        # extension types mean something only to the library that defines them.
+        # The text of a JSON column and the bytes of a UUID are values in themselves; the numbers inside other
+        # extension types have a meaning only to the library that defines them.
         storage = _value_type(stored.storage_type)
         return storage if types.is_string(storage) or types.is_fixed_size_binary(storage) else stored
     return pa.string() if _is_text(stored) or types.is_null(stored) else stored
@@ -110,14 +110,14 @@ def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         array = _values_in_use(array)
         if array.dictionary.null_count == 0 and len(array.dictionary.unique()) == len(array.dictionary):
             return array
-        # Arrow allows null and equal values inside a dictionary; whoever counts codes must not meet them.
+        # Arrow allows null and equal values inside a dictionary, which would confuse callers that count codes.
         array = array.dictionary_decode()
     encoded = array.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.string()))
 
 
 def _values_in_use(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The same column with a dictionary of the values that occur.
+    """Reduce the dictionary of a column to the values that occur.
 
     Categories that no row has are not part of the table: they must neither widen a domain nor be released.
     """

@@ -1,4 +1,4 @@
-"""Arrow IPC, which Feather is too: the file format and the stream format."""
+"""Read Arrow IPC, in the file format (also known as Feather) and the stream format."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 _FILE_FORMAT = b"ARROW1"
 
 
 class IpcSource:
-    """An Arrow IPC file. How many rows it has is written batch by batch, so it is not known beforehand."""
+    """An Arrow IPC file. Every batch states its own number of rows, so the total is not known in advance."""
 
     kind = "ipc"
     text = False
@@ -26,7 +26,7 @@ class IpcSource:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._where = f"the file {str(path)!r}"
-        self._unchanged = Unchanged.of(path)
+        self._unchanged = UnchangedFiles.of(path)
         with self._reading(), pa.OSFile(str(path)) as file:
             self._stored_as_file = file.read(len(_FILE_FORMAT)) == _FILE_FORMAT
             file.seek(0)
@@ -36,13 +36,13 @@ class IpcSource:
         self.types = delivered_types(schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return deliver(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+        return normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name) for name in columns])
         with self._reading(), pa.OSFile(str(self._path)) as file:
             for batch in self._stored_batches(file, options):
-                # Offsets and codes come from the file as they are; wrong ones would be read from anywhere in memory.
+                # Offsets and codes come from the file unchecked; wrong ones would read from anywhere in memory.
                 batch.validate(full=True)
                 yield batch
 
@@ -61,6 +61,6 @@ class IpcSource:
             yield
         except (pa.ArrowException, OSError):
             raise InputError(
-                f"{self._where} cannot be read as Arrow IPC: it is damaged, or is something else than its name says. "
-                "Make the file anew; Feather must be of version 2."
+                f"{self._where} cannot be read as Arrow IPC: it is damaged, or is not what its name says. Write the "
+                "file again; Feather must be version 2."
             ) from None

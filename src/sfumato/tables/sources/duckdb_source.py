@@ -1,4 +1,4 @@
-"""Tables in a DuckDB file, in the order of their row numbers."""
+"""Read tables in a DuckDB file, in the order of their row numbers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from sfumato.errors import InputError, OutputError
 from sfumato.tables.coding.arrow_arrays import to_numpy
-from sfumato.tables.databases import FETCHED, Relation, chosen, missing_package, quoted
+from sfumato.tables.databases import FETCHED, Relation, find_relation, missing_package, quoted
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.sources.delivery import checked_names, deliver, delivered_types
-from sfumato.tables.sources.unchanged_files import Unchanged
+from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
-# One thread and little memory: rows come in their order, and DuckDB keeps no copy of the table.
+# With one thread and little memory, rows come in order and DuckDB keeps no copy of the table.
 SETTINGS: dict[str, Any] = {
     "threads": 1,
     "memory_limit": "512MB",
@@ -32,7 +32,7 @@ Connect = Callable[[], AbstractContextManager[Any]]
 class DuckdbSource:
     """A table or view in a DuckDB file.
 
-    It is opened for each pass and closed after it, so that nobody else is kept from the file in between.
+    The file is opened for each pass and closed after it, so that other programs can use it in between.
     """
 
     kind = "duckdb-table"
@@ -41,43 +41,45 @@ class DuckdbSource:
 
     def __init__(self, path: Path, table: str | None) -> None:
         where = f"the file {str(path)!r}"
-        unchanged = Unchanged.of(path, path.with_name(f"{path.name}.wal"))
+        unchanged = UnchangedFiles.of(path, path.with_name(f"{path.name}.wal"))
 
         def connect() -> AbstractContextManager[Any]:
-            return connected(path, InputError, read_only=True)
+            return open_duckdb(path, InputError, read_only=True)
 
         with connect() as connection:
-            relation = chosen(table, relations(connection), [SCHEMA], where)
+            relation = find_relation(table, list_relations(connection), [SCHEMA], where)
         self._open(connect, relation, f"the table {relation.shown!r} of {where}", unchanged)
         unchanged.check()
 
     @classmethod
     def staged(cls, connect: Connect, relation: Relation, where: str) -> DuckdbSource:
-        """A table that is still to be published, on the connection that writes it."""
+        """Open a table that is not published yet, on the connection that writes it."""
         source = cls.__new__(cls)
         source._open(connect, relation, where, None)
         return source
 
-    def _open(self, connect: Connect, relation: Relation, where: str, unchanged: Unchanged | None) -> None:
+    def _open(self, connect: Connect, relation: Relation, where: str, unchanged: UnchangedFiles | None) -> None:
         self._connect, self._relation, self._where, self._unchanged = connect, relation, where, unchanged
         with self._reading() as connection:
             schema = connection.sql(f"SELECT * FROM {relation.sql} LIMIT 0").to_arrow_table().schema  # noqa: S608
-            counted = f"SELECT count(*) FROM {relation.sql}"  # noqa: S608
-            self.rows: int | None = None if relation.view else connection.sql(counted).fetchall()[0][0]
+            count = f"SELECT count(*) FROM {relation.sql}"  # noqa: S608
+            self.rows: int | None = None if relation.view else connection.sql(count).fetchall()[0][0]
         self.names = checked_names(schema.names, where)
         self.types = delivered_types(schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         stored = self._read(columns)
         stored = stored if self._unchanged is None else self._unchanged.during(stored)
-        return deliver(stored, columns, self.types, self._where)
+        return normalize_batches(stored, columns, self.types, self._where)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with self._reading() as connection:
-            yield from self._viewed(connection, columns) if self._relation.view else self._numbered(connection, columns)
+            yield from (
+                self._read_view(connection, columns) if self._relation.view else self._read_table(connection, columns)
+            )
 
-    def _numbered(self, connection: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """In the order of the row numbers. It is the order of the table, and DuckDB keeps to it; that is checked."""
+    def _read_table(self, connection: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read rows in the order of their numbers. DuckDB returns them in that order, which is checked."""
         listed = ", ".join(map(quoted, columns))
         number = next(name for name in (ROW, f"{ROW} number", f"{ROW} count") if name not in columns)
         query = f"SELECT {listed}, rowid AS {quoted(number)} FROM {self._relation.sql}"  # noqa: S608
@@ -87,12 +89,14 @@ class DuckdbSource:
             if not len(numbers):
                 continue
             if int(numbers[0]) <= last or not (numbers[1:] > numbers[:-1]).all():
-                raise InputError(f"{self._where} gave its rows in another order. Write it to a new table and use that.")
+                raise InputError(
+                    f"{self._where} returned its rows in another order. Copy it to a new table and use that."
+                )
             last = int(numbers[-1])
             yield batch.select(list(columns))
 
-    def _viewed(self, connection: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Rows of a view have no number: in the order of all columns, where rows that are equal may change places."""
+    def _read_view(self, connection: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read rows sorted by all columns: rows of a view have no number. Only equal rows may change places."""
         listed, order = (", ".join(map(quoted, names)) for names in (columns, self.names))
         with Scratch() as scratch:
             connection.execute(f"SET temp_directory = '{str(scratch.directory).replace(chr(39), chr(39) * 2)}'")
@@ -113,15 +117,15 @@ class DuckdbSource:
 
 
 @contextmanager
-def connected(path: Path, error: type[InputError | OutputError], *, read_only: bool) -> Iterator[Any]:
-    """A connection to the file; what keeps it from being opened is told as ``error``."""
+def open_duckdb(path: Path, error: type[InputError | OutputError], *, read_only: bool) -> Iterator[Any]:
+    """Open a connection to the file; if that fails, raise ``error``."""
     check_package(path, error)
     import duckdb
 
     try:
         connection = duckdb.connect(str(path), read_only=read_only, config=SETTINGS)
     except duckdb.ConnectionException:
-        raise error(f"the file {str(path)!r} is open in this program already. Close that connection first.") from None
+        raise error(f"the file {str(path)!r} is already open in this program. Close that connection first.") from None
     except duckdb.Error as problem:
         raise error(f"the file {str(path)!r} {_reason(problem)}") from None
     with connection:
@@ -136,8 +140,8 @@ def check_package(path: Path, error: type[InputError | OutputError]) -> None:
         raise missing_package(f"the DuckDB file {str(path)!r}", "duckdb", error) from None
 
 
-def relations(connection: Any) -> list[Relation]:
-    """The tables and views of the file."""
+def list_relations(connection: Any) -> list[Relation]:
+    """List the tables and views of the file."""
     rows = connection.execute(
         "SELECT schema_name, table_name, false FROM duckdb_tables() WHERE NOT internal AND NOT temporary"
         " AND database_name = current_database() UNION ALL"
@@ -148,13 +152,13 @@ def relations(connection: Any) -> list[Relation]:
 
 
 def _reason(error: Exception) -> str:
-    """Told by the words of DuckDB's message, which itself holds the names of programs and users."""
+    """Derive the reason from words in DuckDB's message. The message itself holds names of programs and users."""
     text = str(error)
     if "lock" in text:
         return "is open in another program that writes to it. Close it there first."
     if "Permission denied" in text or "read-only" in text:
-        return "may not be opened. Check its permissions, and that it is there."
+        return "cannot be opened. Check that it exists, and its permissions."
     return (
-        "cannot be opened as DuckDB: it is damaged, something else than its name says, or of a newer version. Open it "
-        "with DuckDB to see why."
+        "cannot be opened as DuckDB: it is damaged, is not what its name says, or was written by a newer version. Open "
+        "it with DuckDB to see why."
     )

@@ -1,4 +1,4 @@
-"""Taxonomies made from the values of the column itself."""
+"""Taxonomies derived from the values of the column itself: flat, and by common prefix."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from sfumato.taxonomies.taxonomy import ROOT, Taxonomy, grow
 
 
 def flat(values: Sequence[str], column: str) -> Taxonomy:
-    """The sorted values right under the root. Repeated values count once."""
+    """Build a taxonomy with the sorted, distinct values directly under the root."""
     taxonomy, _ = grow(_leaves(values, column), [], [])
     return taxonomy
 
 
 def prefix(values: Sequence[str], lengths: Sequence[int], column: str) -> Taxonomy:
-    """Values that share their first n characters form a group, for every n of ``lengths``; sorted, repeats count once.
+    """Build a taxonomy of the sorted, distinct values in which values with the same first n characters form a group.
 
-    A group is released as the shared characters and a ``*`` for every further character of the column's longest value:
-    ``101**``. A value with fewer than n characters is a group of its own.
+    There is a level for every n of ``lengths``. A group is released as the shared characters and a ``*`` for every
+    further character of the column's longest value: ``101**``. A value with fewer than n characters is its own group.
     """
     _check_lengths(lengths, column)
     leaves = _leaves(values, column)
     longest = max(map(len, leaves), default=0)
-    # A value with fewer characters shares its "prefix", itself, with no other value.
+    # The prefix of a value with fewer characters is the value itself, which no other value shares.
     groups = [[leaf[:length] for leaf in leaves] for length in lengths]
     labels = [
         [characters + ROOT * (longest - length) for characters in group]
@@ -33,8 +33,8 @@ def prefix(values: Sequence[str], lengths: Sequence[int], column: str) -> Taxono
     taxonomy, repeated = grow(leaves, groups, labels)
     if repeated:
         raise TaxonomyError(
-            f"column {column!r}: some of its values hold a '*', so that {len(repeated)} names of the prefix taxonomy "
-            "would stand for two different sets of values. Use a taxonomy file or 'flat' for this column."
+            f"column {column!r}: some of its values hold a '*', so {len(repeated)} names of the prefix taxonomy would "
+            "stand for two different sets of values. Use a taxonomy file or 'flat' for this column."
         )
     return taxonomy
 

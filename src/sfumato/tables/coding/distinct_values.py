@@ -1,0 +1,192 @@
+"""The distinct values of one quasi-identifier, collected batch by batch: texts, or numbers, dates and moments."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.tables.coding.arrow_arrays import to_numpy
+
+DENSE_RANGE = 1 << 20  # integers within a range of this size are looked up in a table, not by binary search
+MERGE_AFTER = 1 << 22  # collected numbers
+EPOCH = datetime.datetime(1970, 1, 1)
+DAY = 86_400_000_000  # microseconds
+
+Numbers = NDArray[Any]  # int64 if all values are whole numbers, else float64
+
+
+class DistinctTexts:
+    """Distinct texts in order of appearance."""
+
+    def __init__(self) -> None:
+        self._position: dict[str, int] = {}
+        self.has_null = False
+
+    @property
+    def values(self) -> list[str]:
+        return list(self._position)
+
+    def add(self, column: pa.Array) -> None:
+        dictionary, indices = _as_dictionary(column)
+        used = np.bincount(indices, minlength=len(dictionary) + 1) > 0
+        for text, occurs in zip(dictionary, used.tolist(), strict=False):
+            if occurs and text is not None:
+                self._position.setdefault(text, len(self._position))
+        is_null = [text is None for text in dictionary] + [True]
+        self.has_null = self.has_null or bool(np.any(used & is_null))
+
+    def positions(self, column: pa.Array) -> NDArray[np.int64]:
+        """Return the position of each record's value among the values; null is one past the last."""
+        dictionary, indices = _as_dictionary(column)
+        null = len(self._position)
+        table = [null if text is None else self._position.get(text, null) for text in dictionary]
+        result: NDArray[np.int64] = np.array([*table, null], np.int64)[indices]
+        return result
+
+
+class DistinctNumbers:
+    """Distinct numbers, dates or moments in ascending order."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        self._name, self.kind = name, kind
+        self._unmerged: list[Numbers] = []
+        self._values: Numbers = np.empty(0, np.int64)
+        self._unmerged_count = 0
+        self.has_null = False
+
+    def add(self, column: pa.Array) -> None:
+        try:
+            numbers, missing = _as_numbers(column, self.kind)
+        except pa.ArrowInvalid:
+            raise too_large(self._name) from None
+        if missing is not None:
+            self.has_null = self.has_null or bool(missing.any())
+            numbers = numbers[~missing]
+        refuse_infinities(self._name, numbers)
+        if _is_dense(numbers):
+            low = numbers.min()
+            self._unmerged.append(np.flatnonzero(np.bincount(numbers - low)) + low)
+        else:
+            self._unmerged.append(np.unique(numbers))
+        self._unmerged_count += len(self._unmerged[-1])
+        if self._unmerged_count > max(
+            2 * len(self._values), MERGE_AFTER
+        ):  # limits memory when many batches share few values
+            self._merge()
+
+    def _merge(self) -> None:
+        self._values = np.unique(
+            np.concatenate([self._values, *self._unmerged] if self._values.size else self._unmerged)
+        )
+        self._unmerged, self._unmerged_count = [], 0
+
+    def finish(self) -> Numbers:
+        """Return all distinct values, ascending. Dates outside the years 1 to 9999 are refused."""
+        if self._unmerged:
+            self._merge()
+        _refuse_beyond_calendar(self._name, self._values, self.kind)
+        return self._values
+
+    def positions(self, column: pa.Array) -> NDArray[np.int64]:
+        """Return the position of each record's value among the values; null is one past the last."""
+        numbers, missing = _as_numbers(column, self.kind)
+        null = len(self._values)
+        if _is_dense(self._values):
+            low = self._values[0]
+            table = np.full(int(self._values[-1] - low) + 1, null)
+            table[self._values - low] = np.arange(null)
+            if missing is not None:
+                numbers = np.where(missing, low, numbers)
+            result = table[numbers - low]
+        else:
+            result = np.searchsorted(self._values, numbers)
+        return result if missing is None else np.where(missing, null, result)
+
+
+def distinct_values_of(name: str, source_type: pa.DataType) -> DistinctTexts | DistinctNumbers:
+    """Return an empty collection for the values of the column ``name``."""
+    types = pa.types
+    if types.is_string(source_type) or types.is_large_string(source_type) or types.is_boolean(source_type):
+        return DistinctTexts()
+    if types.is_integer(source_type) or types.is_floating(source_type) or types.is_decimal(source_type):
+        return DistinctNumbers(name, "numeric")
+    if types.is_date(source_type):
+        return DistinctNumbers(name, "date")
+    if types.is_timestamp(source_type):
+        return DistinctNumbers(name, "moment")
+    if types.is_null(source_type):
+        return DistinctTexts()
+    raise InputError(
+        f"column {name!r} has the type {source_type}, which cannot be a quasi-identifier. "
+        "Convert it to text, a number or a date, or give it another role."
+    )
+
+
+def _as_dictionary(column: pa.Array) -> tuple[list[str | None], NDArray[np.int64]]:
+    """Return the texts of a column, and the index of each record's text among them; null is one past the last."""
+    if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
+        column = column.cast(pa.string())
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return column.dictionary.to_pylist(), to_numpy(column.indices, null=len(column.dictionary))
+
+
+def _as_numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_] | None]:
+    """Return a column as int64 or float64, and a mask of the records without a value (None if all have one)."""
+    if kind == "date":
+        column = column.cast(pa.date32()).cast(pa.int32())
+    elif kind == "moment":
+        # Parts of a microsecond are cut off; moments beyond the range of microseconds are refused.
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=column.type.unit != "ns").cast(pa.int64())
+    exact = pa.types.is_integer(column.type)
+    column = column.cast(pa.int64() if exact else pa.float64())
+    missing = to_numpy(column.is_null()) if column.null_count else None
+    numbers = to_numpy(column, null=0)
+    if not exact:
+        not_numbers = np.isnan(numbers)
+        if not_numbers.any():
+            missing = not_numbers if missing is None else missing | not_numbers
+    return numbers, missing
+
+
+def _is_dense(numbers: Numbers) -> bool:
+    """Return whether integers lie within a range that is small enough for a table."""
+    if numbers.dtype.kind != "i" or not numbers.size:
+        return False
+    return int(numbers.max()) - int(numbers.min()) < DENSE_RANGE
+
+
+def refuse_infinities(name: str, numbers: Numbers) -> None:
+    if numbers.dtype.kind == "f" and bool(np.isinf(numbers).any()):
+        raise InputError(
+            f"column {name!r} holds {counted_noun(int(np.isinf(numbers).sum()), 'infinite number')}; "
+            "a range cannot have an infinite bound. Replace them with a value or with null."
+        )
+
+
+def _refuse_beyond_calendar(name: str, values: NDArray[np.int64] | NDArray[np.float64], kind: str) -> None:
+    if kind == "numeric" or not values.size:
+        return
+    unit = 1 if kind == "date" else DAY
+    first, after = (datetime.date.min - EPOCH.date()).days * unit, ((datetime.date.max - EPOCH.date()).days + 1) * unit
+    if values[0] < first or values[-1] >= after:
+        raise InputError(
+            f"column {name!r} holds dates outside the years 1 to 9999, which may mean 'unknown' or 'for ever'. "
+            "Replace them with a date or with null."
+        )
+
+
+def too_large(name: str) -> InputError:
+    return InputError(
+        f"column {name!r} holds numbers or dates that 64 bits cannot hold exactly. Replace them with null; if they are "
+        "codes, convert them to text and give the column the type categorical."
+    )
+
+
+def counted_noun(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

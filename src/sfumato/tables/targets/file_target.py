@@ -1,0 +1,57 @@
+"""Write a release as a file, with its certificate in a file beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from sfumato.policy import InputOptions
+from sfumato.tables.locations import FileLocation, certificate_path
+from sfumato.tables.sources.source import Source, open_location
+from sfumato.tables.targets.digests import file_digest
+from sfumato.tables.targets.file_writers import Batches, check_format, write_batches
+from sfumato.tables.targets.staging import Stage, cannot_write
+from sfumato.tables.targets.target import Certified
+
+
+class FileTarget:
+    """A file with its certificate beside it, and a second file for a release of two tables."""
+
+    def __init__(self, location: FileLocation, separator: str) -> None:
+        self._location = location
+        self._separator = separator
+        self._stage = Stage()
+        self._files: dict[str, Path] = {}
+
+    def __enter__(self) -> Self:
+        check_format(self._location.path)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stage.__exit__(kind, error, trace)
+
+    def write(self, schema: pa.Schema, batches: Batches) -> Source:
+        target = (self._location.sensitive if self._files else self._location).path
+        staged = self._stage.path(target)
+        self._files[target.name] = staged
+        write_batches(schema, batches, staged, separator=self._separator)
+        return open_location(FileLocation(staged), InputOptions(separator=self._separator))
+
+    def certified(self) -> list[Certified]:
+        return [
+            {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)}
+            for name, path in self._files.items()
+        ]
+
+    def publish(self, certificate: str) -> None:
+        target = certificate_path(self._location.path)
+        try:
+            self._stage.path(target).write_text(certificate, "utf-8")
+        except OSError as error:
+            raise cannot_write(target, error) from None
+        self._stage.publish()

@@ -13,21 +13,20 @@ from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
-from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, requirements_in
-from sfumato.evaluation.audit.in_parts import audit_in_parts
-from sfumato.evaluation.audit.kept_columns import kept_columns_hold, kept_columns_hold_in_parts
-from sfumato.evaluation.audit.two_tables import (
+from sfumato.evaluation.audit.anatomy_audit import (
     audit_groups,
     group_sizes,
     quasi_identifiers_of_original,
     values_of_original,
 )
-from sfumato.evaluation.audit.with_losses import measured_in_parts
+from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, requirements_in
+from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
+from sfumato.evaluation.audit.audit_with_losses import measured_in_parts
+from sfumato.evaluation.audit.kept_columns import kept_columns_hold, kept_columns_hold_in_parts
 from sfumato.evaluation.comparison_points import ALL, points_of
 from sfumato.evaluation.dual_problem import Question
 from sfumato.evaluation.learning.folds import USUAL
-from sfumato.evaluation.learning.question import Study
-from sfumato.evaluation.measurement import measure_release
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.parameter_values import Given
 from sfumato.evaluation.queries import (
     Measured,
@@ -36,6 +35,7 @@ from sfumato.evaluation.queries import (
     ask_release,
     queried_columns,
 )
+from sfumato.evaluation.release_losses import measure_release
 from sfumato.evaluation.workload_tasks import WorkloadTasks, measure_tasks
 from sfumato.methods import method_named
 from sfumato.pictures.classes import plot_classes

@@ -72,7 +72,7 @@ def evaluate(
     running = None
     try:
         with progress_for_people() as progress:
-            from sfumato.evaluation.learning.question import Study
+            from sfumato.evaluation.learning.learning_study import Study
             from sfumato.pictures.theme import theme_named
             from sfumato.policy import Policy, merge_flags
             from sfumato.report.learning import Evaluation

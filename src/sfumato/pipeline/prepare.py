@@ -14,7 +14,7 @@ from sfumato.engines.memory.engine import Encoded, MemoryEngine
 from sfumato.errors import AuditError, PolicyError, UsageError
 from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.evaluation.linkability.linkable_columns import linkable_columns
-from sfumato.evaluation.measurement import Losses, measure_release
+from sfumato.evaluation.release_losses import Losses, measure_release
 from sfumato.evaluation.workload_tasks import WorkloadTasks
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named

@@ -15,10 +15,10 @@ from sfumato._version import __version__
 from sfumato.engines.engine import Engine
 from sfumato.errors import AuditError
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
+from sfumato.evaluation.audit.anatomy_audit import audit_groups, group_sizes
 from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, require_pass
-from sfumato.evaluation.audit.two_tables import audit_groups, group_sizes
-from sfumato.evaluation.audit.with_losses import examined_in_parts
-from sfumato.evaluation.measurement import Losses, measure_release
+from sfumato.evaluation.audit.audit_with_losses import examined_in_parts
+from sfumato.evaluation.release_losses import Losses, measure_release
 from sfumato.evaluation.workload_tasks import WorkloadTasks, measure_tasks
 from sfumato.methods import AUTO
 from sfumato.pictures.classes import plot_classes

@@ -14,7 +14,7 @@ from sfumato.engines.spark.publication import check_directory, digests, put_in_p
 from sfumato.engines.spark.session import Frame, Session
 from sfumato.errors import AuditError, UsageError
 from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.pipeline.release import Release
 from sfumato.policy import Policy
 from sfumato.progress import Progress

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato._version import __version__
 from sfumato.evaluation.comparison_points import exit_code
-from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.results import (
     ACCURACY,
     CLASS_SIZE,
@@ -16,10 +16,10 @@ from sfumato.evaluation.learning.results import (
     ORIGINAL,
     Result,
     best_of,
-    by_asked,
+    by_k_and_l,
     comparisons,
+    figure_text,
     table_text,
-    told,
     with_reach,
 )
 from sfumato.pictures.curves import NARROW as NARROW_CURVES
@@ -138,12 +138,12 @@ class Evaluation(Results):
         )
 
     def asked(self) -> list[tuple[int | None, int | None]]:
-        return list(by_asked(self.rows))
+        return list(by_k_and_l(self.rows))
 
     def of_target(self, target: str, *, asked: tuple[int | None, int | None]) -> dict[str, list[Result]]:
         """The results of each model under one k and l, those of the original first."""
         found: dict[str, list[Result]] = {}
-        for row in by_asked(self.rows)[asked]:
+        for row in by_k_and_l(self.rows)[asked]:
             if row.target == target and row.model is not None:
                 found.setdefault(row.model, []).append(row)
         return found
@@ -172,9 +172,9 @@ class Evaluation(Results):
                 if best.metric == ACCURACY:
                     amount = f"{sign}{abs(more) * 100:.1f} points"
                 else:
-                    amount = f"{sign}{told(abs(more), best.metric)}"
+                    amount = f"{sign}{figure_text(abs(more), best.metric)}"
                 return f"{other.method} {amount}" + ("" if found.p is None else f" ({chance(found.p)})")
-        return f"{other.method} {told(other.value, other.metric)}"
+        return f"{other.method} {figure_text(other.value, other.metric)}"
 
     def failures(self) -> dict[str, list[Result]]:
         """The rows without figures, by the reason."""
@@ -209,7 +209,9 @@ class Evaluation(Results):
             Group(
                 model,
                 [
-                    Estimated(row.method, row.value, *_possible(row), told(row.value, metric), row.method == ORIGINAL)
+                    Estimated(
+                        row.method, row.value, *_possible(row), figure_text(row.value, metric), row.method == ORIGINAL
+                    )
                     for row in here
                     if row.value is not None
                 ],
@@ -308,7 +310,7 @@ def table_rows(rows: Sequence[Result]) -> list[ResultCells]:
         cells = found.setdefault((row.method, row.asked), ResultCells(row.method, row.asked))
         if row.value is not None:
             cells.figures[row.what] = row
-    for here in by_asked(rows).values():
+    for here in by_k_and_l(rows).values():
         for what in {row.what for row in here if row.value is not None}:
             alike = [row for row in here if row.what == what]
             best = best_of(alike)
@@ -355,7 +357,7 @@ def chance(p: float) -> str:
 
 
 def _axis(metric: str) -> str:
-    return "share of test records told right" if metric == ACCURACY else "mean absolute error of test records"
+    return "share of test records predicted correctly" if metric == ACCURACY else "mean absolute error of test records"
 
 
 def _series(row: Result, by_l: bool) -> str:

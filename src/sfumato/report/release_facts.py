@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.evaluation.audit.anatomy_audit import GROUP, group_counts, value_counts
 from sfumato.evaluation.audit.audit import class_key
-from sfumato.evaluation.audit.two_tables import GROUP, group_counts, value_counts
 from sfumato.policy import Policy
 from sfumato.releases.certificate import without_counts
 from sfumato.report.value_cells import ReleasedValuesOfColumn, cells_of, crossed, texts_shown, values_of

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato._version import __version__
 from sfumato.evaluation.comparison_points import exit_code
 from sfumato.evaluation.dual_problem import Answer, Question, Step, latest
-from sfumato.evaluation.learning.results import ACCURACY, ERROR, ORIGINAL, Result, told, with_reach
+from sfumato.evaluation.learning.results import ACCURACY, ERROR, ORIGINAL, Result, figure_text, with_reach
 from sfumato.evaluation.parameter_values import MOST, runs_of
 from sfumato.pictures.curves import Limit
 from sfumato.pictures.picture import Picture, beside
@@ -295,8 +295,12 @@ def columns_of(steps: Sequence[Step]) -> dict[str, Cell]:
     return {
         "GCP": lambda step: f"{step.gcp:.2%}",
         **({"KL": lambda step: "" if step.kl is None else f"{step.kl:.4f}"} if asked else {}),
-        **({"accuracy": lambda step: told(step.accuracy, ACCURACY)} if _any(steps, "accuracy") else {}),
-        **({"error": lambda step: told(step.mean_absolute_error, ERROR)} if _any(steps, "mean_absolute_error") else {}),
+        **({"accuracy": lambda step: figure_text(step.accuracy, ACCURACY)} if _any(steps, "accuracy") else {}),
+        **(
+            {"error": lambda step: figure_text(step.mean_absolute_error, ERROR)}
+            if _any(steps, "mean_absolute_error")
+            else {}
+        ),
         "classes": lambda step: f"{step.classes:,}",
         "smallest class": lambda step: f"{step.smallest_class:,}",
         **({"left out": lambda step: f"{step.suppressed:,}"} if suppressed else {}),

@@ -213,15 +213,15 @@ def table_text(rows: Sequence[Row]) -> str:
     """The rows as CSV."""
     names = [field.name for field in fields(Row) if field.name not in ("audit", "remarks", "code")]
     names.insert(names.index("error"), "holds")
-    return csv_text(names, rows)
+    return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
 
 
-def csv_text(names: Sequence[str], rows: Iterable[object]) -> str:
-    """A CSV table of the attributes ``names`` of the rows, with a header."""
+def csv_text(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A CSV table with a header."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([getattr(row, name) for name in names] for row in rows)
+    writer.writerows(rows)
     return text.getvalue()
 
 

@@ -100,7 +100,7 @@ def measure_classes(
         unknown = int(np.count_nonzero(np.isnan(penalty) & occurs))
         if unknown:
             raise InputError(
-                f"column {domain.name!r} of the release shows {unknown:,} labels that are no value, range or group of "
+                f"column {domain.name!r} of the release shows {unknown:,} values that are no value, range or group of "
                 "the original. Check that both files and the policy belong together."
             )
         penalty_of_label.append(penalty)

@@ -130,7 +130,7 @@ def best_of(results: Sequence[Result]) -> Result | None:
 def table_text(results: Sequence[Result]) -> str:
     """The results as CSV."""
     names = [field.name for field in fields(Result) if field.name not in ("folds", "code")]
-    return csv_text(names, results)
+    return csv_text(names, ([getattr(result, name) for name in names] for result in results))
 
 
 def figure_text(value: float | None, metric: str | None) -> str:

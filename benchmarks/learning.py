@@ -36,7 +36,7 @@ from benchmarks.lessons import (
 from benchmarks.markdown import show
 from benchmarks.setting import Setting
 from sfumato.evaluation.learning.features import Features, regions
-from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.pipeline.prepare import read_table
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.setting import Setting
 from sfumato import Policy
-from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.significance import difference, estimate
 from sfumato.pipeline.prepare import read_table
 from sfumato.policy import merge_flags

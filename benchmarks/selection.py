@@ -24,7 +24,7 @@ from benchmarks.lessons import (
 from benchmarks.markdown import show
 from benchmarks.setting import Setting
 from sfumato.evaluation.learning.features import Features, regions
-from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.results import IMPRECISION
 from sfumato.evaluation.learning.significance import estimate
 from sfumato.losses.prediction import conditional_entropy

@@ -20,7 +20,7 @@ from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.comparison_points import ALL, points_of
 from sfumato.evaluation.dual_problem import Question
 from sfumato.evaluation.learning.folds import USUAL
-from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.parameter_values import Given
 from sfumato.evaluation.queries import Measured, QueryWorkload
 from sfumato.pictures.picture import Picture

@@ -23,11 +23,11 @@ from sfumato.cli import main
 from sfumato.errors import InputError, OutputError, TaxonomyError, UsageError
 from sfumato.pictures.axes import DAY, GAP, STRIP, THINNEST, Axis, axis_of
 from sfumato.pictures.bars import Bar, MarkedLine, bars, histogram
-from sfumato.pictures.classes import amount_bounds, chosen_axes, draw_classes, merged, usual_depth
-from sfumato.pictures.curves import curves, log_ticks, spread
+from sfumato.pictures.classes import amount_bounds, chosen_axes, draw_classes, mean_depth, merge_rectangles
+from sfumato.pictures.curves import curves, log_ticks, spread_apart
 from sfumato.pictures.heat_map import difference_map, heat_map
-from sfumato.pictures.picture import Picture, beside
-from sfumato.pictures.svg_marks import fitting
+from sfumato.pictures.picture import Picture, side_by_side
+from sfumato.pictures.svg_marks import fit_text
 from sfumato.pictures.theme import DARK, LIGHT, Theme, theme_named
 from sfumato.pictures.trees import Branch, tree
 from sfumato.policy import ColumnSettings, Grouping
@@ -276,7 +276,7 @@ def test_ranges_keep_their_order_and_stay_on_the_axis(ranges: list[tuple[int, in
 def test_equal_rectangles_are_one_with_the_sum_of_their_records_and_large_ones_come_first() -> None:
     x = np.array([[0.0, 1.0], [0.0, 5.0], [0.0, 1.0]])
     y = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 1.0]])
-    found = merged(np.array([3, 4, 10]), x, y)
+    found = merge_rectangles(np.array([3, 4, 10]), x, y)
     assert found.corners.tolist() == [[0, 5, 0, 2], [0, 1, 0, 1]]
     assert found.records.tolist() == [4, 13]
 
@@ -300,10 +300,10 @@ def test_steps_of_colour_begin_at_round_numbers(low: int, high: int, bounds: lis
 
 def test_the_usual_depth_counts_what_lies_over_each_other() -> None:
     side_by_side = np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 2.0, 0.0, 1.0]])
-    assert usual_depth(side_by_side) == 1
-    assert usual_depth(np.repeat(side_by_side, 7, axis=0)) == 7
+    assert mean_depth(side_by_side) == 1
+    assert mean_depth(np.repeat(side_by_side, 7, axis=0)) == 7
     half = np.array([[0.0, 2.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0]])
-    assert usual_depth(half) == 1.5
+    assert mean_depth(half) == 1.5
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ def test_a_logarithmic_axis_refuses_zero() -> None:
 
 @given(st.lists(st.floats(0, 500), min_size=1, max_size=25).map(sorted))
 def test_names_beside_lines_never_overlap(wanted: list[float]) -> None:
-    places = spread(wanted, 16, 500)
+    places = spread_apart(wanted, 16, 500)
     assert all(after - before >= 16 - 1e-6 for before, after in pairwise(places))
     assert places[0] >= -1e-6
     assert places[-1] <= 500 + 1e-6
@@ -463,7 +463,7 @@ def test_names_beside_lines_never_overlap(wanted: list[float]) -> None:
 
 
 def test_names_that_are_pushed_together_stand_around_where_they_belong() -> None:
-    assert spread([100, 100, 100, 400], 10, 500) == [90, 100, 110, 400]
+    assert spread_apart([100, 100, 100, 400], 10, 500) == [90, 100, 110, 400]
 
 
 @pytest.mark.parametrize(
@@ -475,7 +475,7 @@ def test_logarithmic_ticks_are_round(low: float, high: float, ticks: list[float]
 
 def test_pictures_beside_each_other_are_as_wide_as_both() -> None:
     one, other = curves(ROWS, title="Loss"), curves(ROWS, title="Time")
-    both = parsed(beside([one, other], title="Both", description="Loss and time."))
+    both = parsed(side_by_side([one, other], title="Both", description="Loss and time."))
     widths = [float(parsed(picture).get("width") or 0) for picture in (one, other)]
     assert float(both.get("width") or 0) == sum(widths)
     assert [float(inner.get("x") or 0) for inner in both.findall(f"{SVG}svg")] == [0, widths[0]]
@@ -733,8 +733,8 @@ def test_bars_are_as_long_as_their_records_and_many_values_together_have_none() 
     rows = [
         Bar("a", 40.0),
         Bar("b", 10.0),
-        Bar("*", 20.0, aside=True),
-        Bar("7 others", 90.0, aside=True, several=True),
+        Bar("*", 20.0, special=True),
+        Bar("7 others", 90.0, special=True, several=True),
     ]
     picture = bars(rows, title="city")
     lengths = [one[2] for one in boxes(picture, LIGHT.series[0])]
@@ -752,8 +752,8 @@ def test_a_bar_to_compare_with_lies_under_the_other() -> None:
 
 
 def test_a_long_name_loses_its_middle() -> None:
-    assert fitting("Married with spouse absent", 100) == "Married\N{HORIZONTAL ELLIPSIS}absent"
-    assert fitting("short", 100) == "short"
+    assert fit_text("Married with spouse absent", 100) == "Married\N{HORIZONTAL ELLIPSIS}absent"
+    assert fit_text("short", 100) == "short"
 
 
 def test_a_histogram_has_a_bar_between_each_two_edges_and_a_line_with_its_name() -> None:

@@ -28,7 +28,7 @@ from sfumato.pictures.theme import DARK, LIGHT
 from sfumato.policy import InputOptions, Policy
 from sfumato.report.figures import size_edges
 from sfumato.report.html import element, joined, name
-from sfumato.report.page import _named
+from sfumato.report.page import _colour_names
 from sfumato.report.release_facts import association, facts_of, scalars
 from sfumato.report.sentences import left_out, percent, verdict
 from sfumato.report.value_cells import (
@@ -36,7 +36,7 @@ from sfumato.report.value_cells import (
     ReleasedValuesOfColumn,
     ValueCells,
     cells_of,
-    crossed,
+    cross_tabulate,
     median_width,
     values_of,
 )
@@ -286,7 +286,7 @@ def test_a_range_is_spread_evenly_over_the_cells_that_it_reaches_over() -> None:
     values = numbers(["[20..29]", "[25..44]", "31", "*", None], [10, 20, 5, 7, 3])
     cells = cells_of(values, 3)
     assert counted(cells, values) == {f"20 {DASH} 29": 15, f"30 {DASH} 39": 15, f"40 {DASH} 49": 5, "*": 7, "null": 3}
-    assert cells.asides == 2
+    assert cells.special == 2
 
 
 def test_dates_fall_into_months_quarters_or_years_as_there_is_room() -> None:
@@ -325,7 +325,7 @@ def test_pairs_are_counted_as_records_spread_over_both_ranges(rows: list[tuple[s
         sides.append((texts, values, cells_of(values, most)))
     places = [np.array([texts.index(row[side]) for row in rows]) for side, (texts, _, _) in enumerate(sides)]
     sizes = np.array([row[2] for row in rows])
-    found = crossed(sides[0][2], places[0], sides[1][2], places[1], sizes)
+    found = cross_tabulate(sides[0][2], places[0], sides[1][2], places[1], sizes)
     expected: Counter[tuple[str, str]] = Counter()
     for one, other, many in rows:
         homes = [_homes(text, cells) for text, cells in ((one, sides[0][2]), (other, sides[1][2]))]
@@ -341,7 +341,7 @@ def test_pairs_are_counted_as_records_spread_over_both_ranges(rows: list[tuple[s
     assert shown == pytest.approx({pair: many for pair, many in expected.items() if many})
     for _, values, cells in sides:
         assert cells.totals(values.records).sum() == pytest.approx(values.total)
-        assert len(cells.names) - cells.asides <= most
+        assert len(cells.names) - cells.special <= most
 
 
 def _homes(text: str, cells: ValueCells) -> dict[str, float]:
@@ -494,12 +494,12 @@ def test_a_picture_has_the_colours_of_the_page_and_no_other(pages: Path) -> None
     body = text[text.index("</style>") :]
     assert re.findall(r'(?:fill|stroke)="#', body) == []
     used = set(re.findall(r"var\(--([a-z0-9-]+)\)", body))
-    assert {"ink", "soft", "series-0"} <= used <= set(_named(LIGHT))
+    assert {"ink", "soft", "series-0"} <= used <= set(_colour_names(LIGHT))
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 def test_no_two_colours_of_a_theme_are_the_same(theme: Any) -> None:
-    colours = _named(theme)
+    colours = _colour_names(theme)
     assert len(set(colours.values())) == len(colours)
 
 

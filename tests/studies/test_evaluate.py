@@ -20,8 +20,8 @@ import pytest
 import sfumato
 from sfumato.cli import main
 from sfumato.errors import UsageError
-from sfumato.evaluation.learning.question import Study
-from sfumato.evaluation.learning.results import ORIGINAL, Result, best_of, comparisons, told, with_reach
+from sfumato.evaluation.learning.learning_study import Study
+from sfumato.evaluation.learning.results import ORIGINAL, Result, best_of, comparisons, figure_text, with_reach
 from sfumato.pipeline.prepare import read_table
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
@@ -304,9 +304,9 @@ def test_the_best_has_the_highest_accuracy_or_the_lowest_error_and_the_original_
 
 
 def test_figures_are_told_as_people_read_them() -> None:
-    assert told(0.8123, "accuracy") == "81.2%"
-    assert told(12345.6, "mean-absolute-error") == "12,346"
-    assert told(0.51234, "conditional-entropy") == "0.512"
+    assert figure_text(0.8123, "accuracy") == "81.2%"
+    assert figure_text(12345.6, "mean-absolute-error") == "12,346"
+    assert figure_text(0.51234, "conditional-entropy") == "0.512"
     assert with_reach(replace(row_of("a", (0.8, 0.8)), low=0.78, high=0.82)) == "80.0% \N{PLUS-MINUS SIGN}2.0"
     assert (chance(0.0002), chance(0.012), chance(0.4)) == ("p < 0.001", "p = 0.012", "p = 0.40")
 

@@ -558,7 +558,7 @@ def test_a_point_that_is_infeasible_does_not_lose_the_others(shell: Shell) -> No
 
 def test_without_any_result_it_ends_with_the_code_of_the_first_error(shell: Shell, place: Path) -> None:
     text = shell("-k", "300..400", "--max-loss", "0.1", "-o", "out.html", code=3)
-    assert "no k that was computed loses at most 10%." in text
+    assert "no computed k loses at most 10%." in text
     assert not (place / "out.html").exists()
 
 
@@ -711,7 +711,7 @@ def test_people_are_told_which_values_were_computed_and_the_answer(shell: Shell)
     k = found["answer"]["k"]
     assert f"{COUNT} records" in text
     assert "no release is kept" in text
-    assert f"k = 2..100 was asked for; computed were {runs_of(found['computed']['k'])}. A range" in text
+    assert f"Requested: k = 2..100. Computed: {runs_of(found['computed']['k'])}. A range" in text
     assert "A range of more than 20 values is sampled in growing steps" in text
     assert f"auto: the largest k that loses at most 30% is {k} " in text
     assert f"next    sfumato anonymize people.parquet -o OUTPUT ... --method auto -k {k}\n" in text

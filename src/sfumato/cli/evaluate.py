@@ -63,7 +63,7 @@ def evaluate(
     every_l = None if l is None else many_values("-l", l)
 
     def prepare(full_policy: Policy, progress: Progress) -> StudyRun[Evaluation]:
-        from sfumato.evaluation.learning.question import Study
+        from sfumato.evaluation.learning.learning_study import Study
         from sfumato.report.learning import Evaluation
         from sfumato.studies.learning import LearningStudy
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.methods import AUTO
 from sfumato.policy import Policy
 from sfumato.progress import Progress

@@ -1,1 +1,1 @@
-"""Looking at a finished release from outside: what holds, and what it cost."""
+"""Evaluate a finished release from outside: whether it meets its policy, and how much information it lost."""

@@ -1,7 +1,8 @@
 """MIN, MAX, AVG and SUM of a release of summary statistics, from the released table alone (LeFevre 2008, section 3.3).
 
-A mean stands for all records of its class, so sums of it are those of the original, but for the rounding of means, of
-which the certificate tells the grid. Records of classes without statistics, where null is mixed in, are counted apart.
+A mean stands for all records of its class, so sums of means equal the sums of the original, up to the rounding of
+means. The certificate states the grid they were rounded to. Classes in which null is mixed with values have no
+statistics; their records are counted separately.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from sfumato.tables.sources.source import Source
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What is known of one column, over all records or those that show ``group``.
+    """The aggregates of one column, over all records or over those that show ``group``.
 
-    ``records`` have statistics, ``unknown`` have none. ``margin`` is how far the average is from that of the original
-    at most, none where nobody says what means were rounded to; that of the sum is as often as much as there are
-    records. Dates and moments have no sum.
+    ``records`` counts the records with statistics, ``unknown`` those without. ``margin`` bounds how far the average is
+    from that of the original; it is None where the rounding of means is unknown. The margin of the sum is ``records``
+    times as large. Dates and moments have no sum.
     """
 
     column: str
@@ -41,7 +42,7 @@ class Aggregate:
     margin: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The aggregate as JSON values."""
         return {
             key: value.isoformat() if isinstance(value, datetime.date) else value for key, value in asdict(self).items()
         }
@@ -50,7 +51,10 @@ class Aggregate:
 def aggregates_of(
     source: Source, policy: Policy, by: Sequence[str], grids: Mapping[str, Mapping[str, Any]]
 ) -> list[Aggregate]:
-    """Of every column with statistics, over the whole release or by what it shows for the quasi-identifiers ``by``."""
+    """Aggregate every column that has statistics, over the whole release or grouped by the quasi-identifiers ``by``.
+
+    ``grids`` holds, by column, the rounding of means that the certificate states.
+    """
     for name in by:
         if name not in policy.quasi_identifiers:
             raise UsageError.unknown_choice("quasi-identifier", name, policy.quasi_identifiers)
@@ -60,37 +64,38 @@ def aggregates_of(
             "the release has no summary statistics. Make one that has, with --form statistics or, in the policy, "
             'form = "statistics" under [release].'
         )
-    found = [one for name in columns for one in _of_column(source, name, by, grids.get(name))]
-    return sorted(found, key=lambda one: (columns.index(one.column), _in_order(one.group)))
+    aggregates = [aggregate for name in columns for aggregate in _of_column(source, name, by, grids.get(name))]
+    return sorted(aggregates, key=lambda aggregate: (columns.index(aggregate.column), _sort_key(aggregate.group)))
 
 
-def _in_order(group: Mapping[str, str | None]) -> list[tuple[bool, str]]:
-    """Null after all labels."""
+def _sort_key(group: Mapping[str, str | None]) -> list[tuple[bool, str]]:
+    """A key that puts null after all labels."""
     return [(label is None, label or "") for label in group.values()]
 
 
 def _of_column(source: Source, name: str, by: Sequence[str], grid: Mapping[str, Any] | None) -> Iterator[Aggregate]:
-    told = [f"{name}_{what}" for what in ("min", "max", "mean")]
-    classes = find_classes(source, [*by, *(one for one in told if one not in by)])
-    kind, values = _in_numbers([classes.values[one] for one in told])
-    shown = np.stack([classes.shown[one] for one in by], axis=1) if by else np.zeros((len(classes.sizes), 1), np.int64)
-    groups, number = np.unique(shown, axis=0, return_inverse=True)
-    for place, group in enumerate(groups):
-        here = np.flatnonzero(number.ravel() == place)
-        sizes = classes.sizes[here].tolist()
-        low, high, mean = (
-            [values[column][entry] for entry in classes.shown[one][here].tolist()] for column, one in enumerate(told)
+    statistics = [f"{name}_{statistic}" for statistic in ("min", "max", "mean")]
+    classes = find_classes(source, [*by, *(column for column in statistics if column not in by)])
+    kind, values = _in_numbers([classes.values[column] for column in statistics])
+    shown = np.stack([classes.shown[key] for key in by], axis=1) if by else np.zeros((len(classes.sizes), 1), np.int64)
+    groups, group_of_class = np.unique(shown, axis=0, return_inverse=True)
+    for group_id, group in enumerate(groups):
+        class_ids = np.flatnonzero(group_of_class.ravel() == group_id)
+        sizes = classes.sizes[class_ids].tolist()
+        lows, highs, means = (
+            [values[c][entry] for entry in classes.shown[column][class_ids].tolist()]
+            for c, column in enumerate(statistics)
         )
-        known = [size for size, one in zip(sizes, mean, strict=True) if one is not None]
-        total = sum((size * one for size, one in zip(sizes, mean, strict=True) if one is not None), Fraction(0))
-        records = sum(known)
+        known = [(size, mean) for size, mean in zip(sizes, means, strict=True) if mean is not None]
+        total = sum((size * mean for size, mean in known), Fraction(0))
+        records = sum(size for size, _ in known)
         yield Aggregate(
             name,
-            {one: classes.values[one][entry] for one, entry in zip(by, group.tolist(), strict=False)},
+            {key: classes.values[key][entry] for key, entry in zip(by, group.tolist(), strict=False)},
             records,
             sum(sizes) - records,
-            _typed(min((one for one in low if one is not None), default=None), kind),
-            _typed(max((one for one in high if one is not None), default=None), kind),
+            _typed(min((low for low in lows if low is not None), default=None), kind),
+            _typed(max((high for high in highs if high is not None), default=None), kind),
             _typed(total / records if records else None, kind),
             _typed(total, kind) if kind == "numeric" and records else None,
             None if grid is None else grid["grid"] / 2,
@@ -98,12 +103,12 @@ def _of_column(source: Source, name: str, by: Sequence[str], grid: Mapping[str, 
 
 
 def _in_numbers(columns: list[list[object]]) -> tuple[str, list[list[Fraction | None]]]:
-    """What the values are, and each as a number: a file may have them as text."""
+    """The kind of the values ("numeric", "date" or "moment"), and each value as a number: a file may hold text."""
     texts = [[None if value is None or value == "" else _text(value) for value in column] for column in columns]
-    given = [text for column in texts for text in column if text is not None]
+    known = [text for column in texts for text in column if text is not None]
     kind = "numeric"
-    if given and not all(_is_number(text) for text in given):
-        kind = "date" if all(len(text) == len("2000-01-01") for text in given) else "moment"
+    if known and not all(_is_number(text) for text in known):
+        kind = "date" if all(len(text) == len("2000-01-01") for text in known) else "moment"
     return kind, [[None if text is None else _fraction(text, kind) for text in column] for column in texts]
 
 
@@ -131,7 +136,7 @@ def _typed(number: Fraction | None, kind: str) -> Any:
 
 
 def amount(value: Any) -> str:
-    """A value of an aggregate for people."""
+    """Format a value of an aggregate for people."""
     if value is None:
         return "unknown"
     if isinstance(value, datetime.date):

@@ -1,6 +1,6 @@
-"""Methods side by side: which points there are, and what came of each.
+"""The points of a comparison of methods, and the row of results of each.
 
-A point is a method under one k and one l. What goes wrong with one is told in its row and loses no other.
+A point is a method under one k and one l. If a point fails, its row holds the error and the other points go on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.methods import Kinds, Method, check_method, method_named, methods
 from sfumato.methods.clustering.nearest_neighbour_groups import PerimeterBounds
 from sfumato.policy import Policy, merge_flags
@@ -26,7 +26,7 @@ UNEXPECTED = SfumatoError.exit_code
 
 @dataclass(frozen=True)
 class Point:
-    """One of the policies to compare. ``l`` is what it was given beside the policy, for all others none."""
+    """One of the policies to compare. ``l`` is the value that overrides the policy's, or None."""
 
     policy: Policy
     l: int | None = None
@@ -42,7 +42,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What came of a point: its figures, or the error and its exit code."""
+    """The result of a point: its figures, or the error and its exit code."""
 
     method: str
     k: int
@@ -53,17 +53,17 @@ class Row:
     c_avg: float | None = None
     max_size: float | None = None
     max_size_bound: float | None = None
-    """What MAXSIZE is at least for any classes of this size, where nng is compared."""
+    """A lower bound on MAXSIZE for any classes of this size, where nng is compared."""
     max_size_ratio: float | None = None
     smallest_box_least: float | None = None
-    """The perimeter of the smallest box of so many records is between these two."""
+    """The perimeter of the smallest box of k records lies between these two."""
     smallest_box_most: float | None = None
     classes: int | None = None
     smallest_class: int | None = None
     suppressed: int | None = None
     partition_seconds: float | None = None
     total_seconds: float | None = None
-    """Of everything but reading the table, which is done once for all points."""
+    """The time for everything but reading the table, which is read once for all points."""
     hides_identity: bool | None = None
     audit: tuple[Mapping[str, object], ...] = ()
     remarks: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Row:
 
     @classmethod
     def measured(cls, point: Point, report: AuditReport, losses: Losses, seconds: Mapping[str, float]) -> Row:
-        """The row of a release that passed its audit. ``seconds``: of the partition, and in total."""
+        """The row of a release that passed its audit. ``seconds`` has the keys "partition" and "total"."""
         values: Mapping[str, Any] = losses.values
         return cls(
             method=point.method,
@@ -94,7 +94,7 @@ class Row:
         )
 
     def bounded(self, bounds: PerimeterBounds | None) -> Self:
-        """The same beside what no classes have a smaller MAXSIZE than. There is no ratio to nothing."""
+        """This row with the lower bounds on MAXSIZE. Where the bound is 0 there is no ratio."""
         if bounds is None or self.max_size is None:
             return self
         return replace(
@@ -107,24 +107,24 @@ class Row:
 
     @property
     def holds(self) -> str:
-        """What the audit found to hold, in words."""
+        """The requirements that hold according to the audit, in words."""
         return "; ".join(str(verdict["requirement"]) for verdict in self.audit if verdict["holds"])
 
     @property
     def label(self) -> str:
-        """What is asked for."""
+        """The requested k and l, in words."""
         return f"k = {self.k:,}" if self.l is None else f"k = {self.k:,}, l = {self.l:,}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As Python users and JSON have it."""
+        """The row as JSON values."""
         content = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**content, "audit": [dict(verdict) for verdict in self.audit], "remarks": list(self.remarks)}
 
 
 class Attempt:
-    """Keeps what goes wrong inside as one line and an exit code. Interruptions go on outward.
+    """A context that catches an error and keeps it as one line and an exit code. Interruptions propagate.
 
-    The text of an error that is not Sfumato's own may hold cells, so only its type is told.
+    The text of a foreign error may hold cell values, so only its type is kept.
     """
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class Attempt:
         else:
             text, self.code = (
                 f"unexpected {type(error).__name__}. This is a fault in Sfumato: run anonymize with this method to see "
-                "where, and please report it.",
+                "where it occurs, and please report it.",
                 UNEXPECTED,
             )
         self.error = " ".join(text.split())
@@ -163,33 +163,33 @@ def points_of(
     k: int | Iterable[int] | None = None,
     l: int | Iterable[int] | None = None,
 ) -> list[Point]:
-    """Every method under every k and l, those of one k together. A k or l that is not given is the policy's.
+    """Combine every method with every k and l, points of one k together. Without k or l, the policy's is used.
 
-    ``methods`` are names, also as one text with commas; ``all`` means every method that accepts what is asked for.
+    ``methods`` are names, or one text with commas; ``all`` means every method that accepts the requirements.
     """
     chosen = _chosen(methods)
     points = []
-    for one_k in _numbers("k", k):
-        for one_l in _numbers("l", l):
-            asked = merge_flags(policy, k=one_k, l=one_l)
-            requirements = asked.requirements()
-            kinds = Kinds.of(asked.workload)
+    for each_k in _numbers("k", k):
+        for each_l in _numbers("l", l):
+            merged = merge_flags(policy, k=each_k, l=each_l)
+            requirements = merged.requirements()
+            kinds = Kinds.of(merged.workload)
             names = accepting(requirements, kinds) if chosen is None else chosen
-            points += [Point(merge_flags(asked, method=name), one_l) for name in names]
+            points += [Point(merge_flags(merged, method=name), each_l) for name in names]
     if not points:
-        raise UsageError("no method accepts these requirements together. Ask for fewer of them.")
+        raise UsageError("no method accepts all of these requirements together. Ask for fewer of them.")
     return points
 
 
-class Coded(Protocol):
-    """What may have gone wrong."""
+class HasExitCode(Protocol):
+    """A result that carries the exit code of its error, or 0."""
 
     @property
     def code(self) -> int: ...
 
 
-def exit_code(rows: Sequence[Coded]) -> int:
-    """That of a fault in Sfumato if there was one, 0 if there is any result, else that of the first error."""
+def exit_code(rows: Sequence[HasExitCode]) -> int:
+    """The exit code for all rows: a fault in Sfumato goes first, then 0 for any result, then the first error."""
     codes = [row.code for row in rows]
     if UNEXPECTED in codes:
         return UNEXPECTED
@@ -197,44 +197,48 @@ def exit_code(rows: Sequence[Coded]) -> int:
 
 
 def least_losses(rows: Sequence[Row]) -> list[Row]:
-    """The rows with the least loss under their k and l, where several methods that hide identity have a result."""
-    found = []
+    """The rows with the least loss under their k and l, if several methods that hide identity have a result there."""
+    best = []
     by_label: dict[str, list[Row]] = {}
     for row in rows:
         if row.gcp is not None and row.hides_identity:
             by_label.setdefault(row.label, []).append(row)
-    for same in by_label.values():
-        least = min(row.gcp for row in same if row.gcp is not None)
-        found += [row for row in same if row.gcp == least] if len(same) > 1 else []
-    return found
+    for competitors in by_label.values():
+        least = min(row.gcp for row in competitors if row.gcp is not None)
+        best += [row for row in competitors if row.gcp == least] if len(competitors) > 1 else []
+    return best
 
 
 def table_text(rows: Sequence[Row]) -> str:
     """The rows as CSV."""
     names = [field.name for field in fields(Row) if field.name not in ("audit", "remarks", "code")]
     names.insert(names.index("error"), "holds")
+    return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
+
+
+def csv_text(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A CSV table with a header."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([getattr(row, name) for name in names] for row in rows)
+    writer.writerows(rows)
     return text.getvalue()
 
 
 def _chosen(names: str | Sequence[str]) -> list[str] | None:
-    """The methods that are asked for, each once; none stands for all."""
-    given = names.split(",") if isinstance(names, str) else list(names)
-    wanted = [name.strip() for name in given]
+    """The requested methods, each once; None stands for all."""
+    wanted = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
     if ALL in wanted:
         if len(wanted) > 1:
-            raise UsageError("the methods are 'all' and others beside. Name the others, or all alone.")
+            raise UsageError("the list of methods has 'all' beside other names. Give 'all' alone, or only names.")
         return None
     if not wanted or "" in wanted:
-        raise UsageError("the list of methods has an empty name. Separate names by single commas, or say 'all'.")
+        raise UsageError("the list of methods has an empty name. Separate names by single commas, or give 'all'.")
     return list(dict.fromkeys(method_named(name).name for name in wanted))
 
 
 def accepting(requirements: Requirements, kinds: Kinds) -> list[str]:
-    """The methods that can meet the requirements and serve such a workload."""
+    """The methods that can meet the requirements and serve a workload of these kinds."""
     return [name for name, method in methods().items() if _accepts(method, requirements, kinds)]
 
 
@@ -251,7 +255,7 @@ def _numbers(name: str, values: int | Iterable[int] | None) -> list[int | None]:
         return [None]
     if not isinstance(values, Iterable):
         return [values]
-    found: list[int | None] = list(dict.fromkeys(values))
-    if not found:
+    distinct: list[int | None] = list(dict.fromkeys(values))
+    if not distinct:
         raise UsageError(f"the list of values for {name} is empty. Give at least one.")
-    return found
+    return distinct

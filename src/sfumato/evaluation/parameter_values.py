@@ -1,4 +1,4 @@
-"""The values of k or l that a trade-off is asked for, and which of them are computed."""
+"""The values of k or l that a trade-off covers, and the sample of them that is computed first."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from itertools import accumulate, pairwise
 from sfumato.errors import UsageError
 
 MOST = 20
-"""So many values of a range are computed at first; a longer one is sampled."""
+"""The most values of a range that are computed at first; a longer range is sampled."""
 
 Given = int | range | Iterable[int | range]
 
 
 @dataclass(frozen=True)
 class ParameterValues:
-    """Whole numbers from 1 on, as they were given: single ones, and ranges that may be long."""
+    """Positive whole numbers as the user gave them: single numbers, and ranges that may be long."""
 
     pieces: tuple[range, ...]
 
     @classmethod
     def of(cls, name: str, given: Given) -> ParameterValues:
-        """A number, a range, or several of both. A range with steps stands for its numbers, one by one."""
+        """Read a number, a range, or several of both. A range with steps stands for its single numbers."""
         pieces = []
         for piece in given if isinstance(given, Iterable) and not isinstance(given, range) else (given,):
             if isinstance(piece, range) and piece.step == 1:
@@ -44,25 +44,25 @@ class ParameterValues:
         return cls(tuple(dict.fromkeys(piece for piece in pieces if piece)))
 
     def up_to(self, most: int) -> ParameterValues:
-        """Without the part of each range that lies above ``most``. Its first number stays, so that errors are told."""
+        """These values without the part of each range above ``most``. Its first number stays, so that it can fail."""
         return ParameterValues(tuple(piece[: max(most - piece.start + 1, 1)] for piece in self.pieces))
 
     def sample(self) -> list[int]:
-        """The values to compute at first: all of a short range, of a long one some in growing steps. Ascending."""
-        return sorted({value for piece in self.pieces for value in _some(piece)})
+        """The values to compute first, ascending: all of a short range, and growing steps through a long one."""
+        return sorted({value for piece in self.pieces for value in _sample(piece)})
 
     def __len__(self) -> int:
         return self._ends[-1]
 
-    def __getitem__(self, place: int) -> int:
-        """The value at a place, in ascending order."""
-        which = bisect_right(self._ends, place)
-        return self._merged[which][place - (self._ends[which - 1] if which else 0)]
+    def __getitem__(self, index: int) -> int:
+        """The value at an index, in ascending order."""
+        piece = bisect_right(self._ends, index)
+        return self._merged[piece][index - (self._ends[piece - 1] if piece else 0)]
 
     def index(self, value: int) -> int:
-        """The place of a value."""
-        which = next(number for number, piece in enumerate(self._merged) if value in piece)
-        return value - self._merged[which].start + (self._ends[which - 1] if which else 0)
+        """The index of a value in ascending order."""
+        piece = next(number for number, numbers in enumerate(self._merged) if value in numbers)
+        return value - self._merged[piece].start + (self._ends[piece - 1] if piece else 0)
 
     def __str__(self) -> str:
         return ",".join(
@@ -71,7 +71,7 @@ class ParameterValues:
 
     @cached_property
     def _merged(self) -> list[range]:
-        """The same numbers in ascending ranges that have none in common."""
+        """The values as ascending, disjoint ranges."""
         merged: list[range] = []
         for piece in sorted(self.pieces, key=lambda piece: piece.start):
             if merged and piece.start <= merged[-1].stop:
@@ -85,21 +85,22 @@ class ParameterValues:
         return list(accumulate(len(piece) for piece in self._merged))
 
 
-def _some(piece: range) -> list[int]:
-    """All numbers of a short range; of a long one MOST of them, both ends among them, in steps that grow with them."""
+def _sample(piece: range) -> list[int]:
+    """All numbers of a short range; of a long one MOST numbers, including both ends, in growing steps."""
     if len(piece) <= MOST:
         return list(piece)
     first, last = piece[0], piece[-1]
-    found = [first]
+    sample = [first]
     for left in range(MOST - 1, 0, -1):
-        found.append(max(found[-1] + 1, round(found[-1] * (last / found[-1]) ** (1 / left))))
-    return found
+        sample.append(max(sample[-1] + 1, round(sample[-1] * (last / sample[-1]) ** (1 / left))))
+    return sample
 
 
 def runs_of(values: Iterable[int]) -> str:
-    """Ascending numbers for people: 2, 3, 4, 5, 8 as ``2..5, 8``."""
+    """Format ascending numbers for people: 2, 3, 4, 5, 8 as ``2..5, 8``."""
     numbers = list(values)
-    starts = [0, *(place for place, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1), len(numbers)]
+    gaps = [index for index, (number, following) in enumerate(pairwise(numbers), 1) if following != number + 1]
+    starts = [0, *gaps, len(numbers)]
     parts = []
     for begin, end in pairwise(starts):
         if end - begin > 2:

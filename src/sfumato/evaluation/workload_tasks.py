@@ -1,4 +1,4 @@
-"""How well a release serves the workload that the policy names: what can be predicted and selected from it."""
+"""Measure how well a release serves the workload of the policy: the predictions and selections it names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.evaluation.measurement import TaskLoss
 from sfumato.evaluation.queries.box_estimates import shown_spans
+from sfumato.evaluation.release_losses import TaskLoss
 from sfumato.losses.imprecision import returned_records
 from sfumato.losses.prediction import conditional_entropy, weighted_squared_error
 from sfumato.methods.coded_workload import CodedWorkload, Kind
@@ -22,7 +22,7 @@ from sfumato.tables.sources.source import Source
 
 @dataclass(frozen=True)
 class Prediction:
-    """A column to predict. ``inferred``: the data said whether it is classes or numbers, not the policy."""
+    """A column to predict. ``inferred``: the data, not the policy, decided between classification and regression."""
 
     kind: Kind
     target: str
@@ -31,7 +31,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class WorkloadTasks:
-    """The workload of one table. selected: how many of its records each selection selects, in the policy's order."""
+    """The workload of one table. ``selected``: how many records each selection selects, in the policy's order."""
 
     predictions: tuple[Prediction, ...]
     where: tuple[str, ...]
@@ -40,11 +40,14 @@ class WorkloadTasks:
 
     @classmethod
     def of(cls, policy: Policy, workload: CodedWorkload, codes: Codes, counts: Any = None) -> WorkloadTasks:
-        """``codes`` are the table's quasi-identifiers; with ``counts``, distinct ones, and how often each occurs."""
+        """Prepare the tasks. ``codes`` are the quasi-identifiers of all rows, or distinct rows with ``counts``."""
         boxes = workload.selections
         weights = np.ones(len(codes), np.int64) if counts is None else counts
         return cls(
-            tuple(Prediction(one.kind, one.name, one.name in policy.workload.targets) for one in workload.targets),
+            tuple(
+                Prediction(target.kind, target.name, target.name in policy.workload.targets)
+                for target in workload.targets
+            ),
             tuple(selection.where for selection in policy.workload.selection),
             boxes,
             () if boxes is None else tuple(int(weights[boxes.holds(s, codes)].sum()) for s in range(len(boxes.low))),
@@ -60,18 +63,18 @@ def measure_tasks(
     records: int,
     nulls: Collection[str] = (),
 ) -> tuple[TaskLoss, ...]:
-    """Every task on a release. ``classes`` know the class of each row; ``records`` is the size of the original."""
-    found = []
-    for one in tasks.predictions:
-        spread = distribution(source, classes, one.target, nulls, "the workload")
+    """Measure every task on a release. ``classes`` know the class of each row; ``records``: size of the original."""
+    losses = []
+    for prediction in tasks.predictions:
+        spread = distribution(source, classes, prediction.target, nulls, "the workload")
         values: dict[str, float | int]
-        if one.kind == "classification":
+        if prediction.kind == "classification":
             total = np.bincount(spread.value, weights=spread.count).astype(np.int64)
             total = total[total > 0]
             values = {
                 "entropy": conditional_entropy(spread.owner, spread.count),
                 "entropy_of_table": conditional_entropy(np.zeros(len(total), np.int64), total),
-                "cm": (records - int(majorities(source, classes, one.target).sum())) / records,
+                "cm": (records - int(majorities(source, classes, prediction.target).sum())) / records,
             }
         else:
             numbers = spread.numbers[spread.value]
@@ -79,15 +82,15 @@ def measure_tasks(
                 "wmse": weighted_squared_error(spread.owner, numbers, spread.count),
                 "variance_of_table": weighted_squared_error(np.zeros_like(spread.owner), numbers, spread.count),
             }
-        found.append(TaskLoss(one.kind, one.target, values, one.inferred))
+        losses.append(TaskLoss(prediction.kind, prediction.target, values, prediction.inferred))
     if tasks.boxes is not None:
         spans, shown = shown_spans(domains, classes)
         bounds = np.stack([spans[q][shown[:, q]] for q in range(len(domains))], axis=1)
         left_out = records - classes.records
-        for box, (where, selected) in enumerate(zip(tasks.where, tasks.selected, strict=True)):
-            low, high = tasks.boxes.low[box], tasks.boxes.high[box]
+        for s, (where, selected) in enumerate(zip(tasks.where, tasks.selected, strict=True)):
+            low, high = tasks.boxes.low[s], tasks.boxes.high[s]
             returned = returned_records(bounds[:, :, 0], bounds[:, :, 1] - 1, classes.sizes, low, high)
             returned += left_out if (low <= high).all() else 0
             values = {"selected": selected, "returned": returned, "imprecision": returned - selected}
-            found.append(TaskLoss("selection", where, values))
-    return tuple(found)
+            losses.append(TaskLoss("selection", where, values))
+    return tuple(losses)

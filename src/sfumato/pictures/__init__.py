@@ -1,1 +1,1 @@
-"""Pictures: Vega-Lite specifications drawn as SVG, in one theme."""
+"""Pictures as SVG, drawn from Vega-Lite specifications or mark by mark, in one theme."""

@@ -1,4 +1,4 @@
-"""How an axis of released values is drawn: ticks and names, the borders of categories, the strip of null."""
+"""Draw an axis of released values: ticks and names, the borders of categories, the strip of null."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from sfumato.pictures.axes import Axis
 from sfumato.pictures.picture import readable
 from sfumato.pictures.theme import TEXT_SIZE, Theme
 
-LETTER = 0.55 * TEXT_SIZE  # the usual width of one
+LETTER = 0.55 * TEXT_SIZE  # the usual width of a letter
 LONGEST_NAME = 180
 MOST_LINES = 3
 SLANT = -40
-TICK = 70  # from one number to the next
-MOST_BORDERS = 60  # more lines between categories would only be grey
+TICK = 70  # the distance of ticks
+MOST_BORDERS = 60  # more lines between categories would merge into grey
 
 
 @dataclass(frozen=True)
 class Direction:
-    """An axis as it is drawn, across or upward."""
+    """An axis with the direction in which it is drawn, horizontal or vertical."""
 
     axis: Axis
     channel: str  # x | y
     theme: Theme
 
     def encoding(self, low: str, high: str | None = None) -> dict[str, Any]:
-        """Where marks stand that have these fields."""
+        """The encoding of marks whose positions are in these fields."""
         axis = self.axis
         scale: dict[str, Any] = {"domain": [axis.low, axis.end], "nice": False, "zero": False}
         if axis.kind == "date":
             scale["type"] = "utc"
         if axis.kind == "categorical" and self.channel == "y":
             scale["reverse"] = True  # names are read from the top
-        place = {
+        position = {
             "field": low,
             "type": "temporal" if axis.kind == "date" else "quantitative",
             "scale": scale,
             "axis": self._style(),
         }
-        return {self.channel: place} | ({} if high is None else {f"{self.channel}2": {"field": high}})
+        return {self.channel: position} | ({} if high is None else {f"{self.channel}2": {"field": high}})
 
     def ground(self) -> list[dict[str, Any]]:
-        """What lies under the classes: the borders of categories, and the strip of null."""
+        """The layers under the classes: the borders of categories, and the strip of null."""
         layers = []
         borders = self.axis.labels.borders if self.axis.labels is not None else []
         if 0 < len(borders) <= MOST_BORDERS:
@@ -59,10 +59,10 @@ class Direction:
             )
         if self.axis.null is not None:
             low, high = self.axis.null
-            beside: dict[str, Any] = {"y": {"value": "height"}} if self.channel == "x" else {"x": {"value": 0}}
-            away = 5 if self.axis.labels is not None else 9  # the names of categories have no ticks
-            placed: dict[str, Any] = (
-                {"dy": away, "baseline": "top"} if self.channel == "x" else {"dx": -away, "align": "right"}
+            edge: dict[str, Any] = {"y": {"value": "height"}} if self.channel == "x" else {"x": {"value": 0}}
+            distance = 5 if self.axis.labels is not None else 9  # the names of categories have no ticks
+            offset: dict[str, Any] = (
+                {"dy": distance, "baseline": "top"} if self.channel == "x" else {"dx": -distance, "align": "right"}
             )
             strip = {"values": [{"low": low, "high": high, "middle": (low + high) / 2}]}
             layers += [
@@ -73,8 +73,8 @@ class Direction:
                 },
                 {
                     "data": strip,
-                    "mark": {"type": "text", "text": "null", "fontStyle": "italic", "color": self.theme.soft} | placed,
-                    "encoding": self.encoding("middle") | beside,
+                    "mark": {"type": "text", "text": "null", "fontStyle": "italic", "color": self.theme.soft} | offset,
+                    "encoding": self.encoding("middle") | edge,
                 },
             ]
         return layers
@@ -99,18 +99,18 @@ class Direction:
         if axis.kind == "numeric" and axis.whole:
             style["tickMinStep"] = 1
             if max(abs(axis.low), abs(axis.high)) < 10_000:
-                style["format"] = "d"  # years above all
-        if axis.null is not None:  # ticks end where the values end
+                style["format"] = "d"  # mainly for years
+        if axis.null is not None:  # no ticks in the strip of null
             for part in ("labelOpacity", "tickOpacity", "gridOpacity"):
                 style[part] = {"condition": {"test": f"+datum.value > {axis.high}", "value": 0}, "value": 1}
         return style
 
     def _wrapped(self, names: Sequence[str]) -> list[list[str]] | None:
-        """The names in lines that fit side by side; none where some name is too long for that."""
+        """The names, wrapped into lines that fit side by side, or None if a name is too long."""
         assert self.axis.labels is not None
         unit = self.axis.length / (self.axis.end - self.axis.low)
         room = min((after - before for before, after in pairwise(self.axis.labels.middles)), default=self.axis.high)
         letters = max(int(room * unit / LETTER) - 1, 1)
         lines = [wrap(name, letters, break_long_words=False, break_on_hyphens=False) or [""] for name in names]
-        fits = all(len(one) <= MOST_LINES and max(map(len, one)) <= letters for one in lines)
+        fits = all(len(wrapped) <= MOST_LINES and max(map(len, wrapped)) <= letters for wrapped in lines)
         return lines if fits else None

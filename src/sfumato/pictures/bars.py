@@ -1,4 +1,4 @@
-"""How many records there are of each: bars of named values, and histograms along an axis of numbers or dates."""
+"""Bar charts of named values, and histograms along an axis of numbers or dates."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ from typing import Any, Literal
 
 from sfumato.pictures.curves import log_ticks
 from sfumato.pictures.picture import Picture, draw, readable
-from sfumato.pictures.svg_marks import Box, Label, Mark, fitting, laid_out
+from sfumato.pictures.svg_marks import Box, Label, Mark, fit_text, picture_of_marks
 from sfumato.pictures.theme import Theme, theme_named
 
 WIDTH, HEIGHT = 312.0, 150.0
 ROW, THICK = 21.0, 13.0
-NAMES = 132.0  # the room for the names
-NUMBERS = 52.0  # and for the numbers behind the bars
+NAMES = 132.0  # the width for the names
+NUMBERS = 52.0  # the width for the numbers to the right of the bars
 HEADROOM = 1.08
 Along = Literal["numeric", "log", "date"]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A named number of records. ``before`` is to compare with.
+    """A named number of records. ``before`` is the number to compare it with.
 
-    ``aside`` is for what is no value like the others; with ``several`` it stands for many of them and has no bar, which
-    would only make the others small.
+    ``special`` marks a row that is no ordinary value, such as null. With ``several`` it stands for many values and has
+    no bar, which would only make the others small.
     """
 
     name: str = field(repr=False)
     records: float
-    aside: bool = False
+    special: bool = False
     before: float | None = None
     several: bool = False
 
 
 @dataclass(frozen=True)
 class MarkedLine:
-    """A line across a histogram, with its name."""
+    """A vertical line in a histogram, with its name."""
 
     at: float
     name: str
 
 
 def bars(rows: Sequence[Bar], *, title: str, subtitle: Sequence[str] = (), theme: str = "light") -> Picture:
-    """A bar for every row, from the top. With something to compare with, a second and thinner bar for that."""
+    """A bar for every row, from the top. Rows with a number to compare have a second bar."""
     look = theme_named(theme)
     barred = [row for row in rows if not row.several]
     most = max([1.0, *(row.records for row in barred), *(row.before or 0.0 for row in barred)])
     room = WIDTH - NAMES - NUMBERS
     compared = any(row.before is not None for row in rows)
     marks: list[Mark] = []
-    for place, row in enumerate(rows):
-        middle = (place + 0.5) * ROW
-        colour = look.line if row.aside else look.series[0]
+    for index, row in enumerate(rows):
+        middle = (index + 0.5) * ROW
+        colour = look.line if row.special else look.series[0]
         parts = [(row.records, colour, -THICK / 2, 0.0 if compared else THICK / 2)]
         if compared:
             parts.append((row.before or 0.0, look.series[1], 1.0, THICK / 2))
@@ -60,15 +60,15 @@ def bars(rows: Sequence[Bar], *, title: str, subtitle: Sequence[str] = (), theme
             end = NAMES + max(room * amount / most, 0.5)
             marks.append(Box(NAMES, middle + top, end, middle + bottom, fill))
         longest = 0.0 if row.several else max(row.records, row.before or 0.0)
-        marks.append(Label(NAMES - 8, middle, fitting(row.name, NAMES - 8), look.ink, "end"))
+        marks.append(Label(NAMES - 8, middle, fit_text(row.name, NAMES - 8), look.ink, "end"))
         marks.append(Label(NAMES + room * longest / most + 6, middle, f"{round(row.records):,}", look.soft))
-    told = "; ".join(
+    counts = "; ".join(
         f"{row.name}: {round(row.records):,}" + ("" if row.before is None else f" instead of {round(row.before):,}")
         for row in rows
     )
     height = max(ROW * len(rows), ROW)
-    return laid_out(
-        marks, WIDTH, height, look, title=title, subtitle=subtitle, description=f"Records by value. {told}."
+    return picture_of_marks(
+        marks, WIDTH, height, look, title=title, subtitle=subtitle, description=f"Records by value. {counts}."
     )
 
 
@@ -88,20 +88,20 @@ def histogram(
     x_format: str | None = None,
     theme: str = "light",
 ) -> Picture:
-    """The records between each edge and the next. Dates are milliseconds since 1970.
+    """A bar for the records between each edge and the next. Dates are milliseconds since 1970.
 
-    ``firm`` of them are drawn strongly, the others faintly. ``before`` is drawn as an outline to compare with. ``line``
-    is a line from the top to the bottom with its name.
+    ``firm`` of the records are drawn in a strong colour, the others in a faint one. ``before`` is drawn as an outline
+    for comparison. ``line`` is a vertical line with its name.
     """
     look = theme_named(theme)
     low, high = domain or (edges[0], edges[-1])
     top = max([1.0, *records, *(before or ())]) * HEADROOM
     rows = [
-        {"left": left, "right": right, "all": many, "firm": many if firm is None else firm[place], "zero": 0}
-        for place, (left, right, many) in enumerate(zip(edges, edges[1:], records, strict=False))
+        {"left": left, "right": right, "all": count, "firm": count if firm is None else firm[index], "zero": 0}
+        for index, (left, right, count) in enumerate(zip(edges, edges[1:], records, strict=False))
     ]
-    places = _across(along, low, high, x_title, x_format, edges)
-    upward = {
+    x = _x_encoding(along, low, high, x_title, x_format, edges)
+    y = {
         "type": "quantitative",
         "scale": {"domain": [0, top], "nice": False},
         "axis": {
@@ -115,8 +115,8 @@ def histogram(
     }
 
     def layer(height: str, base: str, **style: Any) -> dict[str, Any]:
-        encoding = {"x": {"field": "left", **places}, "x2": {"field": "right"}}
-        encoding |= {"y": {"field": height, **upward}, "y2": {"field": base}}
+        encoding = {"x": {"field": "left", **x}, "x2": {"field": "right"}}
+        encoding |= {"y": {"field": height, **y}, "y2": {"field": base}}
         return {"data": {"values": rows}, "mark": {"type": "rect", "aria": False} | style, "encoding": encoding}
 
     gap = {"stroke": look.background, "strokeWidth": 0.6}
@@ -124,14 +124,14 @@ def histogram(
     if firm is not None:
         layers.append(layer("all", "firm", color=look.amounts[0], **gap))
     if before is not None:
-        layers.append(_outline(edges, before, places, upward, look))
+        layers.append(_outline(edges, before, x, y, look))
     if line is not None:
-        layers += _line(line, low, high, along, places, look)
+        layers += _line(line, low, high, along, x, look)
     specification = {"width": WIDTH - 46, "height": HEIGHT, "layer": layers}
     return draw(specification, look, title=title, subtitle=subtitle, description=description)
 
 
-def _across(
+def _x_encoding(
     along: Along, low: float, high: float, title: str, form: str | None, edges: Sequence[float]
 ) -> dict[str, Any]:
     scale: dict[str, Any] = {"domain": [low, high], "nice": False, "zero": False}
@@ -155,40 +155,41 @@ def _across(
 
 
 def _outline(
-    edges: Sequence[float], heights: Sequence[float], places: dict[str, Any], upward: dict[str, Any], look: Theme
+    edges: Sequence[float], heights: Sequence[float], x: dict[str, Any], y: dict[str, Any], look: Theme
 ) -> dict[str, Any]:
-    """The upper edge of other bars."""
+    """A line along the tops of bars with these heights."""
     corners = [{"x": edges[0], "y": 0.0, "at": 0}]
-    for left, right, many in zip(edges, edges[1:], heights, strict=False):
-        corners += [{"x": left, "y": many, "at": len(corners)}, {"x": right, "y": many, "at": len(corners) + 1}]
+    for left, right, height in zip(edges, edges[1:], heights, strict=False):
+        corners += [{"x": left, "y": height, "at": len(corners)}, {"x": right, "y": height, "at": len(corners) + 1}]
     corners.append({"x": edges[-1], "y": 0.0, "at": len(corners)})
     return {
         "data": {"values": corners},
         "mark": {"type": "line", "aria": False, "color": look.series[1], "strokeWidth": 1.8, "interpolate": "linear"},
         "encoding": {
-            "x": {"field": "x", **places},
-            "y": {"field": "y", **upward},
+            "x": {"field": "x", **x},
+            "y": {"field": "y", **y},
             "order": {"field": "at", "type": "quantitative"},
         },
     }
 
 
 def _line(
-    line: MarkedLine, low: float, high: float, along: Along, places: dict[str, Any], look: Theme
+    line: MarkedLine, low: float, high: float, along: Along, x: dict[str, Any], look: Theme
 ) -> list[dict[str, Any]]:
-    right = line.at > (low * high) ** 0.5 if along == "log" else line.at > (low + high) / 2
-    beside = {"align": "right", "dx": -5} if right else {"align": "left", "dx": 5}
+    in_right_half = line.at > (low * high) ** 0.5 if along == "log" else line.at > (low + high) / 2
+    alignment = {"align": "right", "dx": -5} if in_right_half else {"align": "left", "dx": 5}
     data = {"values": [{"at": line.at, "text": readable(line.name)}]}
-    place = {"x": {"field": "at", **places}}
+    position = {"x": {"field": "at", **x}}
     return [
         {
             "data": data,
             "mark": {"type": "rule", "aria": False, "color": look.ink, "strokeWidth": 1.5, "strokeDash": [4, 3]},
-            "encoding": place,
+            "encoding": position,
         },
         {
             "data": data,
-            "mark": {"type": "text", "aria": False, "baseline": "top", "fontWeight": 600, "color": look.ink} | beside,
-            "encoding": place | {"y": {"value": 0}, "text": {"field": "text", "type": "nominal"}},
+            "mark": {"type": "text", "aria": False, "baseline": "top", "fontWeight": 600, "color": look.ink}
+            | alignment,
+            "encoding": position | {"y": {"value": 0}, "text": {"field": "text", "type": "nominal"}},
         },
     ]

@@ -1,9 +1,9 @@
-"""The classes of a release on two of its quasi-identifiers, as in Wang 2011, Fig. 4 to 7.
+"""Draw the classes of a release in two of its quasi-identifiers, as in Wang 2011, Fig. 4 to 7.
 
-Every class is the rectangle that its two released values leave open, and the colour tells how many records it has.
-Classes that differ in other quasi-identifiers only have the same rectangle: they are drawn as one, with the sum of
-their records. Small rectangles lie over large ones, whose outlines are seen through them. All is read from the release
-alone; a taxonomy only gives the order of its categories.
+Every class is the rectangle that its two released values leave open; its colour shows how many records it has. Classes
+that differ only in other quasi-identifiers have the same rectangle: they are drawn as one, with the sum of their
+records. Small rectangles lie above large ones, whose outlines shine through. Everything is read from the release; a
+taxonomy only gives the order of its categories.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 WIDTH, HEIGHT = 600.0, 460.0
-FACTOR = 12  # amounts that differ by more than this are told apart by their order of magnitude
-COVER = 0.95  # so much of the ground is hidden where as many rectangles as usual lie over each other
-FAINTEST = 0.8  # a rectangle must show its own colour above all
-OUTLINE = 0.5  # the opacity of an outline where rectangles lie side by side
+FACTOR = 12  # amounts that differ by more than this factor are shown by their order of magnitude
+COVER = 0.95  # the opacity of the average number of overlapping rectangles
+FAINTEST = 0.8  # the lowest opacity: a rectangle must mainly show its own colour
+OUTLINE = 0.5  # the opacity of outlines if rectangles do not overlap
 FAINTEST_OUTLINE = 0.06
-GRID = 128  # fields a side, to count how many rectangles lie over each other
+GRID = 128  # cells a side of the grid on which overlapping rectangles are counted
 
 
 @dataclass(frozen=True)
 class Rectangles:
-    """Different rectangles (low and high on x, low and high on y), each with its records."""
+    """Distinct rectangles (low and high of x, low and high of y), each with its number of records."""
 
     corners: NDArray[np.float64]
     records: NDArray[np.int64]
@@ -55,11 +55,11 @@ def plot_classes(
     title: str | None = None,
     theme: str = "light",
 ) -> Picture:
-    """The classes of a finished release. Axes that are not named are those with the most different released values."""
+    """Draw the classes of a finished release. By default the axes have the most different released values."""
     look = theme_named(theme)
     if method_named(policy.method.name).separates:
         raise UsageError(
-            f"a release by {policy.method.name} shows its quasi-identifiers as they are, so its groups are no "
+            f"a release by {policy.method.name} shows its quasi-identifiers unchanged, so its groups are not "
             "rectangles. Draw a release by another method."
         )
     for name in (x, y):
@@ -68,7 +68,7 @@ def plot_classes(
     if x is not None and x == y:
         raise UsageError(f"both axes are the column {x!r}. Name two different quasi-identifiers.")
     if len(policy.quasi_identifiers) < 2:
-        raise UsageError("classes are drawn on two quasi-identifiers, and the release has one. Draw another release.")
+        raise UsageError("the picture needs two quasi-identifiers, and the release has one. Draw another release.")
     classes = find_classes(source, class_key(policy, source.names))
     return picture_of(classes, policy, taxonomies, x, y, look, title=title)
 
@@ -84,9 +84,9 @@ def picture_of(
     title: str | None = None,
     most: int | None = None,
 ) -> Picture:
-    """Classes that were found, on two columns that can be drawn; of very many rectangles ``most``."""
+    """Draw classes in two columns. Of more than ``most`` rectangles, those with the most records are drawn."""
     distinct = {name: len(np.unique(classes.shown[name])) for name in policy.quasi_identifiers}
-    across, upward = chosen_axes(distinct, x, y)
+    x_name, y_name = chosen_axes(distinct, x, y)
     axes = [
         axis_of(
             name,
@@ -96,21 +96,21 @@ def picture_of(
             taxonomy=taxonomies.get(name),
             nulls=policy.input.nulls,
         )
-        for name, length in ((across, WIDTH), (upward, HEIGHT))
+        for name, length in ((x_name, WIDTH), (y_name, HEIGHT))
     ]
     remarks = [
-        f"{name} in the order of its names: its taxonomy is not at hand"
-        for name in (across, upward)
+        f"{name} in the order of its names: its taxonomy is not available"
+        for name in (x_name, y_name)
         if policy.columns[name].taxonomy_file is not None and name not in taxonomies
     ]
-    shown = classes.shown[across], classes.shown[upward]
+    shown = classes.shown[x_name], classes.shown[y_name]
     return draw_classes(
         classes.sizes, axes[0], shown[0], axes[1], shown[1], theme, title=title, remarks=remarks, most=most
     )
 
 
 def chosen_axes(distinct: Mapping[str, int], x: str | None, y: str | None) -> tuple[str, str]:
-    """The columns of both axes. Of two that nobody named, the one that comes first goes across."""
+    """The columns of the two axes. If neither is named, the first of the two columns becomes x."""
     by_values = sorted(distinct, key=lambda name: -distinct[name])
     free = [name for name in by_values if name not in (x, y)]
     if x is None and y is None:
@@ -131,26 +131,29 @@ def draw_classes(
     remarks: Sequence[str] = (),
     most: int | None = None,
 ) -> Picture:
-    """Draw classes of these sizes. ``x_shown`` and ``y_shown`` say which value of its axis each class shows.
+    """Draw classes of these sizes. ``x_shown`` and ``y_shown`` are the indices of the values that each class shows.
 
-    Of more than ``most`` rectangles those with the most records are drawn.
+    Of more than ``most`` rectangles, those with the most records are drawn.
     """
-    every = rectangles = merged(sizes, x.drawn()[x_shown], y.drawn()[y_shown])
+    every = rectangles = merge_rectangles(sizes, x.drawn()[x_shown], y.drawn()[y_shown])
     if most is not None and len(every.records) > most:
         kept = np.sort(np.argsort(-every.records, kind="stable")[:most])
         rectangles = Rectangles(every.corners[kept], every.records[kept])
         share = rectangles.records.sum() / every.records.sum()
-        remarks = [*remarks, f"drawn are the {most:,} rectangles with the most records: {share:.0%} of all records"]
-    across, upward = Direction(x, "x", theme), Direction(y, "y", theme)
+        remarks = [
+            *remarks,
+            f"only the {most:,} rectangles with the most records are drawn: {share:.0%} of all records",
+        ]
+    horizontal, vertical = Direction(x, "x", theme), Direction(y, "y", theme)
     specification = {
         "width": x.length,
         "height": y.length,
-        "layer": [*across.ground(), *upward.ground(), _layer(rectangles, across, upward, theme)],
+        "layer": [*horizontal.ground(), *vertical.ground(), _layer(rectangles, horizontal, vertical, theme)],
     }
     subtitle = _subtitle(sizes, every)
     description = (
-        f"{subtitle}. Each rectangle reaches over the values of {x.name} (across) and {y.name} (along the side) that a "
-        "class leaves open; the more records it has, the stronger its colour."
+        f"{subtitle}. Each rectangle covers the values of {x.name} (horizontal) and {y.name} (vertical) that a class "
+        "leaves open; the more records it has, the stronger its colour."
     )
     return draw(
         specification,
@@ -169,8 +172,8 @@ def draw_classes(
     )
 
 
-def merged(sizes: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]) -> Rectangles:
-    """The different rectangles of the classes, the largest first."""
+def merge_rectangles(sizes: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]) -> Rectangles:
+    """The distinct rectangles of the classes, the largest first."""
     corners, index = np.unique(np.hstack([x, y]), axis=0, return_inverse=True)
     records = np.zeros(len(corners), np.int64)
     np.add.at(records, index.reshape(-1), sizes)
@@ -179,8 +182,8 @@ def merged(sizes: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float
     return Rectangles(corners[order], records[order])
 
 
-def usual_depth(corners: NDArray[np.float64]) -> float:
-    """How many rectangles lie over each other on average, where there are any."""
+def mean_depth(corners: NDArray[np.float64]) -> float:
+    """The mean number of rectangles that overlap at a point, over all points that are covered."""
     low, high = corners[:, ::2].min(0), corners[:, 1::2].max(0)
     fields = (corners.reshape(-1, 2, 2) - low[:, None]) / (high - low)[:, None] * GRID
     first = np.minimum(np.floor(fields[:, :, 0]), GRID - 1).astype(np.int64)
@@ -193,7 +196,7 @@ def usual_depth(corners: NDArray[np.float64]) -> float:
 
 
 def amount_bounds(low: int, high: int, most: int) -> list[int]:
-    """Where at most ``most`` steps from ``low`` to ``high`` begin: at ``low``, then at round numbers."""
+    """The first numbers of at most ``most`` steps from ``low`` to ``high``: ``low``, then round numbers."""
     if high > FACTOR * low:
         steps = [leading * 10**power for power in range(len(str(high))) for leading in (1, 2, 5)]
         inner = [step for step in steps if low < step <= high]
@@ -209,14 +212,13 @@ def _check_column(name: str, available: Sequence[str], quasi_identifiers: Sequen
     if name not in available:
         raise UsageError.unknown_column(name, "the picture", available)
     if name not in quasi_identifiers:
-        listed = ", ".join(repr(one) for one in quasi_identifiers)
+        listed = ", ".join(map(repr, quasi_identifiers))
         raise UsageError(
-            f"the column {name!r} is not a quasi-identifier, and classes are told apart by those alone. Choose two of "
-            f"{listed}."
+            f"the column {name!r} is not a quasi-identifier, and only those define classes. Choose two of {listed}."
         )
 
 
-def _layer(rectangles: Rectangles, across: Direction, upward: Direction, theme: Theme) -> dict[str, Any]:
+def _layer(rectangles: Rectangles, horizontal: Direction, vertical: Direction, theme: Theme) -> dict[str, Any]:
     low, high = int(rectangles.records.min()), int(rectangles.records.max())
     bounds = amount_bounds(low, high, len(theme.amounts))
     steps = (np.searchsorted(bounds, rectangles.records, side="right") - 1).tolist()
@@ -224,20 +226,20 @@ def _layer(rectangles: Rectangles, across: Direction, upward: Direction, theme: 
         {"left": left, "right": right, "bottom": bottom, "top": top, "step": step}
         for (left, right, bottom, top), step in zip(rectangles.corners.tolist(), steps, strict=True)
     ]
-    depth = usual_depth(rectangles.corners)
+    depth = mean_depth(rectangles.corners)
     opacity = max(FAINTEST, 1.0 - (1.0 - COVER) ** (1.0 / depth))
-    places = {**across.encoding("left", "right"), **upward.encoding("bottom", "top")}
+    positions = {**horizontal.encoding("left", "right"), **vertical.encoding("bottom", "top")}
     colour = {
         "field": "step",
         "type": "ordinal",
-        "scale": {"domain": list(range(len(bounds))), "range": _shades(theme.amounts, len(bounds))},
+        "scale": {"domain": list(range(len(bounds))), "range": shades(theme.amounts, len(bounds))},
         "legend": {
             "title": "records",
             "symbolType": "square",
             "symbolSize": 200,
             "symbolOpacity": COVER,
             "symbolStrokeWidth": 0,
-            "labelExpr": f"{json.dumps(_between(bounds, high))}[datum.value]",
+            "labelExpr": f"{json.dumps(step_texts(bounds, high))}[datum.value]",
         },
     }
     return {
@@ -245,7 +247,7 @@ def _layer(rectangles: Rectangles, across: Direction, upward: Direction, theme: 
         "layer": [
             {
                 "mark": {"type": "rect", "aria": False, "fillOpacity": round(opacity, 2)},
-                "encoding": {**places, "color": colour},
+                "encoding": {**positions, "color": colour},
             },
             {
                 "mark": {
@@ -256,21 +258,21 @@ def _layer(rectangles: Rectangles, across: Direction, upward: Direction, theme: 
                     "strokeWidth": 0.8 if len(rows) <= 100 else 0.5,
                     "strokeOpacity": round(max(OUTLINE / depth, FAINTEST_OUTLINE), 2),
                 },
-                "encoding": places,
+                "encoding": positions,
             },
         ],
     }
 
 
-def _shades(amounts: Sequence[str], count: int) -> list[str]:
-    """So many of the theme's shades, spread over all of them; one alone is of the middle."""
+def shades(amounts: Sequence[str], count: int) -> list[str]:
+    """Choose ``count`` of the theme's shades, spread evenly over all of them; a single one is from the middle."""
     if count == 1:
         return [amounts[len(amounts) // 2]]
-    return [amounts[round(place * (len(amounts) - 1) / (count - 1))] for place in range(count)]
+    return [amounts[round(index * (len(amounts) - 1) / (count - 1))] for index in range(count)]
 
 
-def _between(bounds: Sequence[int], high: int) -> list[str]:
-    """The texts of the steps: 10 to 19."""
+def step_texts(bounds: Sequence[int], high: int) -> list[str]:
+    """The texts of the steps for a legend, such as "10 to 19" with a dash."""
     lasts = [*(bound - 1 for bound in bounds[1:]), high]
     return [
         f"{low:,}" if low == last else f"{low:,} \N{EN DASH} {last:,}" for low, last in zip(bounds, lasts, strict=True)
@@ -284,5 +286,5 @@ def _subtitle(sizes: NDArray[np.int64], rectangles: Rectangles) -> str:
     return text if different == len(sizes) else f"{text}, on {_count(different, 'rectangle', 'rectangles')}"
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"{number:,} {singular if number == 1 else plural}"

@@ -1,4 +1,4 @@
-"""Two columns against each other: a field for every pair of values, the stronger its colour the more records."""
+"""Heat maps of two columns: a cell for every pair of values; the stronger its colour, the more records."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.pictures.classes import amount_bounds
+from sfumato.pictures.classes import amount_bounds, shades, step_texts
 from sfumato.pictures.picture import Picture
-from sfumato.pictures.svg_marks import LETTER, Box, Label, Mark, fitting, laid_out
+from sfumato.pictures.svg_marks import LETTER, Box, Label, Mark, fit_text, picture_of_marks
 from sfumato.pictures.theme import Theme, theme_named
 
 WIDTH = 312.0
@@ -19,8 +19,8 @@ FIELD = 20.0
 SLANT = -40
 KEY = 12.0
 COLUMNS = 3  # of the legend
-LONGEST = 110.0  # of a name across
-POINTS = (0.1, 0.5, 2.0)  # percentage points where a difference is drawn more strongly
+LONGEST = 110.0  # the width of a name on the horizontal axis
+POINTS = (0.1, 0.5, 2.0)  # percentage points from which on a difference has a stronger colour
 
 
 def heat_map(
@@ -32,25 +32,21 @@ def heat_map(
     *,
     theme: str = "light",
 ) -> Picture:
-    """``records[y, x]`` of every pair."""
+    """A heat map of ``records[y, x]``."""
     look = theme_named(theme)
     counts = np.rint(records).astype(np.int64)
-    some = counts[counts > 0]
-    low, high = (int(some.min()), int(some.max())) if some.size else (1, 1)
+    positive = counts[counts > 0]
+    low, high = (int(positive.min()), int(positive.max())) if positive.size else (1, 1)
     bounds = amount_bounds(low, high, len(look.amounts))
-    shades = _shades(look, len(bounds))
+    steps = shades(look.amounts, len(bounds))
     colours = [
-        [look.band if count <= 0 else shades[bisect_right(bounds, count) - 1] for count in row]
+        [look.band if count <= 0 else steps[bisect_right(bounds, count) - 1] for count in row]
         for row in counts.tolist()
     ]
-    lasts = [*(bound - 1 for bound in bounds[1:]), high]
-    legend = [
-        (shade, f"{first:,}" if first == last else f"{first:,} \N{EN DASH} {last:,}")
-        for shade, first, last in zip(shades, bounds, lasts, strict=True)
-    ]
+    legend = list(zip(steps, step_texts(bounds, high), strict=True))
     description = (
-        f"Records by {x} (across) and {y} (downward), {len(x_names)} by {len(y_names)} fields. The most records, about "
-        f"{high:,}, have {_largest(counts, x_names, y_names)}."
+        f"Records by {x} (horizontal) and {y} (vertical), {len(x_names)} by {len(y_names)} cells. The most records, "
+        f"about {high:,}, have {_largest(counts, x_names, y_names)}."
     )
     return _drawn(x, x_names, y, y_names, colours, [*legend, (look.band, "none")], "records", description, look)
 
@@ -64,7 +60,7 @@ def difference_map(
     *,
     theme: str = "light",
 ) -> Picture:
-    """``points[y, x]``: by how many percentage points the share of a pair is larger than it was."""
+    """A heat map of ``points[y, x]``: the percentage points by which a share in the release exceeds the original."""
     look = theme_named(theme)
     bounds = [*(-point for point in reversed(POINTS)), *POINTS]
     colours = [[look.differences[bisect_right(bounds, point)] for point in row] for row in points.tolist()]
@@ -80,8 +76,8 @@ def difference_map(
     legend = list(zip(look.differences, steps, strict=True))
     largest = float(np.abs(points).max()) if points.size else 0.0
     description = (
-        f"What the release says more or less often than the original, by {x} (across) and {y} (downward). The largest "
-        f"difference is {largest:.2g} percentage points."
+        f"Where the release has more or fewer records than the original, by {x} (horizontal) and {y} (vertical). The "
+        f"largest difference is {largest:.2g} percentage points."
     )
     return _drawn(x, x_names, y, y_names, colours, legend, "percentage points", description, look)
 
@@ -97,55 +93,52 @@ def _drawn(
     description: str,
     look: Theme,
 ) -> Picture:
-    wide = (WIDTH - NAMES) / max(len(x_names), 1)
+    width = (WIDTH - NAMES) / max(len(x_names), 1)
     bottom = FIELD * len(y_names)
     marks: list[Mark] = [
         Box(
-            NAMES + wide * at + 0.5, FIELD * line + 0.5, NAMES + wide * (at + 1) - 0.5, FIELD * (line + 1) - 0.5, colour
+            NAMES + width * column + 0.5,
+            FIELD * row + 0.5,
+            NAMES + width * (column + 1) - 0.5,
+            FIELD * (row + 1) - 0.5,
+            colour,
         )
-        for line, row in enumerate(colours)
-        for at, colour in enumerate(row)
+        for row, row_colours in enumerate(colours)
+        for column, colour in enumerate(row_colours)
     ]
-    shown = [fitting(name, LONGEST) for name in x_names]
+    shown = [fit_text(name, LONGEST) for name in x_names]
     room = min(max((len(name) for name in shown), default=0) * LETTER * 0.65 + 22, 92.0)
     marks += [
-        Label(NAMES + wide * (place + 0.5) + 4, bottom + 7, name, look.soft, "end", angle=SLANT)
-        for place, name in enumerate(shown)
+        Label(NAMES + width * (column + 0.5) + 4, bottom + 7, name, look.soft, "end", angle=SLANT)
+        for column, name in enumerate(shown)
     ]
     marks += [
-        Label(NAMES - 7, FIELD * (place + 0.5), fitting(name, NAMES - 7), look.soft, "end")
-        for place, name in enumerate(y_names)
+        Label(NAMES - 7, FIELD * (row + 0.5), fit_text(name, NAMES - 7), look.soft, "end")
+        for row, name in enumerate(y_names)
     ]
-    under = bottom + room + 6
-    marks.append(Label(0.0, under, unit, look.soft))
-    for place, (colour, text) in enumerate(legend):
-        left, top = (place % COLUMNS) * WIDTH / COLUMNS, under + 18 + (place // COLUMNS) * 18
+    legend_top = bottom + room + 6
+    marks.append(Label(0.0, legend_top, unit, look.soft))
+    for entry, (colour, text) in enumerate(legend):
+        left, top = (entry % COLUMNS) * WIDTH / COLUMNS, legend_top + 18 + (entry // COLUMNS) * 18
         marks.append(Box(left, top - KEY / 2, left + KEY, top + KEY / 2, colour))
         marks.append(Label(left + KEY + 6, top, text, look.soft))
-    return laid_out(
+    return picture_of_marks(
         marks,
         WIDTH,
-        under + 18 * -(-len(legend) // COLUMNS) + 8,
+        legend_top + 18 * -(-len(legend) // COLUMNS) + 8,
         look,
         title=f"{_short(y)} by {_short(x)}",
-        subtitle=[f"{_short(x)} across, {_short(y)} downward"],
+        subtitle=[f"{_short(x)} horizontally, {_short(y)} vertically"],
         description=description,
     )
 
 
-def _shades(look: Theme, count: int) -> list[str]:
-    """So many of the shades from little to much; the faintest is left out, which looks like no record at all."""
-    shades = look.amounts
-    if count == 1:
-        return [shades[len(shades) // 2]]
-    return [shades[round(place * (len(shades) - 1) / (count - 1))] for place in range(count)]
-
-
 def _largest(counts: NDArray[np.int64], x_names: Sequence[str], y_names: Sequence[str]) -> str:
+    """The names of the pair with the most records."""
     if not counts.size:
         return "nothing"
-    line, column = divmod(int(np.argmax(counts)), counts.shape[1])
-    return f"{x_names[column]} and {y_names[line]}"
+    row, column = divmod(int(np.argmax(counts)), counts.shape[1])
+    return f"{x_names[column]} and {y_names[row]}"
 
 
 def _short(name: str) -> str:

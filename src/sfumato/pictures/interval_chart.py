@@ -1,4 +1,4 @@
-"""Estimates with their intervals, in groups: a symbol where each is, a line as far as it may be off."""
+"""A chart of estimates with their confidence intervals, in groups: a symbol for the value, a line for the interval."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 from sfumato.errors import UsageError
 from sfumato.pictures.curves import SHAPES
 from sfumato.pictures.picture import Picture, draw, readable
-from sfumato.pictures.svg_marks import LETTER, fitting
+from sfumato.pictures.svg_marks import LETTER, fit_text
 from sfumato.pictures.theme import Theme, theme_named
 
-WIDTH, NARROW = 420.0, 150.0  # of the plot, without names and numbers
+WIDTH, NARROW = 420.0, 150.0  # widths of the plot, without names and numbers
 ROW, HEADING, GAP = 21.0, 24.0, 10.0
 LONGEST_NAME = 190.0
-NUMBERS = 54.0  # the room for the numbers behind the plot
+NUMBERS = 54.0  # the width for the numbers to the right of the plot
 
 
 @dataclass(frozen=True)
-class Estimated:
-    """A named number with its interval, where there is one. ``shown`` is how people read it.
+class NamedEstimate:
+    """A named number with its interval, if there is one. ``shown`` is its text for people.
 
-    ``reference`` is what the others are compared with: a line goes through its group.
+    ``reference`` marks the estimate that the others are compared with: a line through its group shows it.
     """
 
     name: str
@@ -34,15 +34,15 @@ class Estimated:
 
 
 @dataclass(frozen=True)
-class Group:
+class EstimateGroup:
     """Estimates that are compared with each other."""
 
     name: str
-    estimates: Sequence[Estimated]
+    estimates: Sequence[NamedEstimate]
 
 
 def intervals(
-    groups: Sequence[Group],
+    groups: Sequence[EstimateGroup],
     *,
     title: str,
     x_title: str,
@@ -51,27 +51,26 @@ def intervals(
     width: float = WIDTH,
     theme: str = "light",
 ) -> Picture:
-    """A row for every estimate under the heading of its group; estimates of one name look alike everywhere."""
+    """A row for every estimate under the heading of its group. Estimates with the same name look the same."""
     look = theme_named(theme)
     groups = [group for group in groups if group.estimates]
     if not groups:
-        raise UsageError("there is nothing to draw: nothing was estimated. Measure something.")
-    names = list(dict.fromkeys(one.name for group in groups for one in group.estimates))
+        raise UsageError("there is nothing to draw: no group has an estimate. Give at least one.")
+    estimates = [estimate for group in groups for estimate in group.estimates]
+    names = list(dict.fromkeys(estimate.name for estimate in estimates))
     longest = min(max(map(len, names)) * LETTER + 4, LONGEST_NAME)
-    ends = [
-        end for group in groups for one in group.estimates for end in (one.value, one.low, one.high) if end is not None
-    ]
+    ends = [end for each in estimates for end in (each.value, each.low, each.high) if end is not None]
     reach = (max(ends) - min(ends)) or abs(ends[0]) or 1.0
     scale = {"domain": [min(ends) - 0.04 * reach, max(ends) + 0.04 * reach], "nice": False, "zero": False}
     axis: dict[str, Any] = {"title": readable(x_title), "tickCount": int(width // 70), "domain": False}
     axis |= {"ticks": False, "labelFlush": False}
-    across = {"type": "quantitative", "scale": scale, "axis": axis | ({"format": x_format} if x_format else {})}
+    x = {"type": "quantitative", "scale": scale, "axis": axis | ({"format": x_format} if x_format else {})}
     layers, top = [], 0.0
     for group in groups:
-        layers += _group_layers(group, names, top, across, longest, width, look)
+        layers += _group_layers(group, names, top, x, longest, width, look)
         top += HEADING + ROW * len(group.estimates) + GAP
-    told = "; ".join(
-        f"{group.name}: {', '.join(f'{one.name} {one.shown}' for one in group.estimates)}" for group in groups
+    listed = "; ".join(
+        f"{group.name}: {', '.join(f'{each.name} {each.shown}' for each in group.estimates)}" for group in groups
     )
     specification = {"width": width, "height": top - GAP, "layer": layers}
     return draw(
@@ -79,17 +78,17 @@ def intervals(
         look,
         title=title,
         subtitle=list(subtitle),
-        description=f"{x_title}. {told}.",
+        description=f"{x_title}. {listed}.",
         before=longest + 8,
         facts={"groups": [group.name for group in groups], "names": names},
     )
 
 
 def _group_layers(
-    group: Group,
+    group: EstimateGroup,
     names: Sequence[str],
     top: float,
-    across: dict[str, Any],
+    x: dict[str, Any],
     longest: float,
     width: float,
     look: Theme,
@@ -105,30 +104,30 @@ def _group_layers(
         }
     )
     bottom = top + HEADING + ROW * len(group.estimates)
-    for one in group.estimates:
-        if one.reference:
+    for estimate in group.estimates:
+        if estimate.reference:
             layers.append(
                 {
-                    "data": {"values": [{"value": one.value}]},
+                    "data": {"values": [{"value": estimate.value}]},
                     "mark": {"type": "rule", "aria": False, "color": look.line, "strokeDash": [4, 3]},
                     "encoding": {
-                        "x": {"field": "value", **across},
+                        "x": {"field": "value", **x},
                         "y": {"value": top + HEADING},
                         "y2": {"value": bottom},
                     },
                 }
             )
-    for place, one in enumerate(group.estimates):
-        number = names.index(one.name)
-        colour = look.soft if one.reference else look.series[number % len(look.series)]
-        middle = {"value": top + HEADING + ROW * (place + 0.5)}
-        data = {"values": [{"value": one.value, "low": one.low, "high": one.high}]}
-        if one.low is not None and one.high is not None:
+    for row, estimate in enumerate(group.estimates):
+        number = names.index(estimate.name)
+        colour = look.soft if estimate.reference else look.series[number % len(look.series)]
+        middle = {"value": top + HEADING + ROW * (row + 0.5)}
+        data = {"values": [{"value": estimate.value, "low": estimate.low, "high": estimate.high}]}
+        if estimate.low is not None and estimate.high is not None:
             layers.append(
                 {
                     "data": data,
                     "mark": {"type": "rule", "aria": False, "color": colour, "strokeWidth": 2, "opacity": 0.75},
-                    "encoding": {"x": {"field": "low", **across}, "x2": {"field": "high"}, "y": middle},
+                    "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "y": middle},
                 }
             )
         symbol = {
@@ -142,9 +141,9 @@ def _group_layers(
             "stroke": look.background,
             "strokeWidth": 1,
         }
-        layers.append({"data": data, "mark": symbol, "encoding": {"x": {"field": "value", **across}, "y": middle}})
-        shown = {"text": readable(fitting(one.name, longest)), "align": "right", "color": look.ink}
-        layers.append({"data": data, "mark": text | shown, "encoding": {"x": {"value": -8}, "y": middle}})
-        said = {"text": readable(one.shown), "align": "left", "color": look.soft}
-        layers.append({"data": data, "mark": text | said, "encoding": {"x": {"value": width + 8}, "y": middle}})
+        layers.append({"data": data, "mark": symbol, "encoding": {"x": {"field": "value", **x}, "y": middle}})
+        name = {"text": readable(fit_text(estimate.name, longest)), "align": "right", "color": look.ink}
+        layers.append({"data": data, "mark": text | name, "encoding": {"x": {"value": -8}, "y": middle}})
+        value = {"text": readable(estimate.shown), "align": "left", "color": look.soft}
+        layers.append({"data": data, "mark": text | value, "encoding": {"x": {"value": width + 8}, "y": middle}})
     return layers

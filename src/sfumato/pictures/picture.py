@@ -1,4 +1,4 @@
-"""A finished picture, and the way from a specification to it."""
+"""A finished picture, and how to draw one from a Vega-Lite specification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VEGA_LITE = "v5.21"
 PATH = re.compile(r' d="[^"]*"')
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
 LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
-# Characters that XML cannot hold, not even escaped, and those that turn round the text beside them.
+# Characters that XML cannot hold, not even escaped, and those that reverse the text beside them.
 UNWRITABLE = re.compile(
     "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
@@ -27,21 +27,24 @@ UNWRITABLE = re.compile(
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as SVG. Notebooks show it; ``write`` puts it into a file."""
+    """A picture as SVG. Notebooks show it; ``write`` saves it as a file."""
 
     title: str
     description: str
-    svg: str = field(repr=False)
+    svg: str
     facts: Mapping[str, object] = field(default_factory=dict)
-    """What is drawn, for programs."""
+    """The content of the picture, for programs."""
     remarks: tuple[str, ...] = ()
-    """What else a person should know; it stands in the picture as well."""
+    """What else a reader should know; the picture shows it as well."""
+
+    def __repr__(self) -> str:
+        return f"<Picture: {self.title}>"  # the description may hold values of the table
 
     def _repr_svg_(self) -> str:
         return self.svg
 
     def write(self, path: str | Path) -> Path:
-        """Write the picture whole or not at all, as its suffix says: .svg, .png or .pdf."""
+        """Write the picture, whole or not at all, in the format of the suffix: .svg, .png or .pdf."""
         target = Path(path)
         check_picture(target)
         content = self._content(target.suffix.lower())
@@ -63,16 +66,16 @@ class Picture:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse what can be seen to be no place for a picture before it is drawn."""
+    """Refuse a target that cannot hold a picture, before it is drawn."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(
-            f"the output {path.name!r} has no suffix that names a kind of picture. Use one of {', '.join(FORMATS)}."
+            f"the suffix of the output {path.name!r} does not name a picture format. Use one of {', '.join(FORMATS)}."
         )
     check_target(path)
 
 
 def check_drawing() -> None:
-    """Refuse to draw where that is not possible, before any work is done."""
+    """Refuse a machine that cannot draw, before any work is done."""
     _converter()
 
 
@@ -87,9 +90,9 @@ def draw(
     remarks: Sequence[str] = (),
     before: float = 0.0,
 ) -> Picture:
-    """Draw a Vega-Lite specification under a title. The description tells what is seen to those who do not see it.
+    """Draw a Vega-Lite specification under a title. ``description`` is for readers who cannot see the picture.
 
-    ``before``: how far names reach to the left of the plot; the title begins above them.
+    ``before``: how far names extend to the left of the plot; the title starts above them.
     """
     heading: dict[str, Any] = {"text": readable(title)}
     if before:
@@ -97,22 +100,23 @@ def draw(
     if subtitle or remarks:
         heading["subtitle"] = [readable(line) for line in (*subtitle, *remarks)]
     whole = {**specification, "title": heading, "config": theme.config(), "autosize": {"type": "pad"}}
-    # No address may be asked for anything: what is drawn stands in the specification.
+    # Nothing may be loaded from any address: the specification holds all data.
     drawn = _converter().vegalite_to_svg(whole, vl_version=VEGA_LITE, allowed_base_urls=[])
-    return Picture(title, description, accessible(_shorter(drawn), title, description), facts or {}, tuple(remarks))
+    return Picture(title, description, accessible(_rounded(drawn), title, description), facts or {}, tuple(remarks))
 
 
-def beside(pictures: Sequence[Picture], *, title: str, description: str, columns: int | None = None) -> Picture:
-    """Several pictures of one theme as one, from left to right; with ``columns`` so many of them in a row."""
+def side_by_side(pictures: Sequence[Picture], *, title: str, description: str, columns: int | None = None) -> Picture:
+    """Join several pictures of one theme into one, from left to right, in rows of ``columns`` if given."""
     sizes = [tuple(map(float, SIZE.search(picture.svg).groups())) for picture in pictures]  # type: ignore[union-attr]
     columns = columns or len(pictures)
     parts, width, height = [], 0.0, 0.0
     for first in range(0, len(pictures), columns):
         left = 0.0
-        for picture, (wide, _) in zip(pictures[first : first + columns], sizes[first : first + columns], strict=True):
-            place = f'x="{left:g}" y="{height:g}"' if height else f'x="{left:g}"'
-            parts.append(picture.svg.replace("<svg ", f"<svg {place} ", 1))
-            left += wide
+        row = zip(pictures[first : first + columns], sizes[first : first + columns], strict=True)
+        for picture, (picture_width, _) in row:
+            position = f'x="{left:g}" y="{height:g}"' if height else f'x="{left:g}"'
+            parts.append(picture.svg.replace("<svg ", f"<svg {position} ", 1))
+            left += picture_width
         width, height = max(width, left), height + max(size[1] for size in sizes[first : first + columns])
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}"'
     whole = f'{opening} viewBox="0 0 {width:g} {height:g}">{"".join(parts)}</svg>'
@@ -120,17 +124,17 @@ def beside(pictures: Sequence[Picture], *, title: str, description: str, columns
 
 
 def readable(text: str) -> str:
-    """Text as a picture can hold it."""
+    """The text with a replacement for each character that a picture cannot hold."""
     return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _shorter(svg: str) -> str:
-    """The same picture with the corners of its shapes to a hundredth of a unit, which nobody sees."""
+def _rounded(svg: str) -> str:
+    """Round the corners of shapes to a hundredth of a unit, which nobody can see."""
     return PATH.sub(lambda path: LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", path[0]), svg)
 
 
 def accessible(svg: str, title: str, description: str) -> str:
-    """The picture as one image that has a name and a description."""
+    """Mark the SVG as one image with a name and a description, for screen readers."""
     opening, rest = svg.split(">", 1)
     texts = (escape(readable(text), quote=False) for text in (title, description))
     return f'{opening} role="img">' + "<title>{}</title><desc>{}</desc>".format(*texts) + rest
@@ -141,7 +145,7 @@ def _converter() -> Any:
         import vl_convert
     except ImportError:
         raise UsageError(
-            "pictures need the package vl-convert-python, which is not installed here. "
+            "pictures need the package vl-convert-python, which is not installed. "
             "Install it with: pip install vl-convert-python"
         ) from None
     return vl_convert

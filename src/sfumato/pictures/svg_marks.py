@@ -1,7 +1,7 @@
-"""Pictures that are laid out here, mark by mark: bars with names, trees, maps of fields.
+"""The marks of pictures that are written as SVG directly: boxes, lines and texts for bar charts, trees and heat maps.
 
-They have no axis of numbers or dates, whose ticks are what Vega-Lite is for, so they are written as SVG directly. A
-report has dozens of them, and drawing them otherwise would take longer than the run that it reports.
+These pictures have no axis of numbers or dates, for whose ticks Vega-Lite is needed. A report has dozens of them, and
+drawing them with Vega-Lite would take longer than the run that it reports.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Literal
 from sfumato.pictures.picture import Picture, accessible, readable
 from sfumato.pictures.theme import FONT, TEXT_SIZE, TITLE_SIZE, Theme
 
-LETTER = 6.4  # the usual width of one
-MIDDLE = 0.35 * TEXT_SIZE  # from the middle of a line of text to where its letters stand
-LEFT, TOP, RIGHT, BOTTOM = 18, 18, 22, 16  # around the picture, as in the theme
+LETTER = 6.4  # the usual width of a letter
+MIDDLE = 0.35 * TEXT_SIZE  # from the middle of a line of text to its baseline
+LEFT, TOP, RIGHT, BOTTOM = 18, 18, 22, 16  # the padding around the picture, as in the theme
 TITLE_LINE, SUBTITLE_LINE, UNDER_TITLE = 22, 18, 16
 
 Anchor = Literal["start", "end"]
@@ -54,7 +54,7 @@ class Stroke:
 
 @dataclass(frozen=True)
 class Label:
-    """A line of text whose middle is at ``y``."""
+    """A line of text with its middle at ``y``."""
 
     x: float
     y: float
@@ -65,17 +65,17 @@ class Label:
     angle: float = 0.0
 
     def svg(self) -> str:
-        turned = f" rotate({_short(self.angle)})" if self.angle else ""
-        place = f'transform="translate({_short(self.x)},{_short(self.y)}){turned}" dy="{_short(MIDDLE)}"'
+        rotation = f" rotate({_short(self.angle)})" if self.angle else ""
+        position = f'transform="translate({_short(self.x)},{_short(self.y)}){rotation}" dy="{_short(MIDDLE)}"'
         weight = ' font-weight="600"' if self.bold else ""
         text = escape(readable(self.text), quote=False)
-        return f'<text {place} text-anchor="{self.anchor}" fill="{self.colour}"{weight}>{text}</text>'
+        return f'<text {position} text-anchor="{self.anchor}" fill="{self.colour}"{weight}>{text}</text>'
 
 
 Mark = Box | Stroke | Label
 
 
-def laid_out(
+def picture_of_marks(
     marks: Iterable[Mark],
     width: float,
     height: float,
@@ -85,18 +85,18 @@ def laid_out(
     subtitle: Sequence[str] = (),
     description: str,
 ) -> Picture:
-    """The marks under a title, as the theme has it."""
+    """A picture of the marks under a title. ``width`` and ``height`` are without title and padding."""
     headings = [_heading(TOP, title, TITLE_SIZE, f'fill="{theme.ink}" font-weight="600"')]
-    for place, line in enumerate(subtitle):
-        under = TOP + TITLE_LINE + SUBTITLE_LINE * place
-        headings.append(_heading(under, line, TEXT_SIZE + 1, f'fill="{theme.soft}"'))
+    for number, line in enumerate(subtitle):
+        line_top = TOP + TITLE_LINE + SUBTITLE_LINE * number
+        headings.append(_heading(line_top, line, TEXT_SIZE + 1, f'fill="{theme.soft}"'))
     top = TOP + TITLE_LINE + SUBTITLE_LINE * len(subtitle) + UNDER_TITLE
-    whole, tall = LEFT + width + RIGHT, top + height + BOTTOM
-    size = f'width="{_short(whole)}" height="{_short(tall)}" viewBox="0 0 {_short(whole)} {_short(tall)}"'
+    whole_width, whole_height = _short(LEFT + width + RIGHT), _short(top + height + BOTTOM)
+    size = f'width="{whole_width}" height="{whole_height}" viewBox="0 0 {whole_width} {whole_height}"'
     drawn = "".join(mark.svg() for mark in marks)
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
-        f'<rect width="{_short(whole)}" height="{_short(tall)}" fill="{theme.background}"/>'
+        f'<rect width="{whole_width}" height="{whole_height}" fill="{theme.background}"/>'
         f'<g font-family="{FONT}" font-size="{TEXT_SIZE}">{"".join(headings)}'
         f'<g transform="translate({LEFT},{_short(top)})">{drawn}</g></g></svg>'
     )
@@ -108,8 +108,8 @@ def _heading(top: float, text: str, size: int, style: str) -> str:
     return f'<text x="{LEFT}" y="{_short(top + size - 3)}" font-size="{size}" {style}>{shown}</text>'
 
 
-def fitting(text: str, room: float) -> str:
-    """As much of a text as there is room for. Its middle goes: names often differ at their ends."""
+def fit_text(text: str, room: float) -> str:
+    """Shorten a text to ``room`` units. Its middle is left out, because names often differ at their ends."""
     letters = max(int(room / LETTER), 3)
     if len(text) <= letters:
         return text
@@ -118,5 +118,5 @@ def fitting(text: str, room: float) -> str:
 
 
 def _short(number: float) -> str:
-    """To a hundredth of a unit, which nobody sees."""
+    """A number rounded to a hundredth of a unit, which nobody can see."""
     return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -1,7 +1,7 @@
-"""The one look of all pictures: fonts, sizes and colours, light and dark.
+"""The theme of all pictures: fonts, sizes and colours, light and dark.
 
-Series are told apart by people with any kind of colour vision, and by line and symbol as well; amounts are told by
-lightness. Every colour of a series stands out against its background by at least 3 : 1, text by at least 4.5 : 1.
+People with any kind of colour vision can distinguish the series, and lines and symbols differ as well; amounts differ
+in lightness. Every colour of a series has a contrast of at least 3 : 1 with its background, text of at least 4.5 : 1.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from sfumato.errors import UsageError
 
-# Widths are the same in all of these, so a picture that was laid out with one of them fits in any other.
+# All of these fonts have the same widths, so the layout of a picture fits with any of them.
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 TEXT_SIZE = 12
 TITLE_SIZE = 17
@@ -24,22 +24,22 @@ class Theme:
     name: str
     background: str
     ink: str
-    """Titles and whatever must be read."""
+    """Titles and other text that must be read."""
     soft: str
-    """Text of lesser weight: subtitles and the labels of axes."""
+    """Less important text: subtitles and the labels of axes."""
     line: str
-    """The frame and the ticks."""
+    """Frames and ticks."""
     grid: str
     band: str
-    """The ground of a strip that is no part of the axis beside it."""
+    """The background of a strip that is not part of the axis beside it."""
     series: tuple[str, ...]
     amounts: tuple[str, ...]
-    """From little to much."""
+    """From few to many."""
     differences: tuple[str, ...]
-    """From much less over the same to much more."""
+    """From much less through equal to much more."""
 
     def config(self) -> dict[str, Any]:
-        """What all specifications share."""
+        """The configuration that all Vega-Lite specifications share."""
         return {
             "background": self.background,
             "font": FONT,
@@ -112,7 +112,7 @@ THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
 
 
 def theme_named(name: str) -> Theme:
-    """The theme of that name."""
+    """The theme of this name."""
     if name not in THEMES:
         raise UsageError.unknown_choice("theme", name, THEMES)
     return THEMES[name]

@@ -1,4 +1,4 @@
-"""A taxonomy as the release cuts it: what is released, and the groups above, with the records of each."""
+"""Draw the part of a taxonomy that a release shows: the released nodes with their records, and the groups above."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sfumato.pictures.picture import Picture
-from sfumato.pictures.svg_marks import Box, Label, Mark, Stroke, fitting, laid_out
+from sfumato.pictures.svg_marks import Box, Label, Mark, Stroke, fit_text, picture_of_marks
 from sfumato.pictures.theme import theme_named
 
 WIDTH = 312.0
 ROW, THICK = 20.0, 11.0
 INDENT = 14.0
-BARS = 190.0  # where they begin
+BARS = 190.0  # where the bars begin
 NUMBERS = 50.0
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A node of the tree, those under it right behind it. One with no ``records`` of its own is only on the way."""
+    """A node of the tree, followed by the nodes under it. A node without ``records`` is not released itself."""
 
     name: str = field(repr=False)
     depth: int
@@ -26,23 +26,23 @@ class Branch:
 
 
 def tree(rows: Sequence[Branch], *, title: str, subtitle: Sequence[str] = (), theme: str = "light") -> Picture:
-    """The nodes from the top, each as far to the right as it is deep, and a bar for the records that show it."""
+    """The nodes from the top, indented by depth, each with a bar for the records that show it."""
     look = theme_named(theme)
     most = max([1, *(row.records for row in rows)])
     longest = WIDTH - BARS - NUMBERS
-    last_at: dict[int, int] = {}
+    last_of_depth: dict[int, int] = {}
     stems: dict[int, Mark] = {}  # by parent, so that each is drawn once
     marks: list[Mark] = []
-    for place, row in enumerate(rows):
-        middle, left = (place + 0.5) * ROW, row.depth * INDENT
-        last_at[row.depth] = place
-        parent = last_at.get(row.depth - 1)
+    for index, row in enumerate(rows):
+        middle, left = (index + 0.5) * ROW, row.depth * INDENT
+        last_of_depth[row.depth] = index
+        parent = last_of_depth.get(row.depth - 1)
         if row.depth and parent is not None:
             x = left - INDENT + 4
             stems[parent] = Stroke(x, (parent + 0.5) * ROW + 7, x, middle, look.line)
             marks.append(Stroke(x, middle, x + INDENT - 6, middle, look.line))
         colour = look.ink if row.records else look.soft
-        marks.append(Label(left, middle, fitting(row.name, BARS - 10 - left), colour, bold=bool(row.records)))
+        marks.append(Label(left, middle, fit_text(row.name, BARS - 10 - left), colour, bold=bool(row.records)))
         if row.records:
             end = BARS + max(longest * row.records / most, 0.8)
             marks.append(Box(BARS, middle - THICK / 2, end, middle + THICK / 2, look.series[0]))
@@ -50,5 +50,5 @@ def tree(rows: Sequence[Branch], *, title: str, subtitle: Sequence[str] = (), th
     height = max(ROW * len(rows), ROW)
     released = "; ".join(f"{row.name}: {row.records:,}" for row in rows if row.records)
     description = f"Groups and values that the release shows, with their records. {released}."
-    every = [*stems.values(), *marks]
-    return laid_out(every, WIDTH, height, look, title=title, subtitle=subtitle, description=description)
+    marks = [*stems.values(), *marks]
+    return picture_of_marks(marks, WIDTH, height, look, title=title, subtitle=subtitle, description=description)

@@ -11,7 +11,7 @@ from sfumato._version import __version__
 from sfumato.engines.engine import Draft
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.methods import method_named
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture

@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.engines.engine import Draft
 from sfumato.errors import AuditError
 from sfumato.evaluation.audit.audit import AuditReport, require_pass
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
 from sfumato.pipeline.engine_choice import choose_engine

@@ -1,1 +1,1 @@
-"""From classes to released columns, and what travels with them."""
+"""Turn classes into released columns, and write what accompanies a release."""

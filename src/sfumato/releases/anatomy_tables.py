@@ -1,7 +1,6 @@
-"""The two tables of Anatomy: the quasi-identifiers of every record with its group, and the values of each group.
+"""Build the two tables of Anatomy: the quasi-identifiers and group of every record, and the values of each group.
 
-Groups are numbered by what the release shows of them, and rows stand in the order of what they show, so that neither
-tells anything of the input's order.
+Groups are numbered, and rows sorted, by the released values alone, so that neither reveals the order of the input.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from sfumato.tables.coding.sorting import sort_rows
 def separated(
     recoded: Recoded, sensitive: PassthroughColumn, rows: NDArray[np.uint32], group: NDArray[np.int64]
 ) -> tuple[pa.Table, pa.Table]:
-    """The two tables. ``recoded`` has a class for every distinct record; ``group`` is that of each of the ``rows``."""
-    rank, place = _ranks(sensitive)
-    # 0.0 and -0.0 are one value, so are NaN and null: of those in a group, the first in this order is shown.
-    line = np.argsort(place[rows])
-    rows, group = rows[line], group[line]
+    """The two tables. ``recoded`` has a class for every distinct record; ``group`` is the group of each of ``rows``."""
+    rank, position = _ranks(sensitive)
+    # 0.0 and -0.0 are one value, and so are NaN and null: a group shows the first of them in this order.
+    by_position = np.argsort(position[rows])
+    rows, group = rows[by_position], group[by_position]
     value = rank[rows]
-    # A class that no row is of has no place in a dictionary.
+    # Leave out classes without rows: a dictionary holds only values that occur.
     classes, shown = np.unique(recoded.class_of_row[rows], return_inverse=True)
     columns = [replace(column, entry=column.entry[classes]) for column in recoded.columns]
     number = _numbered(group, shown, value)
@@ -38,23 +37,24 @@ def separated(
         [*(array for _, array in released), from_numpy(number[order])], names=[*(name for name, _ in released), GROUP]
     )
     values = int(value.max()) + 1
-    pairs, at, count = np.unique(number * values + value, return_index=True, return_counts=True)
+    pairs, first_row, count = np.unique(number * values + value, return_index=True, return_counts=True)
     second = pa.Table.from_arrays(
-        [from_numpy(pairs // values), sensitive.take(rows[at]), from_numpy(count)], names=[GROUP, sensitive.name, COUNT]
+        [from_numpy(pairs // values), sensitive.take(rows[first_row]), from_numpy(count)],
+        names=[GROUP, sensitive.name, COUNT],
     )
     return first, second
 
 
 def _numbered(group: NDArray[np.int64], shown: NDArray[np.int64], value: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of each row's group, from 1, in the order of what the groups show."""
+    """The number of each row's group, from 1, in the order of the released values of the groups."""
     groups = int(group.max()) + 1
     sizes = np.bincount(group, minlength=groups)
     keys = []
     for column in (value, shown):
-        line = np.lexsort([column, group])
-        place = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        by_group = np.lexsort([column, group])
+        index_in_group = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         matrix = np.full((groups, int(sizes.max())), -1, np.int64)
-        matrix[group[line], place] = column[line]
+        matrix[group[by_group], index_in_group] = column[by_group]
         keys += list(matrix.T[::-1])
     rank = np.empty(groups, np.int64)
     rank[np.lexsort(keys)] = np.arange(1, groups + 1)
@@ -62,13 +62,13 @@ def _numbered(group: NDArray[np.int64], shown: NDArray[np.int64], value: NDArray
 
 
 def _ranks(sensitive: PassthroughColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The place of each row's value in the order of the values, and the place of the row in that order."""
+    """The rank of each row's value among the values, and the position of each row in that order."""
     codes, size = sensitive.distinct
-    line = sort_rows(sensitive.fields(), len(codes)).rows
-    _, first = np.unique(codes[line], return_index=True)
-    present = codes[line][np.sort(first)]
+    order = sort_rows(sensitive.fields(), len(codes)).rows
+    _, first = np.unique(codes[order], return_index=True)
+    present = codes[order][np.sort(first)]
     rank = np.zeros(size, np.int64)
     rank[present] = np.arange(len(present))
-    place = np.empty(len(line), np.int64)
-    place[line] = np.arange(len(line))
-    return rank[codes], place
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    return rank[codes], position

@@ -1,7 +1,7 @@
-"""The certificate that travels with a release: what was asked, what holds, what it cost, and the hash of every file.
+"""The certificate that accompanies a release: its policy, audit and losses, and the hash of every file.
 
-It holds no hash or path of the input (with a hash of the input one could test guesses), no time (same release, same
-bytes), and no cell value but names in taxonomies and released bounds.
+The certificate holds no hash or path of the input (a hash of the input would let a reader test guesses), no time (the
+same release has the same bytes), and no cell value except names in taxonomies and released bounds.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sfumato.tables.locations import FileLocation, certificate_path, location_of
 from sfumato.tables.targets.target import Certified, certificate_text
 
 FORMAT = 1
-LIBRARIES = ("numba", "numpy", "pyarrow")  # those that have a say in the bytes of a release
-COUNTS = ("selected", "imprecision")  # of a selection, which the original was asked for
+LIBRARIES = ("numba", "numpy", "pyarrow")  # libraries that influence the bytes of a release
+COUNTS = ("selected", "imprecision")  # figures of a selection that are counted in the original
 
 
 def certificate(summary: Mapping[str, Any], policy: Policy, files: Sequence[Certified]) -> str:
-    """The text of the certificate. ``files`` are the finished files or tables by the name they will have."""
+    """The text of the certificate. ``files`` are the finished files or tables under their final names."""
     kept = {key: value for key, value in summary.items() if key not in ("seconds", "warnings")}
     content = {
         "format": FORMAT,
@@ -37,7 +37,7 @@ def certificate(summary: Mapping[str, Any], policy: Policy, files: Sequence[Cert
 
 
 def without_counts(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """A summary without counts of the original: how many records a selection should return can single somebody out."""
+    """The summary without counts of the original: the exact size of a selection can single a person out."""
     if "workload" not in summary:
         return dict(summary)
     tasks = [{key: value for key, value in task.items() if key not in COUNTS} for task in summary["workload"]]
@@ -45,10 +45,10 @@ def without_counts(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """The certificate of a release, beside its file or table, none when there is none."""
-    place = location_of(release)
+    """The certificate that lies beside the file or table of a release, or None."""
+    location = location_of(release)
     try:
-        text = certificate_text(place)
+        text = certificate_text(location)
         if text is None:
             return None
         content = json.loads(text)
@@ -57,17 +57,17 @@ def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
         if not all(isinstance(file[key], str) for file in content["files"] for key in ("name", "sha256")):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
-        where = str(certificate_path(place.path)) if isinstance(place, FileLocation) else f"of {place.shown}"
+        where = str(certificate_path(location.path)) if isinstance(location, FileLocation) else f"of {location.shown}"
         raise InputError(f"the certificate {where} cannot be read. Restore it, or audit with --policy.") from None
     assert isinstance(content, dict)
     return content
 
 
 def shareable_policy(policy: Policy) -> dict[str, Any]:
-    """The policy with taxonomy files by name only: a path tells about the machine."""
+    """The policy with the names of taxonomy files only: a path would reveal something about the machine."""
     content = policy.to_dict()
     for name, column in policy.columns.items():
         if column.taxonomy_file is not None:
-            # Both kinds of separators: a policy may come from another system.
+            # Remove directories with either separator: a policy may come from another system.
             content["columns"][name]["taxonomy"] = PureWindowsPath(PurePath(column.taxonomy_file).name).name
     return content

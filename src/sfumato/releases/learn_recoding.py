@@ -1,4 +1,4 @@
-"""From a method that divides the domain to the recoding that its regions make."""
+"""Learn a recoding: run a method that divides the domain, and turn its regions into a recoding."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ DEFAULT = "mondrian"
 
 
 def regional(method: Method) -> Regional:
-    """The method, seen to have regions that tile the domain; ``auto``, whose own classes have none, means another."""
+    """The method as one whose regions tile the domain. ``auto``, whose classes are no regions, becomes DEFAULT."""
     if method.name == AUTO:
         method = method_named(DEFAULT)
     if not has_regions(method):
-        known = ", ".join(name for name, one in methods().items() if has_regions(one))
+        known = ", ".join(name for name, each in methods().items() if has_regions(each))
         raise UsageError(
-            f"{method.name} has no regions that tile the domain, so it makes no recoding of further records. Choose "
-            f"one of {known}."
+            f"{method.name} has no regions that tile the domain, so it cannot recode further records. Choose one of "
+            f"{known}."
         )
     assert isinstance(method, Regional)
     return method
 
 
 def has_regions(method: Method) -> bool:
-    """Whether the classes of a method are regions that tile the domain, each value in one of them."""
+    """Whether the classes of a method are regions that tile the domain: each value is in exactly one."""
     return isinstance(method, Regional) and method.tiles
 
 
@@ -50,20 +50,20 @@ def grown_recoding(
     names: Sequence[str],
     progress: Progress,
 ) -> Recoding:
-    """The recoding by the regions of a method, every one that has records meeting the requirements.
+    """Learn a recoding in which every region that has records meets the requirements.
 
     names: the columns of the table that are released.
 
-    Where a region does not, by itself or with those that show the same, the division that made it is undone: some
-    requirements the method does not know, and some do not survive that classes become one.
+    If a region, together with those that show the same labels, does not meet the requirements, the division that made
+    it is undone: the method does not know every requirement, and some requirements may fail when classes are merged.
     """
     counting, bounds = Counting(records, requirements), policy.release.bounds
 
     def failing(recoding: Recoding, tree: Tiling) -> NDArray[np.int64]:
-        found = recoding.regions.classes(recoding.regions.regions_of(records.codes, records.domains))
-        shown = shown_classes(recoding.domains, found.low, found.high, bounds=bounds)
+        batch = recoding.regions.classes(recoding.regions.regions_of(records.codes, records.domains))
+        shown = shown_classes(recoding.domains, batch.low, batch.high, bounds=bounds)
         class_of_record = np.empty(len(records.codes), np.int64)
-        class_of_record[found.rows] = np.repeat(shown, np.diff(found.starts))
+        class_of_record[batch.rows] = np.repeat(shown, np.diff(batch.starts))
         by_row = np.repeat(class_of_record, np.diff(records.starts))
         holds = requirements.holds(counting.classes(records.rows, by_row, int(shown.max()) + 1))
         return tree.leaves_of(records.codes[~holds[class_of_record]])
@@ -81,9 +81,9 @@ def sound_recoding(
     recoding_by: Callable[[Tiling], Recoding],
     failing: Callable[[Recoding, Tiling], NDArray[np.int64]],
 ) -> Recoding:
-    """The recoding by a tree without the divisions that lead to a leaf which is ``failing``, as long as there are any.
+    """Undo the divisions that lead to failing leaves until none is left, and return the recoding of the final tree.
 
-    failing: the leaves whose records are in a class that does not meet the requirements.
+    failing: returns the leaves whose records are in a class that does not meet the requirements.
     """
     while True:
         recoding = recoding_by(tree)
@@ -91,5 +91,5 @@ def sound_recoding(
         if not len(undone):
             return recoding
         if (undone < 0).any():
-            raise AssertionError("the whole table does not meet the requirements, although it was seen to")
+            raise AssertionError("the whole table does not meet the requirements, although it did before")
         tree = tree.undivided(undone)

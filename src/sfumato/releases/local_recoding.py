@@ -1,6 +1,7 @@
 """Local recoding: every record shows the box of its class (Ghinita 2007, section 2).
 
-Classes arrive in batches. What is kept is one number a record and one box a class; labels are made for distinct boxes.
+Classes arrive in batches. The recoder keeps one number per record and one box per class; labels are made only for
+distinct boxes.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ LEFT_OUT = np.uint32(0xFFFFFFFF)  # the class of a record that is not released
 
 @dataclass(frozen=True)
 class RecodedColumn:
-    """What the classes show for one quasi-identifier: sorted labels with their typed bounds.
+    """The released values of the classes in one quasi-identifier: sorted labels with their typed bounds.
 
-    A label comes twice only where bounds are released and differ.
+    A label occurs twice only if bounds are released and differ.
     """
 
     domain: Domain
@@ -39,7 +40,7 @@ class RecodedColumn:
 
 @dataclass(frozen=True)
 class Recoded:
-    """The recoded table: each record's class, classes being numbered in canonical order; equal boxes are one class."""
+    """The recoded table: the class of each record, numbered in canonical order. Classes with equal boxes are merged."""
 
     class_of_row: NDArray[np.uint32]
     sizes: NDArray[np.int64]
@@ -47,7 +48,7 @@ class Recoded:
 
 
 class Recoder:
-    """Takes classes in batches and makes the recoded table of them."""
+    """Collect classes in batches and build the recoded table."""
 
     def __init__(self, domains: Sequence[Domain], records: int, *, bounds: bool) -> None:
         self._domains, self._bounds = domains, bounds
@@ -70,67 +71,67 @@ class Recoder:
         low, high = np.concatenate(self._low), np.concatenate(self._high)
         attributes = list(zip(self._domains, low.T, high.T, strict=True))
         columns = in_threads(lambda attribute: recoded_column(*attribute, bounds=self._bounds), attributes)
-        in_order, rank = _ranked(columns, self._classes)
-        distinct = len(in_order.starts) - 1
+        ordered, rank = _ranked(columns, self._classes)
+        distinct = len(ordered.starts) - 1
         sizes = np.bincount(rank, weights=np.concatenate(self._sizes), minlength=distinct).astype(np.int64)
-        first = in_order.rows[in_order.starts[:-1]]
+        first = ordered.rows[ordered.starts[:-1]]
         kept = [
             RecodedColumn(column.domain, column.entry[first], column.labels, column.low, column.high)
             for column in columns
         ]
-        class_of_row = self._class_of_row
-        here = class_of_row != LEFT_OUT
-        if here.all():
-            return Recoded(rank[class_of_row], sizes, kept)
-        released = np.full(len(here), LEFT_OUT)
-        released[here] = rank[class_of_row[here]]
-        return Recoded(released, sizes, kept)
+        released = self._class_of_row != LEFT_OUT
+        if released.all():
+            return Recoded(rank[self._class_of_row], sizes, kept)
+        class_of_row = np.full(len(released), LEFT_OUT)
+        class_of_row[released] = rank[self._class_of_row[released]]
+        return Recoded(class_of_row, sizes, kept)
 
 
 def shown_classes(domains: Sequence[Domain], low: Codes, high: Codes, *, bounds: bool) -> NDArray[np.uint32]:
-    """The number of each box, the same for boxes that a release shows alike."""
+    """The number of each box; boxes with the same released values share a number."""
     columns = [recoded_column(domain, low[:, q], high[:, q], bounds=bounds) for q, domain in enumerate(domains)]
     return _ranked(columns, len(low))[1]
 
 
 def _ranked(columns: Sequence[RecodedColumn], classes: int) -> tuple[SortedRows, NDArray[np.uint32]]:
-    """Classes in canonical order, and the place of each among those that differ."""
-    in_order = sort_rows([Field(column.entry, bits_for(len(column.labels))) for column in columns], classes)
-    distinct = len(in_order.starts) - 1
-    rank = np.empty(classes, np.uint32)
-    rank[in_order.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(in_order.starts))
-    return in_order, rank
+    """The classes in canonical order, and the rank of each among the distinct ones."""
+    ordered = sort_rows([Field(column.entry, bits_for(len(column.labels))) for column in columns], classes)
+    return ordered, _rank_of_row(ordered)
+
+
+def _rank_of_row(ordered: SortedRows) -> NDArray[np.uint32]:
+    """The rank of each row among the distinct rows."""
+    distinct = len(ordered.starts) - 1
+    rank = np.empty(len(ordered.rows), np.uint32)
+    rank[ordered.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(ordered.starts))
+    return rank
 
 
 def recoded_column(domain: Domain, low: Codes, high: Codes, *, bounds: bool) -> RecodedColumn:
-    """What boxes show, in canonical order. Without bounds, entries that differ in their bounds only are one."""
+    """The released values of boxes, in canonical order. Without bounds, entries with equal labels are merged."""
     shown = domain.release(low, high)
     known, code = sorted_codes(pa.chunked_array([shown.labels]))
     fields = [Field(code, bits_for(len(known) + 1))]
     if bounds:
-        # A label tells its bounds, but for '*': the whole domain has them, null mixed with values has none.
+        # A label determines its bounds, except '*': the whole domain has bounds, null mixed with values has none.
         fields.append(Field(to_numpy(shown.low.is_null()).view(np.uint8), 1))
     entries = sort_rows(fields, len(code))
-    rank = np.empty(len(code), np.uint32)
-    distinct = len(entries.starts) - 1
-    rank[entries.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(entries.starts))
+    entry = _rank_of_row(entries)[shown.index]
     kept = from_numpy(entries.rows[entries.starts[:-1]])
-    return RecodedColumn(
-        domain, rank[shown.index], shown.labels.take(kept), shown.low.take(kept), shown.high.take(kept)
-    )
+    return RecodedColumn(domain, entry, shown.labels.take(kept), shown.low.take(kept), shown.high.take(kept))
 
 
-# From a value per class to a value per released row.
+# Turns values by class into values by released row.
 Spread = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def released_columns(column: RecodedColumn, spread: Spread, bounds: bool) -> list[tuple[str, pa.Array]]:
-    """One quasi-identifier as it is released."""
+    """The released columns of one quasi-identifier: its labels and, with ``bounds``, its typed bounds."""
     known, code = sorted_codes(pa.chunked_array([column.labels]))
     by_class = code[column.entry]
     name = column.domain.name
     released = [(name, dictionary_array(spread(by_class), known, occurring=by_class))]
     if bounds and column.domain.kind != "categorical":
-        at = from_numpy(spread(column.entry))
-        released += [(f"{name}_min", column.low.take(at)), (f"{name}_max", column.high.take(at))]
+        entry = from_numpy(spread(column.entry))
+        released += [(f"{name}_min", column.low.take(entry)), (f"{name}_max", column.high.take(entry))]
     return released

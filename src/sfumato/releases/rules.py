@@ -1,8 +1,8 @@
-"""A recoding as a file of rules: JSON that a person can read and that gives the same recoding again.
+"""Write a recoding as a file of rules and read it again: JSON that a person can read.
 
-The rules are a tree: where a node is split, and up to which value each of its parts reaches; a leaf is a region and
-says what it shows. They hold the bounds of regions, which are values of the table that they were learnt on, and the
-names of all categories. So the file is its owner's alone (0600) until the owner decides otherwise.
+The rules are a tree. An inner node names the column that it splits and the last value of each part; a leaf is a region
+and lists its released labels. The rules hold the bounds of regions, which are values of the table on which they were
+learnt, and the names of all categories. So only the owner can read the file (0600) until the owner decides otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sfumato.errors import InputError, PolicyError
 from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
 from sfumato.releases.recoding import Recoding
-from sfumato.releases.regions import Regions, leaves_under, steps
+from sfumato.releases.regions import Regions, is_discrete, leaves_under
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain, read_number
 from sfumato.tables.coding.profile import snap_of
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
@@ -28,16 +28,16 @@ from sfumato.taxonomies.taxonomy import Taxonomy
 
 FORMAT = 1
 WHAT = "recoding rules of Sfumato"
-BATCH = 1 << 14  # regions whose labels are text at once
+BATCH = 1 << 14  # regions whose labels are in memory as text at once
 
 
 def rules_text(recoding: Recoding) -> str:
-    """The rules as JSON, one node a line."""
+    """The rules as JSON, one node per line."""
     return "".join(rules_lines(recoding))
 
 
 def rules_lines(recoding: Recoding) -> Iterator[str]:
-    """The same, line by line: the text of many rules is larger than the rules."""
+    """The lines of the JSON, one by one: the text takes more memory than the rules themselves."""
     content = {
         "what": WHAT,
         "format": FORMAT,
@@ -50,18 +50,18 @@ def rules_lines(recoding: Recoding) -> Iterator[str]:
     }
     head = json.dumps(content, indent=2, ensure_ascii=False)
     yield f'{head[:-2]},\n  "nodes": ['
-    for place, node in enumerate(_nodes(recoding)):
-        yield f"{',' if place else ''}\n    {json.dumps(node, ensure_ascii=False)}"
+    for index, node in enumerate(_nodes(recoding)):
+        yield f"{',' if index else ''}\n    {json.dumps(node, ensure_ascii=False)}"
     yield "\n  ]\n}\n"
 
 
 def write_rules(recoding: Recoding, path: Path) -> None:
-    """Write the rules, whole or not at all; the file is its owner's alone."""
+    """Write the rules, whole or not at all, to a file that only its owner can read."""
     _write(rules_lines(recoding), path)
 
 
 def write_query(text: str, path: Path) -> None:
-    """The same for rules in another language."""
+    """Write a query, whole or not at all, to a file that only its owner can read."""
     _write([text], path)
 
 
@@ -76,13 +76,13 @@ def _write(lines: Iterable[str], path: Path) -> None:
 
 
 def check_rules_target(table: object, path: Path) -> None:
-    """Refuse what can be seen to go wrong with a file of rules before the table is read."""
+    """Refuse a target that cannot be written, before the table is read."""
     check_target(path)
     refuse_input_as_output(table, path)
 
 
 def load_rules(path: Path) -> Recoding:
-    """The recoding in a file of rules."""
+    """Read a recoding from a file of rules."""
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -94,7 +94,7 @@ def load_rules(path: Path) -> Recoding:
 
 
 def read_rules(text: str, where: str = "the text") -> Recoding:
-    """The recoding that ``rules_text`` wrote; ``where`` it stood is for messages."""
+    """Read a recoding from the text that ``rules_text`` wrote. ``where`` names its origin in error messages."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -104,26 +104,26 @@ def read_rules(text: str, where: str = "the text") -> Recoding:
             raise _not_rules(where)
         if content["format"] != FORMAT:
             raise InputError(
-                f"the rules in {where} have the format {content['format']!r}, and this version reads {FORMAT}. Learn "
-                "them anew with sfumato fit."
+                f"the rules in {where} have format {content['format']!r}, but this version reads format {FORMAT}. "
+                "Learn them again with sfumato fit."
             )
         recoding = _recoding(content)
         shown = [node["shows"] for node in content["nodes"] if "shows" in node]
     except (ValueError, KeyError, TypeError, IndexError, PolicyError):
         raise InputError(
             f"the rules in {where} are damaged: they do not describe regions that tile a domain. Restore the file, or "
-            "learn them anew with sfumato fit."
+            "learn them again with sfumato fit."
         ) from None
     if shown != list(_in_node_order(recoding)):
         raise InputError(
-            f"the rules in {where} were changed: what a region shows is not what its bounds are. Restore the file, or "
-            "learn them anew with sfumato fit."
+            f"the rules in {where} were changed: the labels of a region do not match its bounds. Restore the file, or "
+            "learn them again with sfumato fit."
         )
     return recoding
 
 
 def _not_rules(where: str) -> InputError:
-    return InputError(f"{where} has no rules of a recoding. Make them with sfumato fit INPUT -o RULES.json.")
+    return InputError(f"{where} holds no recoding rules. Make them with sfumato fit INPUT -o RULES.json.")
 
 
 # ---- to JSON ----
@@ -135,7 +135,7 @@ def _column_rules(domain: Domain) -> dict[str, Any]:
         return rules | {"taxonomy": _taxonomy_rules(domain.taxonomy)}
     assert isinstance(domain, NumericDomain)
     whole = domain.values.dtype.kind == "i"
-    return rules | {"whole": whole, "bounds": [value_of(domain, code) for code in range(len(domain.values))]}
+    return rules | {"whole": whole, "bounds": [json_value(domain, code) for code in range(len(domain.values))]}
 
 
 def _taxonomy_rules(taxonomy: Taxonomy) -> dict[str, Any]:
@@ -143,8 +143,8 @@ def _taxonomy_rules(taxonomy: Taxonomy) -> dict[str, Any]:
     return {"leaves": list(taxonomy.leaves), "nodes": [list(node) for node in zip(*fields, strict=True)]}
 
 
-def value_of(domain: Domain, code: int) -> Any:
-    """The value of a code as JSON has it: a number, a date or moment as text, the name of a category; none for null."""
+def json_value(domain: Domain, code: int) -> Any:
+    """The value of a code in JSON: a number, a date or moment as text, or the name of a category; None for null."""
     if isinstance(domain, CategoricalDomain):
         return domain.taxonomy.leaves[code] if code < len(domain.taxonomy.leaves) else None
     assert isinstance(domain, NumericDomain)
@@ -162,12 +162,12 @@ def _nodes(recoding: Recoding) -> Iterator[dict[str, Any]]:
             yield {"region": int(number), "shows": next(labels)}
             continue
         domain, parts = regions.domains[regions.attribute[node]], regions.children(node)
-        ends = [value_of(domain, int(regions.high[part, regions.attribute[node]])) for part in parts]
+        ends = [json_value(domain, int(regions.high[part, regions.attribute[node]])) for part in parts]
         yield {"split": domain.name, "to": ends, "parts": list(parts)}
 
 
 def _in_node_order(recoding: Recoding) -> Iterator[list[str | None]]:
-    """What the regions show, as their nodes come."""
+    """The released labels of the regions, in the order of their nodes."""
     order = np.argsort(recoding.regions.leaves)
     for first in range(0, len(order), BATCH):
         yield from recoding.labels(order[first : first + BATCH])
@@ -201,8 +201,8 @@ def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
 
 
 def _taxonomy(rules: Mapping[str, Any]) -> Taxonomy:
-    labels, *places = zip(*rules["nodes"], strict=True)
-    parent, first, last = (np.array(one, np.int32) for one in places)
+    labels, *indices = zip(*rules["nodes"], strict=True)
+    parent, first, last = (np.array(column, np.int32) for column in indices)
     leaves = tuple(rules["leaves"])
     if not all(isinstance(name, str) for name in (*leaves, *labels)) or last.max(initial=-1) >= len(leaves):
         raise ValueError
@@ -212,7 +212,7 @@ def _taxonomy(rules: Mapping[str, Any]) -> Taxonomy:
 
 
 def _regions(nodes: list[dict[str, Any]], domains: tuple[Domain, ...]) -> Regions:
-    place = {domain.name: q for q, domain in enumerate(domains)}
+    attribute_named = {domain.name: q for q, domain in enumerate(domains)}
     attribute, first_child = np.full((2, len(nodes)), -1, np.int64)
     low, high = np.zeros((2, len(nodes), len(domains)), np.uint32)
     high[0] = [domain.size - 1 for domain in domains]
@@ -220,9 +220,9 @@ def _regions(nodes: list[dict[str, Any]], domains: tuple[Domain, ...]) -> Region
     for node, rules in enumerate(nodes):
         if "split" not in rules:
             continue
-        q, parts = place[rules["split"]], rules["parts"]
+        q, parts = attribute_named[rules["split"]], rules["parts"]
         ends = [_code_of(domains[q], value) for value in rules["to"]]
-        # Children come after all nodes before them, so that every node but the root is the child of one other.
+        # Each node's children follow those of the nodes before it, so every node but the root has one parent.
         if parts != list(range(reached, reached + len(ends))) or len(parts) < 2:
             raise ValueError
         if ends[-1] != high[node, q] or ends != sorted(set(ends)) or ends[0] < low[node, q]:
@@ -230,20 +230,20 @@ def _regions(nodes: list[dict[str, Any]], domains: tuple[Domain, ...]) -> Region
         attribute[node], first_child[node], reached = q, reached, reached + len(parts)
         low[parts], high[parts] = low[node], high[node]
         high[parts, q] = ends
-        low[parts[1:], q] = [_after(domains[q], end) for end in ends[:-1]]
+        low[parts[1:], q] = [_next_start(domains[q], end) for end in ends[:-1]]
     if reached != len(nodes):
         raise ValueError
     return Regions(domains, attribute, first_child, low, high, leaves_under(first_child))
 
 
-def _after(domain: Domain, end: int) -> int:
-    """Where the region begins that comes after one which ends at this code."""
-    shares = isinstance(domain, NumericDomain) and not steps(domain) and end < len(domain.values) - 1
-    return end if shares else end + 1
+def _next_start(domain: Domain, end: int) -> int:
+    """The code at which a region begins if the region before it ends at ``end``."""
+    shared = isinstance(domain, NumericDomain) and not is_discrete(domain) and end < len(domain.values) - 1
+    return end if shared else end + 1
 
 
 def _code_of(domain: Domain, value: Any) -> int:
-    """The code of a value as JSON has it."""
+    """The code of a value from JSON."""
     if value is None:
         if not domain.has_null:
             raise ValueError

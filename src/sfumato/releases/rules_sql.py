@@ -1,7 +1,7 @@
-"""A recoding as a query: nested CASE from the root of its tree to the region, and what every region shows as a table.
+"""Write a recoding as an SQL query: a nested CASE finds the region, and a table lists the labels of every region.
 
-What SQL of DuckDB and of PostgreSQL have in common is enough, so one text serves both. Names of the user's columns
-stand in it quoted and otherwise only names of its own, so that no name can be mistaken for another.
+The query uses only SQL that DuckDB and PostgreSQL share, so one text serves both. The names of the user's columns are
+quoted, and all other names are the query's own, so no name can be mistaken for another.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import Any
 
 from sfumato.errors import UsageError
 from sfumato.releases.recoding import Recoding
-from sfumato.releases.regions import Regions, steps
-from sfumato.releases.rules import value_of
+from sfumato.releases.regions import Regions, is_discrete
+from sfumato.releases.rules import json_value
 from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
 
 DIALECTS = ("duckdb", "postgresql")
-DEEPEST = 200  # how deep CASE may be nested: both databases stop somewhere beyond
+DEEPEST = 200  # levels of nested CASE; both databases have a limit somewhere above
 TYPES = {"date": "DATE", "moment": "TIMESTAMP"}
 
 
 def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
-    """A SELECT over the table that gives the columns of a release, in the order of the table that was learnt from."""
+    """A SELECT that gives the columns of a release, in the column order of the table that was learnt from."""
     check_dialect(dialect)
     regions, domains = recoding.regions, recoding.domains
     number = {domain.name: q for q, domain in enumerate(domains)}
-    carried = [name for name in recoding.names if name not in number]
+    kept = [name for name in recoding.names if name not in number]
     coded = [f"{_coded(domain)} AS q{q}" for q, domain in enumerate(domains)]
-    coded += [f"{_name(name)} AS c{place}" for place, name in enumerate(carried)]
+    coded += [f"{_name(name)} AS c{index}" for index, name in enumerate(kept)]
     inside = "\n      AND ".join(_inside(domain, f"q{q}") for q, domain in enumerate(domains))
     columns, rows = _shown(recoding)
     selected = []
@@ -39,9 +39,9 @@ def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
                 f"shown.{end}{q} AS {_name(f'{name}_{end}')}" for end in ("min", "max") if f"{end}{q}" in columns
             ]
         else:
-            selected.append(f"placed.c{carried.index(name)} AS {_name(name)}")
+            selected.append(f"placed.c{kept.index(name)} AS {_name(name)}")
     values = ",\n    ".join(f"({', '.join(row)})" for row in rows)
-    # Every name and text of the user's is quoted in full, and numbers are written by us.
+    # All names and texts of the user are quoted, and we format the numbers.
     return f"""\
 -- {len(recoding):,} regions over {len(domains)} quasi-identifiers. Nobody has audited what this gives: a region that
 -- had enough records in one table may have one record in another.
@@ -64,7 +64,7 @@ FROM placed LEFT JOIN shown ON shown.region = placed.region
 
 
 def check_dialect(dialect: str) -> None:
-    """Refuse a database that nobody has tried the query with."""
+    """Refuse a dialect for which the query is not tested."""
     if dialect not in DIALECTS:
         raise UsageError.unknown_choice("dialect of SQL", dialect, DIALECTS)
 
@@ -74,7 +74,7 @@ def _listed(parts: Sequence[str], indent: int) -> str:
 
 
 def _name(name: str) -> str:
-    """A name as SQL quotes it."""
+    """The name, quoted for SQL."""
     if "\0" in name:
         raise UsageError("a column or table has a NUL character in its name, which SQL cannot hold. Rename it.")
     return '"' + name.replace('"', '""') + '"'
@@ -87,7 +87,7 @@ def _text(text: str) -> str:
 
 
 def _literal(domain: Domain, value: Any) -> str:
-    """A value of a number, date or moment as it stands in SQL, exactly."""
+    """The exact SQL literal of a value of the domain."""
     if value is None:
         return "NULL"
     if isinstance(domain, CategoricalDomain):
@@ -98,7 +98,7 @@ def _literal(domain: Domain, value: Any) -> str:
 
 
 def _coded(domain: Domain) -> str:
-    """A column as the tree compares it: categories as their place among the leaves, NaN as null."""
+    """A column in the form that the tree compares: categories as their index among the leaves, NaN as null."""
     column = _name(domain.name)
     if isinstance(domain, CategoricalDomain):
         leaves = domain.taxonomy.leaves
@@ -109,33 +109,33 @@ def _coded(domain: Domain) -> str:
 
 
 def _inside(domain: Domain, column: str) -> str:
-    """Whether a value lies in the domain."""
+    """The condition that a value lies in the domain."""
     if isinstance(domain, CategoricalDomain):
         inside = f"{column} >= 0"
     else:
         assert isinstance(domain, NumericDomain)
         if not len(domain.values):
             return f"{column} IS NULL"
-        first, last = (_literal(domain, value_of(domain, code)) for code in (0, len(domain.values) - 1))
+        first, last = (_literal(domain, json_value(domain, code)) for code in (0, len(domain.values) - 1))
         inside = f"{column} BETWEEN {first} AND {last}"
-        if steps(domain):
-            step = f"floor({column})" if domain.kind == "numeric" else f"CAST({column} AS DATE)"
-            inside += f" AND {column} = {step}"
+        if is_discrete(domain):
+            whole = f"floor({column})" if domain.kind == "numeric" else f"CAST({column} AS DATE)"
+            inside += f" AND {column} = {whole}"
     return f"({column} IS NULL OR {inside})" if domain.has_null else f"({inside})"
 
 
 def _case(regions: Regions) -> str:
-    """From the root to the number of the region. Null is after all values, so it comes to the last part by itself."""
+    """The nested CASE from the root to the number of the region. Null is past all values, so the last ELSE takes it."""
     region = {int(node): number for number, node in enumerate(regions.leaves)}
     lines: list[str] = []
-    # A node to be opened with the words before it, or a line that closes one.
-    waiting: list[tuple[int, str, int]] = [(0, "", 3)]
-    while waiting:
-        node, before, depth = waiting.pop()
+    # Each entry is a node to open, with the words before it, or (-1) a CASE to close; and its depth.
+    pending: list[tuple[int, str, int]] = [(0, "", 3)]
+    while pending:
+        node, before, depth = pending.pop()
         if depth > DEEPEST:
             raise UsageError(
-                f"the regions are nested more than {DEEPEST} deep, which is more than a query can be. Ask for a larger "
-                "k, or use the rules as JSON."
+                f"the regions are nested more than {DEEPEST} deep, too deep for a query. Ask for a larger k, or use "
+                "the rules as JSON."
             )
         indent = "  " * min(depth, 12)
         if node < 0:
@@ -145,21 +145,21 @@ def _case(regions: Regions) -> str:
         else:
             q = int(regions.attribute[node])
             lines.append(f"{indent}{before}CASE")
-            waiting.append((-1, "", depth))
+            pending.append((-1, "", depth))
             parts = regions.children(node)
             for part in reversed(parts):
                 end = int(regions.high[part, q])
                 words = "ELSE " if part == parts[-1] else f"WHEN q{q} <= {_end(regions.domains[q], end)} THEN "
-                waiting.append((part, words, depth + 1))
+                pending.append((part, words, depth + 1))
     return "\n".join(lines)
 
 
 def _end(domain: Domain, code: int) -> str:
-    return str(code) if isinstance(domain, CategoricalDomain) else _literal(domain, value_of(domain, code))
+    return str(code) if isinstance(domain, CategoricalDomain) else _literal(domain, json_value(domain, code))
 
 
 def _shown(recoding: Recoding) -> tuple[list[str], list[list[str]]]:
-    """What every region shows: the columns of that table, and its rows."""
+    """The table of the labels of every region: its columns and its rows."""
     columns: list[str] = []
     rows = [[str(region)] for region in range(len(recoding))]
     for q, (domain, shown) in enumerate(zip(recoding.domains, recoding.shown(), strict=True)):

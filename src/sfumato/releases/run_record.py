@@ -1,8 +1,8 @@
-"""The run record: what was released from which table, kept by the user alone.
+"""The run record: a private log of which releases were made from which table.
 
 Two releases of one table under different policies can be intersected: a record is in one class of each, and the overlap
-can be a single person. So every written release leaves a line in the user's state directory (0600): when, from where,
-to where, under which policy, and a fingerprint of every quasi-identifier, keyed by a secret that never leaves that
+can be a single person. So every written release adds a line to a file in the user's state directory (0600): the time,
+the input, the output, the policy, and a fingerprint of every quasi-identifier, keyed by a secret that never leaves that
 directory.
 """
 
@@ -43,21 +43,21 @@ def fingerprints(
 ) -> dict[str, str]:
     """A keyed digest of every quasi-identifier, row by row; equal only for equal values in the same order.
 
-    used: how often each code of each domain occurs in the batches. A column that has one value only tells no tables
-    apart and gets none, unless there is no other. Raises OSError when no record can be kept.
+    used: how often each code of each domain occurs in the batches. A column with a single value does not distinguish
+    tables and gets no digest, unless every column is like that. Raises OSError if no record can be kept.
     """
     secret = _secret()
     os.close(_open_record())
-    telling = [q for q in range(len(domains)) if np.count_nonzero(used[q]) > 1] or range(len(domains))
-    digests = [_Fingerprint(secret, domains[q], np.flatnonzero(used[q]).tolist()) for q in telling]
+    varying = [q for q in range(len(domains)) if np.count_nonzero(used[q]) > 1] or range(len(domains))
+    digests = [_Fingerprint(secret, domains[q], np.flatnonzero(used[q]).tolist()) for q in varying]
     for codes in batches:
-        in_threads(lambda place: digests[place].add(codes[:, telling[place]]), range(len(telling)))  # noqa: B023
-    names = [hmac.digest(secret, domains[q].name.encode(), "sha256").hex() for q in telling]
+        in_threads(lambda index: digests[index].add(codes[:, varying[index]]), range(len(varying)))  # noqa: B023
+    names = [hmac.digest(secret, domains[q].name.encode(), "sha256").hex() for q in varying]
     return {name: digest.hexdigest() for name, digest in zip(names, digests, strict=True)}
 
 
 def fingerprints_of_contents(contents: Mapping[str, bytes]) -> dict[str, str]:
-    """The same of a table without an order of rows, whose columns are known by what they hold and how often."""
+    """A keyed digest of every column of a table without row order, from a text of its values and their counts."""
     secret = _secret()
     os.close(_open_record())
     return {
@@ -67,21 +67,21 @@ def fingerprints_of_contents(contents: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def secret_number() -> int:
-    """A number of 63 bits that only this user's runs know, the same in all of them. Raises OSError as above."""
+    """A 63-bit number that only this user's runs know, the same in all of them. Raises OSError if there is none."""
     return int.from_bytes(hmac.digest(_secret(), b"the order of equal records", "sha256")[:8], "big") >> 1
 
 
 def earlier_releases(
     columns: Mapping[str, str], policy: Policy, *, drawn: bool = False, rules: str | None = None
 ) -> int:
-    """How many earlier releases of the same table were made under another policy; with ``drawn``, under any.
+    """Count earlier releases of the same table under another policy, or, with ``drawn``, under any policy.
 
-    What is drawn in secret is drawn anew each time, so that one policy gives another grouping. ``rules`` is a digest of
-    those that decided the grouping, where they were learnt on another table.
+    Random groups are drawn afresh in each run, so even the same policy gives another grouping. ``rules`` is a digest of
+    the rules that decided the grouping, if they were learnt on another table.
     """
-    asked = _policy_digest(policy, rules)
+    current = _policy_digest(policy, rules)
     return sum(
-        (drawn or run["policy"] != asked)
+        (drawn or run["policy"] != current)
         and any(run["columns"].get(name) == digest for name, digest in columns.items())
         for run in _runs()
     )
@@ -90,7 +90,7 @@ def earlier_releases(
 def record_run(
     columns: Mapping[str, str], policy: Policy, source: str, target: str | Path, *, rules: str | None = None
 ) -> None:
-    """Remember a written release."""
+    """Append a written release to the record."""
     line = {
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "input": source,
@@ -104,8 +104,8 @@ def record_run(
         if os.fstat(handle).st_size:
             os.lseek(handle, -1, os.SEEK_END)
             if os.read(handle, 1) != b"\n":
-                content = b"\n" + content  # the run before could not finish its line
-        # In one piece, so that runs at the same time do not write into each other's lines.
+                content = b"\n" + content  # the previous run could not finish its line
+        # One write, so that simultaneous runs do not mix their lines.
         if os.write(handle, content) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
@@ -143,7 +143,7 @@ def _secret() -> bytes:
 
 
 def _make_secret(path: Path) -> None:
-    """Finished under another name and then linked: of several runs that do so at once, the first one's stays."""
+    """Write the secret under another name and link it: if several runs do so at once, the first one's stays."""
     fresh = path.with_name(f"secret-{secrets.token_hex(4)}")
     with os.fdopen(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(secrets.token_bytes(SECRET_BYTES))
@@ -158,26 +158,27 @@ def _make_secret(path: Path) -> None:
 
 
 class _Fingerprint:
-    """The same whatever the taxonomy, the type or the other columns: values are numbered in the order of their texts.
+    """The digest of one column. It does not depend on the taxonomy, the type or the other columns.
 
-    Numbers of so many values that nobody makes categories of them are numbered as they are, which is faster.
+    Values are numbered in the order of their texts. A numeric column with more than MANY values keeps its order of
+    numbers, which is faster: nobody would read such a column as categories.
     """
 
     def __init__(self, secret: bytes, domain: Domain, used: list[int]) -> None:
         self._digest = hmac.new(secret, digestmod=hashlib.sha256)
         if isinstance(domain, NumericDomain) and len(used) > MANY:
-            in_order = used
+            ordered = used
             self._digest.update(domain.values.astype(np.float64).tobytes())
         else:
             texts = dict(zip(used, _texts(domain, used), strict=True))
-            # Null is marked off from every text, also the empty one.
-            in_order = sorted(used, key=lambda code: (texts[code] is None, texts[code] or ""))
-            self._digest.update(json.dumps([texts[code] for code in in_order]).encode())
-        self._place = np.zeros(domain.size, np.min_scalar_type(len(used)))
-        self._place[in_order] = np.arange(len(used))
+            # Null is distinguished from every text, including the empty one.
+            ordered = sorted(used, key=lambda code: (texts[code] is None, texts[code] or ""))
+            self._digest.update(json.dumps([texts[code] for code in ordered]).encode())
+        self._rank = np.zeros(domain.size, np.min_scalar_type(len(used)))
+        self._rank[ordered] = np.arange(len(used))
 
     def add(self, codes: NDArray[np.unsignedinteger]) -> None:
-        self._digest.update(self._place[codes].data)
+        self._digest.update(self._rank[codes].data)
 
     def hexdigest(self) -> str:
         return self._digest.hexdigest()
@@ -193,13 +194,13 @@ def _texts(domain: Domain, codes: list[int]) -> list[str | None]:
 
 
 def _policy_digest(policy: Policy, rules: str | None) -> str:
-    """Of what decides the grouping: the contents of taxonomies, and not how the table was written as a file."""
+    """A digest of what decides the grouping, including the contents of taxonomies but not the table's file format."""
     if rules is not None:
         return rules
     content = policy.to_dict()
     content.pop("input", None)
     if policy.method.name != AUTO and not policy.privacy.sensitive:
-        content.pop("engine", None)  # all engines then make the same classes
+        content.pop("engine", None)  # in this case all engines make the same classes
     for name, column in policy.columns.items():
         if column.taxonomy_file is not None:
             with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""Summary statistics of classes (LeFevre 2008, section 3.3): beside the range of a number, its mean in the class.
+"""Summary statistics of classes (LeFevre 2008, section 3.3): the mean of a numeric column in each class.
 
-A mean says more than a range, so it is given under conditions: a class has at least five records whatever k is
-(``Policy.k``), a mean is computed from the exact sum and rounded to a grid that the certificate states, and a class in
-which null is mixed with values has no statistics of the column. The mean is part of what the audit calls a class.
+A mean reveals more than a range, so it is released under conditions: a class has at least five records whatever k is
+(``Policy.k``); a mean is computed from the exact sum and rounded to a grid that the certificate states; and a class in
+which null is mixed with values has no statistics of the column. For the audit, the mean is part of the class key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sfumato.releases.local_recoding import LEFT_OUT, Recoded, RecodedColumn
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
 
-SHARE = 100  # a grid is at most so small a part of the range of its column
+SHARE = 100  # a grid is at most 1/SHARE of the range of its column
 SECOND = 1_000_000  # microseconds
 SUFFIX = "_mean"
 WARNING = (
@@ -31,23 +31,25 @@ WARNING = (
 
 
 def has_statistics(domain: Domain) -> TypeGuard[NumericDomain]:
-    """Whether a column is numbers, dates or moments."""
+    """Whether a column holds numbers, dates or moments."""
     return isinstance(domain, NumericDomain) and domain.kind != "categorical"
 
 
 def grid_of(domain: NumericDomain, column: ColumnSettings) -> Fraction:
-    """What the means of a column are multiples of, in the units of its domain.
+    """The grid of a column, in the units of its domain: means are multiples of it.
 
-    As the policy says (``mean_round``, else ``round``; of dates in days, of moments in seconds), else the largest power
-    of ten that is at most a hundredth of the range; of dates no less than a day, of moments no less than a second.
+    The policy sets it (``mean_round``, else ``round``; of dates in days, of moments in seconds). By default it is the
+    largest power of ten that is at most a hundredth of the range, and at least a day for dates, a second for moments.
     """
-    given = column.mean_round if column.mean_round is not None else column.round
+    requested = column.mean_round if column.mean_round is not None else column.round
     unit = SECOND if domain.kind == "moment" else 1
-    if given is not None:
-        if domain.kind != "numeric" and Fraction(str(given)).denominator != 1:
+    if requested is not None:
+        if domain.kind != "numeric" and Fraction(str(requested)).denominator != 1:
             unit_name = "seconds" if domain.kind == "moment" else "days"
-            raise PolicyError(f"column {domain.name!r}: mean_round is a whole number of {unit_name}, not {given}.")
-        return Fraction(str(given)) * unit
+            raise PolicyError(
+                f"column {domain.name!r}: mean_round must be a whole number of {unit_name}, not {requested}."
+            )
+        return Fraction(str(requested)) * unit
     least = Fraction(0 if domain.kind == "numeric" else unit)
     if len(domain.values) < 2:
         return max(Fraction(1), least)
@@ -62,18 +64,18 @@ def grid_of(domain: NumericDomain, column: ColumnSettings) -> Fraction:
 def class_means(
     codes: Codes, domain: NumericDomain, recoded: Recoded, column: RecodedColumn, grid: Fraction
 ) -> pa.Array:
-    """The mean of each class, a multiple of the grid; null where the class has no range.
+    """The mean of each class, a multiple of the grid; null if the class has no range.
 
-    codes: those of all records on this column.
+    codes: the codes of all records in this column, not modified.
     """
     classes = recoded.class_of_row
-    here = np.flatnonzero(classes != LEFT_OUT)
-    here = here[np.argsort(classes[here], kind="stable")]
+    rows = np.flatnonzero(classes != LEFT_OUT)
+    rows = rows[np.argsort(classes[rows], kind="stable")]
     starts = np.append(0, np.cumsum(recoded.sizes))[:-1]
     values, scale = _whole(domain.values)
     null = len(domain.values)
-    # A class with a null has no mean, so what stands for it plays no part.
-    sums = np.add.reduceat(np.append(values, values[:1])[np.minimum(codes[here], null)], starts) if null else starts
+    # A class with a null has no mean, so the value that stands for null does not matter.
+    sums = np.add.reduceat(np.append(values, values[:1])[np.minimum(codes[rows], null)], starts) if null else starts
     missing = to_numpy(column.low.is_null())[column.entry]
     exact = [
         Fraction(0) if absent else Fraction(int(total), int(size) * scale)
@@ -86,7 +88,7 @@ def _whole(values: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """The values times a number that makes all of them whole, so that sums are exact, and that number."""
     if values.dtype.kind == "i":
         largest = max((abs(int(value)) for value in (values[:1].tolist() + values[-1:].tolist())), default=0)
-        # Sums of up to 2 ** 32 records fit 64 bits; larger ones are Python's numbers.
+        # Below this, sums of up to 2 ** 32 records fit into 64 bits; larger values become Python integers.
         return (values if largest < 1 << 30 else values.astype(object)), 1
     ratios = [value.as_integer_ratio() for value in values.tolist()]
     scale = max((below for _, below in ratios), default=1)  # all are powers of 2
@@ -104,7 +106,7 @@ def _typed(means: list[Fraction], missing: NDArray[np.bool_], domain: NumericDom
 
 
 def stated(domain: Domain, grid: Fraction) -> dict[str, Any]:
-    """The grid of a column as the certificate says it: of dates in days, of moments in seconds."""
+    """The grid of a column as the certificate states it: of dates in days, of moments in seconds."""
     if domain.kind == "moment":
         grid /= SECOND
     return {

@@ -1,1 +1,1 @@
-"""Results as one offline HTML file: no script, nothing from elsewhere, light or dark as the reader's system is."""
+"""Results as one offline HTML file: no scripts, no external resources, light or dark like the reader's system."""

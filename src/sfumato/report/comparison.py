@@ -1,42 +1,52 @@
-"""Methods side by side, as a table and as curves of loss and time."""
+"""The comparison of methods, as a table and as curves of loss and time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sfumato._version import __version__
 from sfumato.evaluation.comparison_points import Point, Row, exit_code, least_losses, table_text
 from sfumato.pictures.curves import Scale
-from sfumato.pictures.picture import Picture, beside
-from sfumato.report.page import of_class, page, themed
+from sfumato.pictures.picture import Picture, side_by_side
+from sfumato.report.page import class_attribute, definitions, page, plain_table, themed
 from sfumato.report.result_files import Results, curves_of, scale_for
 
 TITLE = "Methods side by side"
 FEW = 4
 FAILED = {2: "refused", 3: "infeasible"}
 MEASURES = {
-    "GCP": "information loss: on average a released value leaves open this share of its column's range or taxonomy. "
-    "0% is the original, 100% says nothing.",
-    "C_DM": "discernibility: each record counts the size of its class, one that is left out the whole table.",
-    "C_AVG": "the average size of a class over k.",
+    "GCP": "information loss: the share of its column's range or taxonomy that a released value leaves open, on "
+    "average. 0% is the original, 100% says nothing.",
+    "C_DM": "discernibility: each record counts the size of its class, and a record that is left out counts the size "
+    "of the table.",
+    "C_AVG": "the average size of a class divided by k.",
     "MAXSIZE": "the largest perimeter of a class: twice the sum of its sides, each scaled to [0, 1].",
-    "least MAXSIZE": "no classes of k records have a smaller one, whatever the method: twice the distance of the "
-    "record that is farthest from its nearest k - 1 others. The ratio is of MAXSIZE to it.",
-    "smallest box": "a weaker bound, that of Du et al. (2007): the perimeter of the smallest box of k records. It is 0 "
-    "where k records are equal, else between the two numbers.",
-    "seconds": "partition: of forming the classes. Total: of recoding, arranging and auditing as well. Reading the "
-    "table is in neither, since it is done once for all. Of short runs the quickest of three is told.",
+    "least MAXSIZE": "a lower bound on MAXSIZE for classes of k records, whatever the method: twice the distance of "
+    "the record that is farthest from its nearest k - 1 others. The ratio is MAXSIZE divided by this bound.",
+    "smallest box": "the weaker bound of Du et al. (2007): the perimeter of the smallest box of k records. It is 0 if "
+    "k records are equal; otherwise it lies between the two numbers.",
+    "seconds": "partition is the time to form the classes; total includes recoding, sorting and auditing. Reading the "
+    "table is in neither, since it is read once for all points. For short runs, the fastest of three is given.",
 }
 Cell = Callable[[Row], str]
-Failed = TypeVar("Failed", bound=Row)
+
+
+class HasError(Protocol):
+    """A result that carries the text of its error, or None."""
+
+    @property
+    def error(self) -> str | None: ...
+
+
+Failed = TypeVar("Failed", bound=HasError)
 
 
 class Comparison(Results):
-    """What came of every method under every k and l.
+    """The results of every method under every k and l.
 
-    ``rows`` are plain dictionaries. ``write`` makes a page, a picture, CSV or JSON of them; notebooks show them.
+    ``rows`` are plain dictionaries. ``write`` saves a page, a picture, CSV or JSON; notebooks show the page.
     """
 
     def __init__(
@@ -53,17 +63,17 @@ class Comparison(Results):
 
     @property
     def records(self) -> int:
-        """Those of the table."""
+        """The number of records of the table."""
         return self.results[0].records
 
     @property
     def points(self) -> int:
-        """How many were asked for."""
+        """The number of requested points."""
         return len(self._points)
 
     @property
     def complete(self) -> bool:
-        """Is there a row for every point? Not when it was interrupted."""
+        """Whether there is a row for every point. An interruption leaves some out."""
         return len(self.results) == self.points
 
     @property
@@ -75,7 +85,7 @@ class Comparison(Results):
         return any(row.code == 0 for row in self.results)
 
     def summary(self) -> dict[str, Any]:
-        """What ``sfumato compare --json`` prints."""
+        """The results that ``sfumato compare --json`` prints."""
         return {
             "records": self.records,
             "quasi_identifiers": list(self._points[0].policy.quasi_identifiers),
@@ -88,26 +98,27 @@ class Comparison(Results):
 
     def loss(self, theme: str = "light", narrow: bool = False) -> Picture:
         """The curves of the loss."""
-        # Where one method loses many times what another does, an axis from 0 would put all the others into one line.
-        alike: dict[str, list[float | None]] = {}
+        # If one method loses many times more than another, an axis from 0 would merge all the others into one line.
+        by_label: dict[str, list[float | None]] = {}
         for row in self.results:
-            alike.setdefault(row.label, []).append(row.gcp)
-        apart = all(row.gcp != 0 for row in self.results) and any(scale_for(one) == "log" for one in alike.values())
-        scale: Scale = "log" if apart else "linear"
+            by_label.setdefault(row.label, []).append(row.gcp)
+        positive = all(row.gcp != 0 for row in self.results)
+        far_apart = any(scale_for(losses) == "log" for losses in by_label.values())
+        scale: Scale = "log" if positive and far_apart else "linear"
         return self._curves("gcp", "Information loss", "information loss (GCP)", theme, scale, ".3~p", narrow)
 
     def time(self, theme: str = "light", narrow: bool = False) -> Picture:
-        """The curves of the time that forming the classes took."""
+        """The curves of the time to form the classes."""
         scale = scale_for([row.partition_seconds for row in self.results])
         return self._curves("partition_seconds", "Time", "seconds to form the classes", theme, scale, None, narrow)
 
     def picture(self, theme: str = "light") -> Picture:
-        """Both beside each other."""
+        """The curves of loss and time beside each other."""
         loss, time = self.loss(theme), self.time(theme)
-        return beside([loss, time], title=TITLE, description=f"{loss.description} {time.description}")
+        return side_by_side([loss, time], title=TITLE, description=f"{loss.description} {time.description}")
 
     def page(self) -> str:
-        """One offline HTML page."""
+        """The results as one offline HTML page."""
         drawn = (self.loss, self.time) if self.has_results else ()
         return page(TITLE, self._body([themed(picture) for picture in drawn]))
 
@@ -130,20 +141,19 @@ class Comparison(Results):
 
     def _body(self, pictures: Sequence[str]) -> str:
         names = ", ".join(self._points[0].policy.quasi_identifiers)
-        about = f"{self.records:,} records; quasi-identifiers {names}. Every release that is measured passed its audit."
+        about = f"{self.records:,} records; quasi-identifiers {names}. Every measured release passed its audit."
         parts = [f"<h1>{TITLE}</h1>\n", f'<p class="soft">{escape(about)}</p>\n']
         if not self.complete:
             parts.append(f"<p>Interrupted after {len(self.results):,} of {self.points:,} points.</p>\n")
         parts += [f"<p>{escape(text)}</p>\n" for text in remarks(self.results)]
         parts += [f'<div class="pictures">{"".join(pictures)}</div>\n', _table(self.results)]
         shown = columns_of(self.results)
-        told = {name: text for name, text in MEASURES.items() if name == "seconds" or name in shown}
-        measures = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in told.items())
-        return "".join(parts) + f"<h2>What the figures are</h2>\n<dl>{measures}</dl>\n"
+        parts.append(definitions({name: text for name, text in MEASURES.items() if name == "seconds" or name in shown}))
+        return "".join(parts)
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
-    """The figures of a row that has them, as people read them, by heading."""
+    """The cells of a successful row, by heading: functions that format a figure for people."""
     suppressed = any(row.suppressed for row in rows)
     bounds: dict[str, Cell] = {
         "least MAXSIZE": lambda row: "" if row.max_size_bound is None else f"{row.max_size_bound:.3f}",
@@ -172,70 +182,81 @@ def _smallest_box(row: Row) -> str:
 
 
 def outcome(row: Row) -> str:
-    """In one word."""
+    """The outcome of a row in one word."""
     return "holds" if row.code == 0 else FAILED.get(row.code, "failed")
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
-    """Which methods have the least loss, and what else is to be known of some, each once."""
-    found = []
+    """Sentences on the methods with the least loss, and every remark of an audit once, with its methods."""
     least = least_losses(rows)
-    if least:
-        found.append(f"Least loss: {'; '.join(places(least, rows))}.")
-    said: dict[str, dict[str, None]] = {}
+    sentences = [f"Least loss: {'; '.join(places(least, rows))}."] if least else []
+    methods: dict[str, dict[str, None]] = {}
     for row in rows:
         for text in row.remarks:
-            said.setdefault(text, {})[row.method] = None
-    return found + [f"{', '.join(names)}: {text}" for text, names in said.items()]
+            methods.setdefault(text, {})[row.method] = None
+    return sentences + [f"{', '.join(names)}: {text}" for text, names in methods.items()]
 
 
 def by_error(rows: Sequence[Failed]) -> dict[str, list[Failed]]:
-    """The rows without figures, by the reason."""
-    found: dict[str, list[Failed]] = {}
+    """The rows without figures, grouped by their error."""
+    grouped: dict[str, list[Failed]] = {}
     for row in rows:
         if row.error is not None:
-            found.setdefault(row.error, []).append(row)
-    return found
+            grouped.setdefault(row.error, []).append(row)
+    return grouped
 
 
-def places(some: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """The methods of some of the rows with their k and l; those with the same together, those with most first."""
+def places(selected: Sequence[Row], rows: Sequence[Row]) -> list[str]:
+    """The methods of the selected rows with their k and l, in words.
+
+    Methods with the same k and l are named together, those with the most first. ``rows`` are all rows.
+    """
     labels: dict[str, list[str]] = {}
-    for row in some:
+    for row in selected:
         labels.setdefault(row.method, []).append(row.label)
     methods: dict[tuple[str, ...], list[str]] = {}
-    for name, here in labels.items():
-        methods.setdefault(tuple(here), []).append(name)
+    for name, own in labels.items():
+        methods.setdefault(tuple(own), []).append(name)
     every_method, every_label = {row.method for row in rows}, {row.label for row in rows}
-    found = []
-    for shared, names in sorted(methods.items(), key=lambda one: -len(one[0])):
+    phrases = []
+    for shared, names in sorted(methods.items(), key=lambda entry: -len(entry[0])):
         who = "every method" if len(every_method) > 1 and set(names) == every_method else ", ".join(names)
         where = f"at {' and '.join(shared)}" if len(shared) <= FEW else f"at {len(shared):,} points"
-        found.append(f"{who} {'everywhere' if 1 < len(shared) == len(every_label) else where}")
-    return found
+        phrases.append(f"{who} {'everywhere' if 1 < len(shared) == len(every_label) else where}")
+    return phrases
 
 
 def _table(rows: Sequence[Row]) -> str:
-    """The rows as an HTML table; the least loss of each k and l stands out."""
+    """The rows as an HTML table. The least loss of each k and l stands out."""
     with_l = any(row.l is not None for row in rows)
     least = {id(row) for row in least_losses(rows)}
     columns = columns_of(rows)
     heads = ["k", *(["l"] if with_l else []), "method", *columns, "what holds"]
-    text = ("method", "what holds")
-    lines = ["".join(f"<th{of_class('text' if head in text else '')}>{head}</th>" for head in heads)]
+    lines = []
     before = None
     for row in rows:
-        cells = [f"<td>{row.k:,}</td>", *([f"<td>{row.l:,}</td>"] if with_l else [])]
-        cells.append(f'<td class="text">{escape(row.method)}</td>')
+        cells = leading_cells(row, with_l=with_l)
         if row.code == 0:
             cells += [
-                f"<td{of_class('least' if head == 'GCP' and id(row) in least else '')}>{cell(row)}</td>"
+                f"<td{class_attribute('least' if head == 'GCP' and id(row) in least else '')}>{cell(row)}</td>"
                 for head, cell in columns.items()
             ]
             cells.append(f'<td class="text long">{escape(row.holds)}</td>')
         else:
-            told = f"{outcome(row)}: {row.error}"
-            cells.append(f'<td class="text long soft" colspan="{len(columns) + 1}">{escape(told)}</td>')
-        lines.append(f"<tr{of_class('first' if before not in (None, row.label) else '')}>{''.join(cells)}</tr>\n")
+            cells.append(error_cell(row, len(columns) + 1))
+        first = class_attribute("first" if before not in (None, row.label) else "")
+        lines.append(f"<tr{first}>{''.join(cells)}</tr>\n")
         before = row.label
-    return f'<div class="table"><table>\n<tr>{lines[0]}</tr>\n{"".join(lines[1:])}</table></div>\n'
+    return plain_table(heads, lines, text=("method", "what holds"))
+
+
+def leading_cells(row: Row, *, with_l: bool) -> list[str]:
+    """The cells of k, l and the method, with which every row begins."""
+    parameters = [f"<td>{row.k:,}</td>", *([f"<td>{row.l:,}</td>"] if with_l else [])]
+    return [*parameters, f'<td class="text">{escape(row.method)}</td>']
+
+
+def error_cell(row: Row, columns: int) -> str:
+    """The cell that takes the place of the figures in a row that failed."""
+    text = f"{outcome(row)}: {row.error}"
+    return f'<td class="text long soft" colspan="{columns}">{escape(text)}</td>'

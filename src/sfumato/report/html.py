@@ -1,4 +1,4 @@
-"""HTML that is safe by construction: whatever is not markup already is escaped where it is put in."""
+"""HTML that is safe by construction: everything that is not already markup is escaped when it is inserted."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ from html import escape
 
 from sfumato.pictures.picture import readable
 
-LONGEST = 120  # characters of a name or value; longer ones are cut
+LONGEST = 120  # characters of a name or value; longer ones are shortened
 VOID = frozenset({"br", "hr", "meta"})
 
 
 class Markup(str):
-    """Text that is markup. Made by ``element`` and ``joined``, or of a picture that was drawn here."""
+    """Text that is markup. Made by ``element`` and ``joined``, or from a picture that Sfumato drew."""
 
     __slots__ = ()
 
 
 def element(tag: str, *content: object, **attributes: str | bool | None) -> Markup:
-    """An element with its content. Attributes that are Python's words have a ``_`` behind; ``_`` inside is a dash."""
-    said = "".join(
+    """An element with its content. A trailing ``_`` avoids Python's keywords; other ``_`` become dashes."""
+    written = "".join(
         f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(readable(str(value)))}"')
         for name, value in attributes.items()
         if value is not None and value is not False
     )
-    return Markup(f"<{tag}{said}>" + ("" if tag in VOID else f"{joined(content)}</{tag}>"))
+    return Markup(f"<{tag}{written}>" + ("" if tag in VOID else f"{joined(content)}</{tag}>"))
 
 
 def joined(content: Iterable[object]) -> Markup:
-    """One after the other; text among it is escaped."""
-    return Markup("".join(one if isinstance(one, Markup) else escape(readable(str(one))) for one in content))
+    """Concatenate markup and text; text is escaped."""
+    return Markup("".join(part if isinstance(part, Markup) else escape(readable(str(part))) for part in content))
 
 
 def name(text: str | None) -> Markup:
-    """A name or value of the table: cut where it is too long, and kept from turning round what is beside it."""
+    """A name or value of the table, shortened if too long, and isolated so that it cannot reverse its surroundings."""
     if text is None:
         return element("em", "null")
-    return element("bdi", cut(text), title=text[: 10 * LONGEST] if len(text) > LONGEST else None)
+    return element("bdi", shortened(text), title=text[: 10 * LONGEST] if len(text) > LONGEST else None)
 
 
-def cut(text: str, most: int = LONGEST) -> str:
+def shortened(text: str, most: int = LONGEST) -> str:
+    """The text, with an ellipsis if it has more than ``most`` characters."""
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def named(texts: Sequence[str], most: int = 12) -> Markup:
-    """Several names in a sentence."""
+def name_list(texts: Sequence[str], most: int = 12) -> Markup:
+    """Several names as part of a sentence: the first ``most``, and the number of the others."""
     shown = [name(text) for text in texts[:most]]
     if len(texts) > most:
         shown.append(joined([f"{len(texts) - most:,} more"]))
@@ -61,17 +62,17 @@ def table(
     text: Sequence[int] = (0,),
     look: str | None = None,
 ) -> Markup:
-    """A table whose first cell of each row is its heading; the columns ``text`` are read from the left."""
+    """A table in which the first cell of each row is its heading. The columns ``text`` are aligned to the left."""
 
-    def aligned(place: int) -> str | None:
-        return "text" if place in text else None
+    def alignment(column: int) -> str | None:
+        return "text" if column in text else None
 
-    head = element("tr", *(element("th", one, scope="col", class_=aligned(at)) for at, one in enumerate(heads)))
+    head = element("tr", *(element("th", cell, scope="col", class_=alignment(c)) for c, cell in enumerate(heads)))
     body = [
         element(
             "tr",
-            element("th", row[0], scope="row", class_=aligned(0)),
-            *(element("td", one, class_=aligned(at)) for at, one in enumerate(row[1:], start=1)),
+            element("th", row[0], scope="row", class_=alignment(0)),
+            *(element("td", cell, class_=alignment(c)) for c, cell in enumerate(row[1:], start=1)),
         )
         for row in rows
     ]
@@ -80,10 +81,16 @@ def table(
 
 
 def scrolling(inside: object, label: str) -> Markup:
-    """Something wide that can be moved within its frame, also by keyboard."""
+    """Wide content that scrolls within its frame, also by keyboard."""
     return element("div", inside, class_="table", role="region", aria_label=label, tabindex="0")
 
 
 def folded(summary: object, *content: object) -> Markup:
-    """What is shown when somebody asks for it."""
+    """Content that opens on demand."""
     return element("details", element("summary", summary), *content)
+
+
+def section(anchor: str, title: str, *content: object) -> Markup:
+    """A section with a heading."""
+    heading = element("h2", title, id=f"{anchor}-title")
+    return element("section", heading, *content, id=anchor, aria_labelledby=f"{anchor}-title")

@@ -1,4 +1,4 @@
-"""What models learn from releases beside what they learn from the original, as a table and a picture."""
+"""How well models learn from releases, compared with the original, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato._version import __version__
 from sfumato.evaluation.comparison_points import exit_code
-from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.results import (
     ACCURACY,
     CLASS_SIZE,
@@ -16,25 +16,30 @@ from sfumato.evaluation.learning.results import (
     ORIGINAL,
     Result,
     best_of,
-    by_asked,
+    by_k_and_l,
     comparisons,
+    figure_text,
     table_text,
-    told,
     with_reach,
 )
 from sfumato.pictures.curves import NARROW as NARROW_CURVES
 from sfumato.pictures.curves import WIDTH as WIDTH_OF_CURVES
 from sfumato.pictures.curves import curves
-from sfumato.pictures.interval_chart import NARROW, WIDTH, Estimated, Group, intervals
-from sfumato.pictures.picture import Picture, beside
-from sfumato.report.page import of_class, page, themed
+from sfumato.pictures.interval_chart import NARROW, WIDTH, EstimateGroup, NamedEstimate, intervals
+from sfumato.pictures.picture import Picture, side_by_side
+from sfumato.report.comparison import by_error
+from sfumato.report.page import class_attribute, definitions, page, plain_table, themed
 from sfumato.report.result_files import Results, scale_for
 
 TITLE = "Learning from releases"
 COLUMNS = 2  # pictures beside each other
+SIGNIFICANCE = (
+    "the probability of a difference between two methods at least this large if there were none: a two-sided paired "
+    "t-test over the folds, corrected for training records that folds share (Nadeau and Bengio 2003)."
+)
 Draw = Callable[[str, bool], Picture]
 What = tuple[str | None, str | None, str | None]
-"""Target or selection, model and metric."""
+"""A measured quantity: target or selection, model and metric."""
 HEADINGS = {
     "average-class-size": "class size",
     "conditional-entropy": "entropy",
@@ -44,10 +49,10 @@ HEADINGS = {
 
 
 class Evaluation(Results):
-    """What came of every model with every method under every k and l, and with the original.
+    """The results of every model with every method under every k and l, and with the original.
 
-    ``results`` and ``comparisons`` are plain dictionaries. ``write`` makes a page, a picture, CSV or JSON of them;
-    notebooks show them.
+    ``results`` and ``comparisons`` are plain dictionaries. ``write`` saves a page, a picture, CSV or JSON; notebooks
+    show the page.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class Evaluation(Results):
         self.study = study
         self.records = records
         self.complete = complete
-        """Was everything learnt? Not when it was interrupted."""
+        """Whether everything was computed. False after an interruption."""
         self._seconds = dict(seconds)
         self._compared = comparisons(self.rows, study.folds)
 
@@ -75,7 +80,7 @@ class Evaluation(Results):
 
     @property
     def comparisons(self) -> list[dict[str, Any]]:
-        return [one.as_dict() for one in self._compared]
+        return [comparison.as_dict() for comparison in self._compared]
 
     @property
     def exit_code(self) -> int:
@@ -87,17 +92,17 @@ class Evaluation(Results):
 
     @property
     def targets(self) -> list[str]:
-        """What was learnt."""
+        """The predicted columns."""
         return list(dict.fromkeys(row.target for row in self.rows if row.model is not None and row.target is not None))
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Whether each target was learnt as classes or as numbers."""
+        """Whether each target was predicted as classes or as numbers."""
         metrics = {row.target: row.metric for row in self.rows if row.model is not None}
         return {name: "classes" if metrics[name] == ACCURACY else "numbers" for name in self.targets}
 
     def summary(self) -> dict[str, Any]:
-        """What ``sfumato evaluate --json`` prints."""
+        """The results that ``sfumato evaluate --json`` prints."""
         return {
             "records": self.records,
             "quasi_identifiers": list(self.study.policy.quasi_identifiers),
@@ -117,15 +122,15 @@ class Evaluation(Results):
         return table_text(self.rows)
 
     def picture(self, theme: str = "light") -> Picture:
-        """What every model comes to with every method, and how sure that is."""
+        """The figures of every model with every method, with their confidence intervals."""
         drawn = [draw(theme, False) for draw in self._pictures()]
         if len(drawn) == 1:
             return drawn[0]
         description = " ".join(picture.description for picture in drawn)
-        return beside(drawn, title=TITLE, description=description, columns=COLUMNS)
+        return side_by_side(drawn, title=TITLE, description=description, columns=COLUMNS)
 
     def page(self) -> str:
-        """One offline HTML page."""
+        """The results as one offline HTML page."""
         return page(TITLE, self._body([themed(draw) for draw in self._pictures()]))
 
     def _repr_html_(self) -> str:
@@ -138,85 +143,84 @@ class Evaluation(Results):
         )
 
     def asked(self) -> list[tuple[int | None, int | None]]:
-        return list(by_asked(self.rows))
+        """The requested pairs of k and l."""
+        return list(by_k_and_l(self.rows))
 
     def of_target(self, target: str, *, asked: tuple[int | None, int | None]) -> dict[str, list[Result]]:
         """The results of each model under one k and l, those of the original first."""
-        found: dict[str, list[Result]] = {}
-        for row in by_asked(self.rows)[asked]:
+        by_model: dict[str, list[Result]] = {}
+        for row in by_k_and_l(self.rows)[asked]:
             if row.target == target and row.model is not None:
-                found.setdefault(row.model, []).append(row)
-        return found
+                by_model.setdefault(row.model, []).append(row)
+        return by_model
 
     def remarks(self) -> list[str]:
-        """For each target and model the best release, how far the others are from it, and the original."""
-        said = []
+        """Sentences on the best release for each target and model, and its distance to the others and the original."""
+        sentences = []
         for asked, target in ((asked, target) for asked in self.asked() for target in self.targets):
             for model, rows in self.of_target(target, asked=asked).items():
                 best = best_of(rows)
                 if best is not None and len(rows) > 1:
                     where = f", {best.label}" if len(self.asked()) > 1 else ""
                     others = ", ".join(self._against(best, row) for row in rows if row is not best)
-                    said.append(f"{target} by {model}{where}: best {best.method}, {with_reach(best)}; {others}.")
+                    sentences.append(f"{target} by {model}{where}: best {best.method}, {with_reach(best)}; {others}.")
         if not self.complete:
-            said.append("Interrupted before everything was learnt.")
-        return said
+            sentences.append("Interrupted before everything was computed.")
+        return sentences
 
     def _against(self, best: Result, other: Result) -> str:
-        """The other, by how much it is off the best release, and how likely that is by chance."""
-        for one in self._compared:
-            if {id(one.first), id(one.second)} == {id(best), id(other)}:
-                found = one.difference
-                more = found.value if one.second is best else -found.value
+        """The other method, its difference from the best release, and the significance, in words."""
+        for comparison in self._compared:
+            if {id(comparison.first), id(comparison.second)} == {id(best), id(other)}:
+                value, p = comparison.difference.value, comparison.difference.p
+                more = value if comparison.second is best else -value
                 sign = "+" if more > 0 else "\N{MINUS SIGN}" if more < 0 else ""
                 if best.metric == ACCURACY:
                     amount = f"{sign}{abs(more) * 100:.1f} points"
                 else:
-                    amount = f"{sign}{told(abs(more), best.metric)}"
-                return f"{other.method} {amount}" + ("" if found.p is None else f" ({chance(found.p)})")
-        return f"{other.method} {told(other.value, other.metric)}"
+                    amount = f"{sign}{figure_text(abs(more), best.metric)}"
+                return f"{other.method} {amount}" + ("" if p is None else f" ({chance(p)})")
+        return f"{other.method} {figure_text(other.value, other.metric)}"
 
     def failures(self) -> dict[str, list[Result]]:
-        """The rows without figures, by the reason."""
-        found: dict[str, list[Result]] = {}
-        for row in self.rows:
-            if row.error is not None:
-                found.setdefault(row.error, []).append(row)
-        return found
+        """The rows without figures, grouped by their error."""
+        return by_error(self.rows)
 
     def _pictures(self) -> list[Draw]:
-        """A picture for each target; with several k or l one for each model, of curves."""
-        found: list[Draw] = []
+        """Functions that draw a picture for each target or, with several k or l, curves for each model."""
+        pictures: list[Draw] = []
         for target in self.targets:
             if len(self.asked()) <= 1:
-                found.append(lambda theme, narrow, target=target: self._intervals(target, theme, narrow))  # type: ignore[misc]
+                pictures.append(lambda theme, narrow, target=target: self._intervals(target, theme, narrow))  # type: ignore[misc]
                 continue
             models = dict.fromkeys(row.model for row in self.rows if row.target == target and row.model is not None)
-            found += [
+            pictures += [
                 lambda theme, narrow, target=target, model=model: self._curves(target, model, theme, narrow)  # type: ignore[misc]
                 for model in models
             ]
-        return found
+        return pictures
 
     def _intervals(self, target: str, theme: str, narrow: bool) -> Picture:
         asked = self.asked()[0] if self.asked() else None
-        rows = self.of_target(target, asked=asked) if asked is not None else {}
+        by_model = self.of_target(target, asked=asked) if asked is not None else {}
         by_metric: dict[str, dict[str, list[Result]]] = {}
-        for model, here in rows.items():
-            by_metric.setdefault(str(here[0].metric), {})[model] = here
+        for model, rows in by_model.items():
+            by_metric.setdefault(str(rows[0].metric), {})[model] = rows
         metric, models = next(iter(by_metric.items()))
         groups = [
-            Group(
+            EstimateGroup(
                 model,
                 [
-                    Estimated(row.method, row.value, *_possible(row), told(row.value, metric), row.method == ORIGINAL)
-                    for row in here
+                    NamedEstimate(
+                        row.method, row.value, *_possible(row), figure_text(row.value, metric), row.method == ORIGINAL
+                    )
+                    for row in rows
                     if row.value is not None
                 ],
             )
-            for model, here in models.items()
+            for model, rows in models.items()
         ]
-        label = next((row.label for here in models.values() for row in here if row.label), "")
+        label = next((row.label for rows in models.values() for row in rows if row.label), "")
         return intervals(
             groups,
             title=f"{target} learnt from releases, {label}" if label else f"{target} learnt",
@@ -235,7 +239,7 @@ class Evaluation(Results):
         by_l = len({row.k for row in released}) == 1
         drawn = [{"x": row.l if by_l else row.k, "y": row.value, "series": _series(row, by_l)} for row in released]
         if original is not None:
-            drawn += [{**place, "y": original.value, "series": ORIGINAL} for place in drawn]
+            drawn += [{**point, "y": original.value, "series": ORIGINAL} for point in drawn]
         return curves(
             drawn,
             x="x",
@@ -254,9 +258,10 @@ class Evaluation(Results):
     def _body(self, pictures: Sequence[str]) -> str:
         names = ", ".join(self.study.policy.quasi_identifiers)
         about = (
-            f"{self.records:,} records; quasi-identifiers {names}. {self.study.folds} folds: regions and models are "
-            "learnt from all others, and tested on records that neither has seen. No release was made."
-        ) + "".join(f" {name} is learnt as {kind}." for name, kind in self.kinds.items())
+            f"{self.records:,} records; quasi-identifiers {names}. {self.study.folds} folds: for each fold, regions "
+            "and models are learnt from the other folds and tested on its records, which neither has seen. No release "
+            "was made."
+        ) + "".join(f" {name} is predicted as {kind}." for name, kind in self.kinds.items())
         parts = [f"<h1>{TITLE}</h1>\n", f'<p class="soft">{escape(about)}</p>\n']
         parts.append(f'<div class="pictures">{"".join(pictures)}</div>\n')
         parts += [f"<p>{escape(text)}</p>\n" for text in self.remarks()]
@@ -265,18 +270,15 @@ class Evaluation(Results):
             parts.append(f"<p>{escape(f'{where}: {text}')}</p>\n")
         parts.append(self._table())
         shown = {row.metric for row in self.rows}
-        said = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in METRICS.items() if name in shown)
-        p = (
-            "how likely a difference of two methods at least this large is where there is none: a paired t-test over "
-            "the folds, two-sided, corrected for training records that folds share (Nadeau and Bengio 2003)."
+        parts.append(
+            definitions({**{name: text for name, text in METRICS.items() if name in shown}, "p": SIGNIFICANCE})
         )
-        return "".join(parts) + f"<h2>What the figures are</h2>\n<dl>{said}<dt>p</dt><dd>{escape(p)}</dd></dl>\n"
+        return "".join(parts)
 
     def _table(self) -> str:
         heads, lines = columns_of(self.rows), []
         with_l = any(row.l is not None for row in self.rows)
         names = ["k", *(["l"] if with_l else []), "method", *(" ".join(head) for head in heads.values())]
-        top = "".join(f"<th{of_class('text' if name == 'method' else '')}>{escape(name)}</th>" for name in names)
         for cells in table_rows(self.rows):
             k, l = cells.asked
             line = [
@@ -285,15 +287,15 @@ class Evaluation(Results):
             ]
             line.append(f'<td class="text">{escape(cells.method)}</td>')
             for what in heads:
-                best = cells.figures.get(what)
-                style = of_class("least" if best is not None and best in cells.best else "")
-                line.append(f"<td{style}>{escape('' if best is None else with_reach(best))}</td>")
+                result = cells.figures.get(what)
+                style = class_attribute("least" if result is not None and result in cells.best else "")
+                line.append(f"<td{style}>{escape('' if result is None else with_reach(result))}</td>")
             lines.append(f"<tr>{''.join(line)}</tr>\n")
-        return f'<div class="table"><table>\n<tr>{top}</tr>\n{"".join(lines)}</table></div>\n'
+        return plain_table(names, lines)
 
 
 class ResultCells:
-    """The figures of one method under one k and l; ``best`` are those that no other release has better."""
+    """The figures of one method under one k and l. ``best`` are those that no other release surpasses."""
 
     def __init__(self, method: str, asked: tuple[int | None, int | None]) -> None:
         self.method, self.asked = method, asked
@@ -303,38 +305,38 @@ class ResultCells:
 
 def table_rows(rows: Sequence[Result]) -> list[ResultCells]:
     """The figures by method: the original, then the releases by k and l."""
-    found: dict[tuple[object, ...], ResultCells] = {}
+    table: dict[tuple[object, ...], ResultCells] = {}
     for row in rows:
-        cells = found.setdefault((row.method, row.asked), ResultCells(row.method, row.asked))
+        cells = table.setdefault((row.method, row.asked), ResultCells(row.method, row.asked))
         if row.value is not None:
             cells.figures[row.what] = row
-    for here in by_asked(rows).values():
-        for what in {row.what for row in here if row.value is not None}:
-            alike = [row for row in here if row.what == what]
-            best = best_of(alike)
-            # Small classes are no aim in themselves: sizes tell little of what can be learnt (section 4.4).
-            if best is not None and best.metric != CLASS_SIZE and sum(row.method != ORIGINAL for row in alike) > 1:
-                found[best.method, best.asked].best.append(best)
-    return list(found.values())
+    for group in by_k_and_l(rows).values():
+        for what in {row.what for row in group if row.value is not None}:
+            comparable = [row for row in group if row.what == what]
+            best = best_of(comparable)
+            # Small classes are no end in themselves: their size says little about what can be learnt (section 4.4).
+            if best is not None and best.metric != CLASS_SIZE and sum(row.method != ORIGINAL for row in comparable) > 1:
+                table[best.method, best.asked].best.append(best)
+    return list(table.values())
 
 
 def columns_of(rows: Sequence[Result]) -> dict[What, tuple[str, ...]]:
-    """What is measured, each with the lines of its heading: models first."""
+    """The measured quantities with the lines of their headings, models first."""
     figures = [row for row in rows if row.value is not None]
     several = len({row.target for row in figures if row.model is not None}) > 1
-    found = {}
+    headings = {}
     for with_model in (True, False):
         for row in figures:
             if (row.model is not None) != with_model:
                 continue
             name = str(row.model) if with_model else HEADINGS.get(str(row.metric), str(row.metric))
             about = (row.target,) if row.target is not None and (several or row.metric == "imprecision") else ()
-            found[row.what] = (*about, name)
-    return found
+            headings[row.what] = (*about, name)
+    return headings
 
 
 def by_target(heads: Mapping[What, tuple[str, ...]]) -> list[dict[What, tuple[str, ...]]]:
-    """The columns of each target apart, then the others; all together where there is one target at most."""
+    """Split the columns by target, the columns without a target last. With at most one target, do not split."""
     targets = dict.fromkeys(what[0] for what in heads if what[1] is not None)
     if len(targets) < 2:
         return [dict(heads)]
@@ -343,19 +345,19 @@ def by_target(heads: Mapping[What, tuple[str, ...]]) -> list[dict[What, tuple[st
 
 
 def _possible(row: Result) -> tuple[float | None, float | None]:
-    """The interval without what no share can be."""
+    """The interval, limited to 0..1 for a share."""
     if row.low is None or row.high is None or row.metric != ACCURACY:
         return row.low, row.high
     return max(row.low, 0.0), min(row.high, 1.0)
 
 
 def chance(p: float) -> str:
-    """How likely something is by chance."""
+    """A p-value in words."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
 def _axis(metric: str) -> str:
-    return "share of test records told right" if metric == ACCURACY else "mean absolute error of test records"
+    return "share of test records predicted correctly" if metric == ACCURACY else "mean absolute error of test records"
 
 
 def _series(row: Result, by_l: bool) -> str:

@@ -1,9 +1,9 @@
-"""The page that every report is on."""
+"""The HTML page that all reports share: its head, its style, and pictures in its colours."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from html import escape
 
 from sfumato._version import __version__
@@ -26,7 +26,7 @@ p { margin: .3rem 0; max-width: 60rem; }
   .wide { display: none; }
   .narrow { display: block; }
 }
-/* Where a table goes on beyond the window its edge is shaded. */
+/* The edge of a table is shaded where it continues beyond the window. */
 .table { overflow-x: auto; background:
   linear-gradient(to right, var(--background) 40%, transparent) 0 0 / 3rem 100% no-repeat local,
   linear-gradient(to left, var(--background) 40%, transparent) 100% 0 / 3rem 100% no-repeat local,
@@ -56,11 +56,11 @@ COLOUR = re.compile(r'(fill|stroke)="(#[0-9a-f]{6})"')
 
 
 def page(title: str, body: str, style: str = "") -> str:
-    """A whole HTML file. ``body`` is markup; ``style`` comes after what all pages share."""
+    """A whole HTML file. ``body`` is markup; ``style`` follows the style that all pages share."""
     shared = STYLE.replace("FONT", FONT).replace("DARK", _colours(DARK))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        # The browser itself is told to ask for nothing.
+        # Forbid the browser to load anything.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
@@ -70,7 +70,7 @@ def page(title: str, body: str, style: str = "") -> str:
 
 
 def themed(draw: Callable[[str, bool], Picture]) -> str:
-    """A picture that follows the page: ``draw`` is told the theme, and whether the window is narrow."""
+    """A picture for every theme and width of the page: ``draw`` takes the theme, and whether the window is narrow."""
     parts = []
     for theme in (LIGHT.name, DARK.name):
         wide, narrow = draw(theme, False).svg, draw(theme, True).svg
@@ -78,29 +78,41 @@ def themed(draw: Callable[[str, bool], Picture]) -> str:
     return "".join(parts) + "\n"
 
 
-def following(picture: Picture) -> Markup:
-    """A picture of the light theme whose colours are those of the page: drawn once, it is light and dark."""
-    names = {colour: name for name, colour in _named(LIGHT).items()}
+def in_page_colours(picture: Picture) -> Markup:
+    """A picture of the light theme that takes the colours of the page: drawn once, it works in light and dark."""
+    names = {colour: name for name, colour in _colour_names(LIGHT).items()}
 
-    def variable(found: re.Match[str]) -> str:
-        colour = names.get(found[2])
-        return found[0] if colour is None else f'{found[1]}="var(--{colour})"'
+    def variable(match: re.Match[str]) -> str:
+        colour = names.get(match[2])
+        return match[0] if colour is None else f'{match[1]}="var(--{colour})"'
 
     return Markup(TAG.sub(lambda tag: COLOUR.sub(variable, tag[0]), picture.svg))
 
 
-def _named(theme: Theme) -> dict[str, str]:
-    """Every colour of a theme by the name that the page knows it by."""
+def _colour_names(theme: Theme) -> dict[str, str]:
+    """The colours of a theme by the names of the page's variables."""
     names = {name: getattr(theme, name) for name in ("background", "ink", "soft", "line", "grid", "band")}
     for family in ("series", "amounts", "differences"):
-        names |= {f"{family}-{place}": colour for place, colour in enumerate(getattr(theme, family))}
+        names |= {f"{family}-{index}": colour for index, colour in enumerate(getattr(theme, family))}
     return names
 
 
-def of_class(name: str) -> str:
-    """The attribute of an element that has this class, or none."""
+def class_attribute(name: str) -> str:
+    """The class attribute of an element, or nothing if the name is empty."""
     return f' class="{name}"' if name else ""
 
 
+def plain_table(heads: Sequence[str], rows: Iterable[str], *, text: Collection[str] = ("method",)) -> str:
+    """A table of finished rows. The headings in ``text`` are aligned to the left."""
+    top = "".join(f"<th{class_attribute('text' if head in text else '')}>{escape(head)}</th>" for head in heads)
+    return f'<div class="table"><table>\n<tr>{top}</tr>\n{"".join(rows)}</table></div>\n'
+
+
+def definitions(entries: Mapping[str, str]) -> str:
+    """The closing section of a page, which explains the figures."""
+    listed = "".join(f"<dt>{term}</dt><dd>{escape(text)}</dd>" for term, text in entries.items())
+    return f"<h2>What the figures mean</h2>\n<dl>{listed}</dl>\n"
+
+
 def _colours(theme: Theme) -> str:
-    return " ".join(f"--{name}: {colour};" for name, colour in _named(theme).items())
+    return " ".join(f"--{name}: {colour};" for name, colour in _colour_names(theme).items())

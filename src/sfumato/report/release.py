@@ -1,7 +1,7 @@
 """The report of a release: one offline page that is safe to share.
 
-It is made of the released rows, the policy, and scalar losses of three digits. Nothing else of the original has a way
-into it: this module is never given the original.
+The page is made from the released rows, the policy, and scalar losses with three digits. Nothing else of the original
+can get into it: this module never receives the original.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from sfumato.pictures.theme import LIGHT
 from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
 from sfumato.report import figures
-from sfumato.report.html import Markup, element, folded, joined, name, named, table
+from sfumato.report.html import Markup, element, folded, joined, name, name_list, section, table
 from sfumato.report.page import page
 from sfumato.report.release_facts import NOTHING, ReleaseFacts, facts_of, scalars
 from sfumato.report.remaining_risks import risks
+from sfumato.report.result_files import write_text
 from sfumato.report.sentences import degree, guessing, percent, verdict, what_is_shown
 from sfumato.report.style import RELEASE_STYLE
 from sfumato.tables.sources.source import Source
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.staging import check_target
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 SUFFIXES = (".html", ".htm")
 TITLE = "Report of a release"
 MOST_RECTANGLES = 2000  # more would make the page large and slow to draw
-MOST_LOSSES = 40  # rows that are open at once
+MOST_LOSSES = 40  # rows of the table of losses that are not folded away
 
 
 class ReleaseReport:
-    """The report of a release. ``write`` puts it into a file, ``summary`` has its figures for programs."""
+    """The report of a release. ``write`` saves it as a file, ``summary`` returns its figures for programs."""
 
     def __init__(
         self,
@@ -61,50 +62,47 @@ class ReleaseReport:
 
     @property
     def verdict(self) -> str:
-        """One sentence that says it all."""
+        """The verdict in one sentence."""
         return verdict(self._summary, self._policy, self._where, separated=self._separated)
 
     def summary(self) -> dict[str, Any]:
-        """What ``sfumato report --json`` prints."""
+        """The figures that ``sfumato report --json`` prints."""
         return {**self._summary, **self._facts.as_dict(), "remarks": list(self._remarks)}
 
     def page(self) -> str:
-        """One offline HTML page."""
-        sections = [
-            _section(anchor, title, build())
-            for anchor, title, build in (
-                ("verdict", "Verdict", self._verdict),
-                ("risks", "What could still go wrong", self._risks),
-                ("class-sizes", f"Sizes of the {'groups' if self._separated else 'classes'}", self._class_sizes),
-                ("loss", "What was lost, by column", self._loss),
-                ("columns", "What the release shows, by column", self._columns),
-                ("taxonomies", "Where taxonomies were cut", self._taxonomy_cuts),
-                ("classes", "The classes on two columns", self._classes),
-                ("pairs", "Columns against each other", self._pairs),
-                ("diversity", "Diversity of sensitive columns", self._diversity),
-                ("policy", "The policy", self._policy_text),
-                ("certificate", "The certificate", self._certificate),
-            )
-        ]
+        """The report as one offline HTML page."""
+        sections = (
+            ("verdict", "Verdict", self._verdict),
+            ("risks", "What could still go wrong", self._risks),
+            ("class-sizes", f"Sizes of the {self._plural}", self._class_sizes),
+            ("loss", "What was lost, by column", self._loss),
+            ("columns", "What the release shows, by column", self._columns),
+            ("taxonomies", "Where taxonomies were cut", self._taxonomy_cuts),
+            ("classes", "The classes in two columns", self._classes),
+            ("pairs", "Pairs of columns", self._pairs),
+            ("diversity", "Diversity of sensitive columns", self._diversity),
+            ("policy", "The policy", self._policy_text),
+            ("certificate", "The certificate", self._certificate),
+        )
         links = [element("li", element("a", title, href=f"#{anchor}")) for anchor, title, _ in sections]
-        shown = self._summary
+        summary = self._summary
         head = element(
             "header",
             element(
-                "p", element("span", "Safe to share", class_="mark"), " Made of the release alone", class_="eyebrow"
+                "p", element("span", "Safe to share", class_="mark"), " Made from the release alone", class_="eyebrow"
             ),
-            element("h1", f"{shown['released']:,} records released in {shown['classes']:,} {self._plural}"),
+            element("h1", f"{summary['released']:,} records released in {summary['classes']:,} {self._plural}"),
             element("nav", element("ul", *links), aria_label="Contents"),
         )
         skip = element("a", "To the verdict", href="#verdict", class_="skip")
-        main = element("main", *(markup for _, _, markup in sections))
+        main = element("main", *(section(anchor, title, build()) for anchor, title, build in sections))
         return page(TITLE, joined([skip, head, main]), RELEASE_STYLE)
 
     def write(self, path: str | Path) -> Path:
         """Write the page, whole or not at all."""
         target = Path(path)
         check_report(target)
-        write_page(self.page(), target)
+        write_text(self.page(), target)
         return target
 
     def __repr__(self) -> str:
@@ -115,34 +113,34 @@ class ReleaseReport:
         return "groups" if self._separated else "classes"
 
     def _verdict(self) -> Markup:
-        shown = self._summary
-        fails = any(not one["holds"] for one in shown["audit"])
-        said = element("p", element("strong", self.verdict), class_="verdict")
+        summary = self._summary
+        fails = any(not line["holds"] for line in summary["audit"])
+        verdict = element("p", element("strong", self.verdict), class_="verdict")
         tiles = {
-            f"records released of {shown['records']:,}": f"{shown['released']:,}",
-            f"{self._plural}, the smallest of {shown['smallest_class']:,} records": f"{shown['classes']:,}",
-            "records left out": f"{shown['suppressed']:,}",
-            "of the information lost (GCP)": percent(shown["gcp"]),
+            f"of {summary['records']:,} records released": f"{summary['released']:,}",
+            f"{self._plural}; the smallest has {summary['smallest_class']:,} records": f"{summary['classes']:,}",
+            "records left out": f"{summary['suppressed']:,}",
+            "of the information lost (GCP)": percent(summary["gcp"]),
         }
         listed = [element("div", element("dt", text), element("dd", figure)) for text, figure in tiles.items()]
         rows = [
             (
-                one["requirement"],
-                element("span", "holds" if one["holds"] else "fails", class_="holds" if one["holds"] else "broken"),
-                _reached(one),
+                line["requirement"],
+                element("span", "holds" if line["holds"] else "fails", class_="holds" if line["holds"] else "broken"),
+                _reached(line),
             )
-            for one in shown["audit"]
+            for line in summary["audit"]
         ]
         heads = ("requirement", "verdict", "reached")
-        audit = table("What was checked, from the release as anybody has it", heads, rows, text=(0, 1))
+        audit = table("What the audit checked, reading the release as anybody can", heads, rows, text=(0, 1))
         remarks = [element("p", f"{text[:1].upper()}{text[1:]}.", class_="warning") for text in self._remarks]
         about = (
-            "GCP is the share of its column's range or taxonomy that a released value leaves open, on average: 0% is "
-            "the original, 100% says nothing. A record that was left out counts as 100%."
+            "GCP is the share of a column's range or taxonomy that a released value leaves open, on average: 0% is the "
+            "original, 100% says nothing. A record that was left out counts as 100%."
         )
         return joined(
             [
-                element("div", said, class_="fails") if fails else said,
+                element("div", verdict, class_="fails") if fails else verdict,
                 element("dl", *listed, class_="tiles"),
                 audit if rows else "",
                 *remarks,
@@ -152,9 +150,9 @@ class ReleaseReport:
 
     def _risks(self) -> Markup:
         kept = [column.name for column in self._facts.columns if column.role == "other"]
-        kept += [one for one in self._facts.further if one not in self._policy.quasi_identifiers]
-        found = risks(self._policy, kept, suppressed=self._summary["suppressed"], separated=self._separated)
-        items = (element("li", element("strong", one.heading), one.text) for one in found)
+        kept += [column for column in self._facts.further if column not in self._policy.quasi_identifiers]
+        remaining = risks(self._policy, kept, suppressed=self._summary["suppressed"], separated=self._separated)
+        items = (element("li", element("strong", risk.heading), risk.text) for risk in remaining)
         return element("ul", *items, class_="risks")
 
     def _class_sizes(self) -> Markup:
@@ -162,12 +160,12 @@ class ReleaseReport:
             return _nothing()
         k = self._policy.k
         text = (
-            "Nothing may stand left of the line. Records far to the right of it are blurred more than k asks for."
+            "No record may be to the left of the line. Records far to its right are blurred more than k requires."
             if k > 1
-            else f"Every record counts once, in the {self._group} that it is in."
+            else f"Every record counts once, in its {self._group}."
         )
-        drawn, told = figures.class_sizes(self._facts.sizes, k, self._group)
-        return element("div", drawn, element("div", element("p", told), element("p", text)), class_="split")
+        drawn, sentence = figures.class_sizes(self._facts.sizes, k, self._group)
+        return element("div", drawn, element("div", element("p", sentence), element("p", text)), class_="split")
 
     def _loss(self) -> Markup:
         losses: Mapping[str, float] = self._summary["columns"]
@@ -199,13 +197,13 @@ class ReleaseReport:
     def _columns(self) -> Markup:
         cards = []
         for column in self._facts.columns:
-            about: object = f"{column.role}, kept as it is; {len(column.texts):,} different values"
+            about: object = f"{column.role}, kept unchanged; {len(column.texts):,} different values"
             if column.role == "quasi-identifier":
                 about = f"{what_is_shown(column, self._policy, self._taxonomies.get(column.name))}."
             cards.append(figures.column(column, about))
         further = self._facts.further
         more = (
-            folded(f"{len(further):,} further columns are released and not drawn", element("p", named(further, 1000)))
+            folded(f"{len(further):,} more columns are released but not drawn", element("p", name_list(further, 1000)))
             if further
             else ""
         )
@@ -213,13 +211,13 @@ class ReleaseReport:
 
     def _taxonomy_cuts(self) -> Markup:
         quasi = [column for column in self._facts.columns if column.role == "quasi-identifier"]
-        cuts = (figures.taxonomy_cut(one, self._policy, self._taxonomies.get(one.name)) for one in quasi)
+        cuts = (figures.taxonomy_cut(column, self._policy, self._taxonomies.get(column.name)) for column in quasi)
         drawn = [cut for cut in cuts if cut is not None]
         if not drawn:
             return element("p", "No column of the release has a taxonomy with groups to draw.", class_="soft")
         text = (
-            "Bold names are released, each with the records that show it; the others are groups above them. Values "
-            "that are hidden in a group do not stand here."
+            "Bold names are released, each with the number of records that show it; the others are groups above them. "
+            "Values that are hidden in a group do not appear here."
         )
         return joined([element("p", text), element("div", *drawn, class_="cards")])
 
@@ -227,7 +225,7 @@ class ReleaseReport:
         quasi = self._policy.quasi_identifiers
         if self._separated:
             return element(
-                "p", "Quasi-identifiers are released as they are, so groups are no rectangles.", class_="soft"
+                "p", "Quasi-identifiers are released unchanged, so groups are not rectangles.", class_="soft"
             )
         if self._facts.classes is None or len(quasi) < 2:
             reason = (
@@ -239,28 +237,28 @@ class ReleaseReport:
                 self._facts.classes, self._policy, self._taxonomies, None, None, LIGHT, most=MOST_RECTANGLES
             )
         except InputError:
-            return element("p", "These columns reach further than can be drawn.", class_="soft")
+            return element("p", "The range of these columns is too wide to draw.", class_="soft")
         text = (
-            "The two quasi-identifiers with the most different released values. Every rectangle is what a class leaves "
-            "open; the stronger its colour, the more records."
+            "The two quasi-identifiers with the most different released values. Each rectangle is the range that a "
+            "class leaves open; the stronger its colour, the more records it has."
         )
         return joined([element("p", text), figures.figure(picture, wide=True)])
 
     def _pairs(self) -> Markup:
         if not self._facts.pairs:
-            return element("p", "There are no two columns to lay against each other.", class_="soft")
-        text = "The pairs that tell most of each other. Records that show a range are spread evenly over it."
+            return element("p", "There are no two columns to compare.", class_="soft")
+        text = "The pairs of columns that say most about each other. Records that show a range are spread over it."
         return joined([element("p", text), element("div", *map(figures.pair, self._facts.pairs), class_="cards")])
 
     def _diversity(self) -> Markup:
         if not self._facts.diversity:
             return element("p", "The release has no sensitive column.", class_="soft")
-        cards = [figures.diversity(one, guessing(one, self._group), self._group) for one in self._facts.diversity]
-        text = f"The further to the left, the less a {self._group} tells of its records."
+        cards = [figures.diversity(each, guessing(each, self._group), self._group) for each in self._facts.diversity]
+        text = f"The further to the left, the less a {self._group} reveals about its records."
         return joined([element("p", text), element("div", *cards, class_="cards")])
 
     def _policy_text(self) -> Markup:
-        text = "All that was asked for, as a policy file that can be used again. Taxonomies are told by name."
+        text = "All settings, as a policy file that can be used again. Taxonomy files are given by name only."
         return joined([element("p", text), _preformatted(tomli_w.dumps(shareable_policy(self._policy)), "The policy")])
 
     def _certificate(self) -> Markup:
@@ -268,14 +266,14 @@ class ReleaseReport:
         rows = [
             (element("code", file["name"]), f"{file['bytes']:,}", element("code", file["sha256"])) for file in files
         ]
-        found = (
+        listed = (
             table("Files of the release", ("file", "bytes", "SHA-256"), rows, text=(0, 2))
             if rows
-            else element("p", "The release has no certificate beside it, so no file is named here.", class_="soft")
+            else element("p", "The release has no certificate, so no file is listed here.", class_="soft")
         )
-        text = "Losses stand here with three digits. What is not in a file of these hashes was not checked."
+        text = "Losses are given with three digits. A file with a hash that is not listed here was not checked."
         content = json.dumps(self._summary, indent=2, ensure_ascii=False)
-        return joined([found, element("p", text), folded("All figures", _preformatted(content, "All figures"))])
+        return joined([listed, element("p", text), folded("All figures", _preformatted(content, "All figures"))])
 
 
 def release_report(
@@ -288,38 +286,22 @@ def release_report(
     remarks: Sequence[str] = (),
     where: str = "released file",
 ) -> ReleaseReport:
-    """The report of a finished release. ``summary`` is that of its run, its certificate, or of a new measurement."""
+    """The report of a finished release. ``summary`` comes from its run, its certificate, or a new measurement."""
     facts = facts_of(source, second, policy, taxonomies)
     return ReleaseReport(facts, policy, taxonomies, summary, remarks=remarks, where=where)
 
 
 def empty_report(policy: Policy, summary: Mapping[str, Any]) -> ReleaseReport:
-    """The report of a release without a record."""
+    """The report of a release without records."""
     return ReleaseReport(NOTHING, policy, {}, summary)
 
 
 def check_report(target: Path) -> None:
-    """Refuse what can be seen to be no place for a report, or no way to draw one, before any work is done."""
+    """Refuse a target that cannot hold a report, or a machine that cannot draw one, before any work is done."""
     if target.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"the report {target.name!r} is a page. Give it a name that ends in .html.")
+        raise UsageError(f"the report {target.name!r} is an HTML page. Give it a name that ends in .html.")
     check_target(target)
     check_drawing()
-
-
-def write_page(text: str, target: Path, *, private: bool = False) -> None:
-    """Write a page, whole or not at all; a private one for its owner alone."""
-    with Stage() as stage:
-        staged = stage.path(target, private=private)
-        try:
-            staged.write_text(text, "utf-8", newline="\n")
-        except OSError as error:
-            raise cannot_write(target, error) from None
-        stage.publish()
-
-
-def _section(anchor: str, title: str, content: Markup) -> tuple[str, str, Markup]:
-    heading = element("h2", title, id=f"{anchor}-title")
-    return anchor, title, element("section", heading, content, id=anchor, aria_labelledby=f"{anchor}-title")
 
 
 def _preformatted(text: str, label: str) -> Markup:
@@ -330,9 +312,9 @@ def _nothing() -> Markup:
     return element("p", "The release has no records.", class_="soft")
 
 
-def _reached(one: Mapping[str, Any]) -> str:
-    """The value beside a bound."""
-    if "=" not in one["requirement"]:
+def _reached(line: Mapping[str, Any]) -> str:
+    """The value that the release reaches for a requirement with a bound."""
+    if "=" not in line["requirement"]:
         return ""
-    value = one["value"]
+    value = line["value"]
     return "no bound" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

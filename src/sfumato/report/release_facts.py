@@ -1,4 +1,4 @@
-"""What a release shows, counted from its own rows: all that the shareable report is made of, but for scalar losses."""
+"""The facts of a release, counted from its own rows: everything in the shareable report except the scalar losses."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.evaluation.audit.anatomy_audit import GROUP, group_counts, value_counts
 from sfumato.evaluation.audit.audit import class_key
-from sfumato.evaluation.audit.two_tables import GROUP, group_counts, value_counts
 from sfumato.policy import Policy
 from sfumato.releases.certificate import without_counts
-from sfumato.report.value_cells import ReleasedValuesOfColumn, cells_of, crossed, texts_shown, values_of
+from sfumato.report.value_cells import ReleasedValuesOfColumn, cells_of, cross_tabulate, texts_shown, values_of
 from sfumato.tables.coding.value_order import is_missing, text_of
 from sfumato.tables.released_classes import Distribution, ReleasedClasses, distribution, find_classes
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
-MOST_COLUMNS = 24  # that are looked at one by one
+MOST_COLUMNS = 24  # columns that are examined one by one
 MOST_CROSSED = 5  # quasi-identifiers that are crossed with each other
 MOST_SENSITIVE = 6
 MOST_PAIRS = 6
-FIELDS = 9  # of a column that is crossed
-DIGITS = 3  # of a loss: more would tell more of the original than a loss
+FIELDS = 9  # cells of a column that is crossed with another
+DIGITS = 3  # decimals of a loss: more could reveal values of the original
 LISTED = 12  # values of a column in the facts
 
 Triples = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -34,14 +34,14 @@ Triples = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class ValueDiversity:
-    """How sure somebody could be of a sensitive value who knows the class or group of a person."""
+    """How sure somebody who knows a person's class or group could be of the person's sensitive value."""
 
     name: str
     sizes: NDArray[np.int64] = field(repr=False)
     distinct: NDArray[np.int64] = field(repr=False)
-    """Of each class, how many different values it has."""
+    """The number of different values in each class."""
     share: NDArray[np.float64] = field(repr=False)
-    """Of each class, the share of its most frequent value among the records that have one."""
+    """The share of the most frequent value in each class, among the records that have a value."""
     commonest: float
     """The share of the most frequent value in the whole release."""
     limit: float | None
@@ -50,12 +50,12 @@ class ValueDiversity:
 
     @property
     def mean(self) -> float:
-        """The mean of the shares by records."""
+        """The mean share over all records."""
         return float(np.average(self.share, weights=self.sizes)) if self.sizes.sum() else 0.0
 
     @property
     def revealed(self) -> int:
-        """Records in classes whose records all have the same value."""
+        """The number of records in classes with a single value."""
         return int(self.sizes[self.distinct == 1].sum())
 
     def as_dict(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class ValueDiversity:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two columns of the release against each other: ``records[x, y]``."""
+    """The cross-tabulation of two columns of the release: ``records[x, y]``."""
 
     x: str
     y: str
@@ -83,14 +83,14 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFacts:
-    """All that is counted."""
+    """The counts of a release."""
 
     classes: ReleasedClasses | None = field(repr=False)
-    """None for a release without a record, and for one in two tables."""
+    """None for a release without records, and for one in two tables."""
     sizes: NDArray[np.int64] = field(repr=False)
     columns: list[ReleasedValuesOfColumn]
     further: list[str]
-    """Columns of the release that are not looked at one by one."""
+    """Columns of the release that are not examined one by one."""
     diversity: list[ValueDiversity]
     pairs: list[Pair]
 
@@ -99,17 +99,13 @@ class ReleaseFacts:
         return int(self.sizes.sum())
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs. Holds released values and counts of the release alone."""
+        """The facts as JSON values. They hold only released values and counts of the release."""
+        sizes, counts = np.unique(self.sizes, return_counts=True)
         return {
-            "class_sizes": {
-                str(size): many
-                for size, many in zip(
-                    *(part.tolist() for part in np.unique(self.sizes, return_counts=True)), strict=True
-                )
-            },
+            "class_sizes": {str(size): count for size, count in zip(sizes.tolist(), counts.tolist(), strict=True)},
             "released_columns": [_column(values) for values in self.columns],
             "further_columns": list(self.further),
-            "diversity": [one.as_dict() for one in self.diversity],
+            "diversity": [column.as_dict() for column in self.diversity],
             "pairs": [
                 {
                     "x": pair.x,
@@ -125,11 +121,11 @@ class ReleaseFacts:
 
 NOTHING = ReleaseFacts(
     classes=None, sizes=np.empty(0, np.int64), columns=[], further=[], diversity=[], pairs=[]
-)  # of a release without a record
+)  # the facts of a release without records
 
 
 def facts_of(source: Source, second: Source | None, policy: Policy, taxonomies: Mapping[str, Taxonomy]) -> ReleaseFacts:
-    """Count the rows of a finished release. ``second`` is the table of sensitive values, where they are apart."""
+    """Count the rows of a finished release. ``second`` is the second table, with the sensitive values, if any."""
     key = class_key(policy, source.names)
     sensitive = [name for name in policy.sensitive if name in source.names][:MOST_SENSITIVE]
     classes = find_classes(source, key, by_row=bool(sensitive))
@@ -139,16 +135,15 @@ def facts_of(source: Source, second: Source | None, policy: Policy, taxonomies: 
         records = np.zeros(len(classes.values[name]), np.int64)
         np.add.at(records, classes.shown[name], classes.sizes)
         columns.append(_values(name, classes.values[name], records, policy, taxonomies))
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     diversity = []
     for name in sensitive:
-        found[name] = distribution(source, classes, name, nulls, keep_null=True)
-        records = np.zeros(len(found[name].values), np.int64)
-        np.add.at(records, found[name].value, found[name].count)
-        columns.append(_values(name, found[name].values, records, policy, taxonomies))
-        counts = found[name].count
-        known = ~columns[-1].is_null[found[name].value] | (policy.privacy.null_sensitive == "value")
-        diversity.append(_shares(columns[-1], found[name].owner[known], counts[known], classes.sizes, policy))
+        spread = distributions[name] = distribution(source, classes, name, nulls, keep_null=True)
+        records = np.zeros(len(spread.values), np.int64)
+        np.add.at(records, spread.value, spread.count)
+        columns.append(_values(name, spread.values, records, policy, taxonomies))
+        known = ~columns[-1].is_null[spread.value] | (policy.privacy.null_sensitive == "value")
+        diversity.append(_shares(columns[-1], spread.owner[known], spread.count[known], classes.sizes, policy))
     sizes = classes.sizes
     if second is not None:
         (name,) = policy.sensitive[:1] or ("",)
@@ -156,19 +151,19 @@ def facts_of(source: Source, second: Source | None, policy: Policy, taxonomies: 
         groups = group_counts(source, second, name, policy)
         sizes, histogram = groups.sizes, groups.histograms[name]
         diversity = [_shares(columns[-1], histogram.owner, histogram.count, sizes, policy)]
-    there = {*key, *sensitive, *([GROUP] if second is not None else [])}
-    others = [name for name in source.names if name not in there]
-    looked_at = max(MOST_COLUMNS - len(columns), 0)
-    for name in others[:looked_at]:
+    done = {*key, *sensitive, *([GROUP] if second is not None else [])}
+    others = [name for name in source.names if name not in done]
+    room = max(MOST_COLUMNS - len(columns), 0)
+    for name in others[:room]:
         kept = find_classes(source, [name])
         columns.append(_values(name, kept.values[name], kept.sizes[np.argsort(kept.shown[name])], policy, taxonomies))
     return ReleaseFacts(
         classes=classes if second is None else None,
         sizes=sizes,
         columns=columns[:MOST_COLUMNS],
-        further=[*(column.name for column in columns[MOST_COLUMNS:]), *others[looked_at:]],
+        further=[*(column.name for column in columns[MOST_COLUMNS:]), *others[room:]],
         diversity=diversity,
-        pairs=_pairs(columns, classes, found),
+        pairs=_pairs(columns, classes, distributions),
     )
 
 
@@ -179,7 +174,7 @@ def _values(
     policy: Policy,
     taxonomies: Mapping[str, Taxonomy],
 ) -> ReleasedValuesOfColumn:
-    """The different texts of a column with their records: the same for every kind of file."""
+    """The different values of a column as texts, which are the same for every kind of file, with their records."""
     column = policy.columns.get(name)
     role = "other" if column is None else column.role
     texts = [None if is_missing(value, policy.input.nulls) else text_of(value) for value in values]
@@ -198,9 +193,9 @@ def _shares(
     largest = np.zeros(len(sizes))
     np.maximum.at(largest, owner, count)
     limits = [
-        1 / int(asked.parameters()["l"])
-        for asked in policy.privacy.sensitive
-        if asked.attribute == values.name and asked.kind == "frequency"
+        1 / int(entry.parameters()["l"])
+        for entry in policy.privacy.sensitive
+        if entry.attribute == values.name and entry.kind == "frequency"
     ]
     counted = values.records if policy.privacy.null_sensitive == "value" else values.records[~values.is_null]
     return ValueDiversity(
@@ -215,50 +210,50 @@ def _shares(
 
 
 def _pairs(
-    columns: Sequence[ReleasedValuesOfColumn], classes: ReleasedClasses, found: Mapping[str, Distribution]
+    columns: Sequence[ReleasedValuesOfColumn], classes: ReleasedClasses, distributions: Mapping[str, Distribution]
 ) -> list[Pair]:
-    """The pairs of columns that tell most of each other."""
+    """The pairs of columns that say most about each other."""
     quasi = [column for column in columns if column.name in classes.shown and column.role == "quasi-identifier"]
-    telling = sorted(quasi, key=lambda column: column.among(column.is_whole) - column.among(column.plain))
-    chosen = [column for column in quasi if column in telling[:MOST_CROSSED]]
-    chosen += [column for column in columns if column.name in found]
+    informative = sorted(quasi, key=lambda column: column.among(column.is_whole) - column.among(column.plain))
+    chosen = [column for column in quasi if column in informative[:MOST_CROSSED]]
+    chosen += [column for column in columns if column.name in distributions]
     cells = {column.name: cells_of(column, FIELDS) for column in chosen}
     pairs: list[tuple[float, Pair]] = []
-    for one, other in combinations(chosen, 2):
-        rows = _rows(one.name, other.name, classes, found)
-        if rows is None or min(len(cells[one.name].names), len(cells[other.name].names)) < 2:
+    for x, y in combinations((column.name for column in chosen), 2):
+        rows = _rows(x, y, classes, distributions)
+        if rows is None or min(len(cells[x].names), len(cells[y].names)) < 2:
             continue
-        counts = crossed(cells[one.name], rows[0], cells[other.name], rows[1], rows[2])
-        pair = Pair(one.name, other.name, cells[one.name].names, cells[other.name].names, counts)
-        pairs.append((association(counts), pair))
-    # Of pairs that tell as much, the one that comes first.
+        x_values, y_values, records = rows
+        counts = cross_tabulate(cells[x], x_values, cells[y], y_values, records)
+        pairs.append((association(counts), Pair(x, y, cells[x].names, cells[y].names, counts)))
+    # The sort is stable: of pairs with equal association, the first stays first.
     return [pair for _, pair in sorted(pairs, key=lambda rated: -round(rated[0], 9))[:MOST_PAIRS]]
 
 
-def _rows(one: str, other: str, classes: ReleasedClasses, found: Mapping[str, Distribution]) -> Triples | None:
-    """The values of both columns that rows show together, and the records that do."""
-    if one in found:
+def _rows(x: str, y: str, classes: ReleasedClasses, distributions: Mapping[str, Distribution]) -> Triples | None:
+    """The values of two columns that occur together, and the number of records with both."""
+    if x in distributions:
         return None  # two sensitive columns: their values would have to be counted together
-    if other in found:
-        there = found[other]
-        return classes.shown[one][there.owner], there.value, there.count
-    return classes.shown[one], classes.shown[other], classes.sizes
+    if y in distributions:
+        spread = distributions[y]
+        return classes.shown[x][spread.owner], spread.value, spread.count
+    return classes.shown[x], classes.shown[y], classes.sizes
 
 
 def association(counts: NDArray[np.float64]) -> float:
-    """How much two columns tell of each other, 0 to 1: mutual information over the smaller entropy."""
+    """How much two columns say about each other, 0 to 1: mutual information over the smaller entropy."""
     joint = counts / max(float(counts.sum()), 1e-300)
     rows, columns = joint.sum(1), joint.sum(0)
     expected = np.outer(rows, columns)
-    some = joint > 0
-    information = float((joint[some] * np.log(joint[some] / expected[some])).sum())
+    positive = joint > 0
+    information = float((joint[positive] * np.log(joint[positive] / expected[positive])).sum())
     least = min(_entropy(rows), _entropy(columns))
     return information / least if least > 1e-12 else 0.0
 
 
 def _entropy(shares: NDArray[np.float64]) -> float:
-    some = shares[shares > 0]
-    return float(-(some * np.log(some)).sum())
+    positive = shares[shares > 0]
+    return float(-(positive * np.log(positive)).sum())
 
 
 def _column(values: ReleasedValuesOfColumn) -> dict[str, Any]:
@@ -271,7 +266,7 @@ def _column(values: ReleasedValuesOfColumn) -> dict[str, Any]:
         "released_values": len(values.texts),
         "null": values.among(values.is_null),
         "whole": values.among(values.is_whole),
-        "values": [{"value": name, "records": many} for name, many in shown],
+        "values": [{"value": name, "records": count} for name, count in shown],
     }
 
 
@@ -280,15 +275,15 @@ def _rounded(number: float) -> float:
 
 
 def scalars(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The summary of a run as far as it may be shared: no times, and of every loss three digits."""
-    left_out = ("seconds", "warnings", "queries", "policy", "format")
-    kept = {key: value for key, value in without_counts(summary).items() if key not in left_out}
-    return {key: _shorter(value) for key, value in kept.items()}
+    """The part of a run's summary that may be shared: no times, and every loss with three digits."""
+    private = ("seconds", "warnings", "queries", "policy", "format")
+    shared = {key: value for key, value in without_counts(summary).items() if key not in private}
+    return {key: _with_few_digits(value) for key, value in shared.items()}
 
 
-def _shorter(value: Any) -> Any:
+def _with_few_digits(value: Any) -> Any:
     if isinstance(value, float):
         return _rounded(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _shorter(one) for key, one in value.items()}
-    return [_shorter(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _with_few_digits(inner) for key, inner in value.items()}
+    return [_with_few_digits(inner) for inner in value] if isinstance(value, list | tuple) else value

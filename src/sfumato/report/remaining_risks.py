@@ -1,4 +1,4 @@
-"""What could still go wrong with a release, in plain words: what k and l do not protect."""
+"""The risks that remain in a release, in plain words: what k and l do not protect against."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfumato.policy import Policy
-from sfumato.report.html import Markup, joined, named
+from sfumato.report.html import Markup, joined, name_list
 
 
 @dataclass(frozen=True)
@@ -18,147 +18,147 @@ class RemainingRisk:
 
 
 def risks(policy: Policy, kept: Sequence[str], *, suppressed: int, separated: bool) -> list[RemainingRisk]:
-    """Those that a release under this policy has; ``kept`` are columns that it shows unchanged."""
-    required = {asked.attribute for asked in policy.privacy.sensitive}
-    bare = [column for column in policy.sensitive if column not in required]
+    """The risks of a release under this policy. ``kept`` are the columns that it shows unchanged."""
+    required = {entry.attribute for entry in policy.privacy.sensitive}
+    unprotected = [column for column in policy.sensitive if column not in required]
     group = "group" if separated else "class"
     persons = policy.privacy.person is not None
-    found = [_identity_is_seen() if separated else _who_not_what(policy.k, "persons" if persons else "records")]
-    if bare:
-        found.append(
+    remaining = [_identity_is_seen() if separated else _who_not_what(policy.k, "persons" if persons else "records")]
+    if unprotected:
+        remaining.append(
             _risk(
                 "Sensitive columns without a requirement",
-                named(bare),
-                " are released as they are" if len(bare) > 1 else " is released as it is",
-                ". Where all records of a class share a value, it is revealed: see the diversity below.",
+                name_list(unprotected),
+                " are released as they are" if len(unprotected) > 1 else " is released as it is",
+                ". If all records of a class share a value, it is revealed: see the diversity below.",
             )
         )
     if required:
-        found.append(
+        remaining.append(
             _risk(
                 "Different values may mean the same",
                 "A class with several diagnoses protects little if all of them are cancers. Requirements count values, "
-                "not their meaning, and a class may still make a value more likely than it is elsewhere.",
+                "not meanings, and a value may still be more likely in a class than elsewhere.",
             )
         )
-    found.append(
+    remaining.append(
         _risk(
             "Background knowledge",
-            f"Whoever can rule out some records of a {group}, because they know these persons or a fact about them, is "
-            "left with fewer.",
+            f"Somebody who knows some persons of a {group}, or a fact about them, can rule out their records. Fewer "
+            "records are then left to hide among.",
         )
     )
     if not separated:
-        found.append(
+        remaining.append(
             _risk(
                 "Minimality",
-                "Methods blur no more than they must. Somebody who knows the method can sometimes tell that a grouping "
-                "of the original is impossible, and so learn more than a class shows.",
+                "Methods blur no more than they must. Somebody who knows the method can sometimes infer that the "
+                "original cannot have had certain values, and so learn more than a class shows.",
             )
         )
-    found.append(
+    remaining.append(
         _risk(
             "A second release",
-            "Two releases of the same persons, made differently or at different times, can be laid over each other, "
-            f"and what both leave open may be less than a {group}. Publish one, and think before the next.",
+            "Two releases about the same persons, made differently or at different times, can be intersected. The "
+            f"records that fit a person in both may be fewer than a {group}. Think before you publish a second one.",
         )
     )
     if kept:
-        found.append(
+        remaining.append(
             _risk(
                 "Kept columns",
-                named(kept),
+                name_list(kept),
                 " are" if len(kept) > 1 else " is",
-                " released unchanged. Somebody who is known to have a rare value there may be singled out.",
+                " released unchanged. A person who is known to have a rare value there can be singled out.",
             )
         )
     if policy.accept_linkable:
-        found.append(
+        remaining.append(
             _risk(
-                "Linkable columns that were accepted",
-                named(policy.accept_linkable),
-                " could undo the release if anybody else knows these values. The policy accepts that.",
+                "Accepted linkable columns",
+                name_list(policy.accept_linkable),
+                " could undo the anonymization if somebody else knows these values. The policy accepts this risk.",
             )
         )
-    found.append(_persons_gone() if persons else _records_not_persons())
+    remaining.append(_persons_gone() if persons else _records_not_persons())
     if suppressed:
-        found.append(
+        remaining.append(
             _risk(
                 "Records that were left out",
-                "Whoever knows that a person was in the original and finds no class that fits can tell that the record "
-                "was left out, and so that it was unusual.",
+                "Somebody who knows that a person was in the original, and finds no class that fits, learns that the "
+                "record was left out, and so that it was unusual.",
             )
         )
     if policy.release.form == "statistics":
-        found.append(
+        remaining.append(
             _risk(
                 "Ends of ranges and means",
-                "A class shows the smallest and the largest value of its records and their mean, rounded: some record "
-                "has each of the two, and where a class has few different values, all of them may be told, though not "
-                "whose they are.",
+                "A class shows the smallest and the largest value of its records, and their rounded mean. Some record "
+                "has each of the two values. If a class has few different values, all of them may be deduced, though "
+                "not whose they are.",
             )
         )
     if policy.release.keep_order:
-        found.append(
+        remaining.append(
             _risk(
                 "The order of the rows",
-                "Rows stand in the order of the original. Whoever knows that order knows whose they are.",
+                "Rows are in the order of the original. Somebody who knows that order knows whose they are.",
             )
         )
     if separated and policy.release.seed is not None:
-        found.append(
+        remaining.append(
             _risk(
                 "A known seed",
-                "The groups were drawn with a seed that the certificate shows. Whoever knows most of the sensitive "
-                "values can try out the others.",
+                "The groups were drawn with a seed, which the certificate shows. Somebody who knows most of the "
+                "sensitive values can find the others by trial.",
             )
         )
-    found.append(
+    remaining.append(
         _risk(
             "The choice of quasi-identifiers",
-            "Only what the policy calls a quasi-identifier is looked after: ",
-            named(policy.quasi_identifiers),
-            ". Anything else by which somebody can be recognised is not protected. This is not differential privacy.",
+            "Only the columns that the policy calls quasi-identifiers are protected: ",
+            name_list(policy.quasi_identifiers),
+            ". Anything else by which a person can be recognised is not. This is not differential privacy.",
         )
     )
-    return found
+    return remaining
 
 
 def _who_not_what(k: int, counted: str) -> RemainingRisk:
     if k == 1:
         return _risk(
-            "Nothing hides who a record belongs to",
-            "No k was asked for. A record may be the only one that fits a person; what is protected are the sensitive "
-            "columns that have a requirement.",
+            "Nothing hides whose a record is",
+            "The policy sets no k. A record may be the only one that fits a person. Only the sensitive columns with a "
+            "requirement are protected.",
         )
     return _risk(
         f"k = {k:,} hides who, not what",
-        f"Whoever knows the quasi-identifiers of a person finds at least {k:,} {counted} that fit and cannot tell "
-        "which is theirs. If these agree in something else, that is learnt all the same.",
+        f"Somebody who knows the quasi-identifiers of a person finds at least {k:,} {counted} that fit and cannot tell "
+        "which is the right one. If all of them agree in another column, its value is revealed all the same.",
     )
 
 
 def _identity_is_seen() -> RemainingRisk:
     return _risk(
-        "Who is in the table can be seen",
-        "The quasi-identifiers are released as they are. Whoever knows them sees that a person is in the table; what "
-        "is hidden is which sensitive value of the group is theirs.",
+        "Anybody can see who is in the table",
+        "The quasi-identifiers are released unchanged. Somebody who knows those of a person sees that the person is in "
+        "the table. Hidden is only which sensitive value of the group is theirs.",
     )
 
 
 def _records_not_persons() -> RemainingRisk:
     return _risk(
         "Several records of one person",
-        "Records are counted, not persons. If the table has several records of somebody, fewer persons than records "
-        "share a class.",
+        "k counts records, not persons. If the table has several records of one person, a class has fewer persons than "
+        "records.",
     )
 
 
 def _persons_gone() -> RemainingRisk:
     return _risk(
         "Persons cannot be counted again",
-        "k counts persons, and the release does not say whose its records are. They were counted when it was made; the "
-        "figures on this page count records.",
+        "k counts persons, but the release does not say whose its records are. Persons were counted when the release "
+        "was made; the figures on this page count records.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What several runs came to, as a file: a page, a picture, or a table."""
+"""Write the results of several runs as a file: a page, a picture, or a table."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 from sfumato.tables.targets.target import refuse_input_as_output
 
 KINDS = (".html", *FORMATS, ".csv", ".json")
-WIDE = 8.0  # values whose largest is so many times the smallest are drawn on a logarithmic axis
+WIDE = 8.0  # from this ratio of the largest to the smallest value on, the axis is logarithmic
 
 
 class Results(ABC):
-    """Results that people read as a page or a picture and programs as CSV or JSON."""
+    """Results that people read as a page or a picture, and programs as CSV or JSON."""
 
     def __init__(self, data: object) -> None:
-        self._source = data if isinstance(data, str | Path) else None  # a frame is not held back for this
+        self._source = data if isinstance(data, str | Path) else None  # do not keep a frame in memory for this
 
     @property
     @abstractmethod
@@ -37,22 +37,22 @@ class Results(ABC):
 
     @abstractmethod
     def summary(self) -> dict[str, Any]:
-        """What the command prints with ``--json``."""
+        """The results that the command prints with ``--json``."""
 
     @abstractmethod
     def picture(self, theme: str = "light") -> Picture:
-        """The curves."""
+        """The curves as one picture."""
 
     @abstractmethod
     def page(self) -> str:
-        """One offline HTML page."""
+        """The results as one offline HTML page."""
 
     @abstractmethod
     def table(self) -> str:
         """The figures as CSV."""
 
     def write(self, path: str | Path, *, theme: str = "light") -> Path:
-        """Write a page (.html), the curves (.svg, .png, .pdf) or the table (.csv, .json), as the suffix says."""
+        """Write a page (.html), the curves (.svg, .png, .pdf) or the table (.csv, .json), depending on the suffix."""
         target = Path(path)
         check_results(self._source, target)
         kind = target.suffix.lower()
@@ -62,28 +62,33 @@ class Results(ABC):
             text = self.page()
         else:
             text = self.table() if kind == ".csv" else json.dumps(self.summary(), indent=2) + "\n"
-        with Stage() as stage:
-            staged = stage.path(target)
-            try:
-                staged.write_text(text, "utf-8", newline="\n")
-            except OSError as error:
-                raise cannot_write(target, error) from None
-            stage.publish()
+        write_text(text, target)
         return target
 
 
+def write_text(text: str, target: Path, *, private: bool = False) -> None:
+    """Write a text file, whole or not at all. Only its owner can read a private one."""
+    with Stage() as stage:
+        staged = stage.path(target, private=private)
+        try:
+            staged.write_text(text, "utf-8", newline="\n")
+        except OSError as error:
+            raise cannot_write(target, error) from None
+        stage.publish()
+
+
 def check_results(data: object, target: Path) -> None:
-    """Refuse what can be seen to be no place for results before anything is measured."""
+    """Refuse a target that cannot hold results, before anything is measured."""
     if target.suffix.lower() not in KINDS:
         raise UsageError(
-            f"the output {target.name!r} has no suffix that says what to write. Use one of {', '.join(KINDS)}."
+            f"the suffix of the output {target.name!r} does not say what to write. Use one of {', '.join(KINDS)}."
         )
     check_target(target)
     refuse_input_as_output(data, target)
 
 
 def scale_for(values: Sequence[float | None]) -> Scale:
-    """Logarithmic for values that are far apart."""
+    """The scale of an axis: logarithmic for values that are far apart."""
     numbers = [value for value in values if value is not None]
     return "log" if numbers and min(numbers) > 0 and max(numbers) / min(numbers) >= WIDE else "linear"
 
@@ -101,7 +106,7 @@ def curves_of(
     narrow: bool = False,
     from_zero: bool = True,
 ) -> Picture:
-    """A figure of the rows by k, or by l where there is one k. Where both vary, each l is a line of its own."""
+    """Curves of the attribute ``y`` of the rows by k, or by l if there is one k. If both vary, each l has a line."""
     ks, ls = {row.k for row in rows}, {row.l for row in rows}
     by_l = len(ks) == 1 and len(ls) > 1
     drawn = [

@@ -1,4 +1,4 @@
-"""The sentences of the report: what holds, what it cost, and what could still go wrong."""
+"""The sentences of the report: the verdict, the losses in words, and how sure a guess could be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfumato.report.release_facts import ValueDiversity
 from sfumato.report.value_cells import ReleasedValuesOfColumn, median_width
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
 
-# Of a loss from 0 to 1, up to where a word is right.
+# The largest loss, from 0 to 1, that a word describes.
 DEGREES = (
     (0.0005, "as in the original"),
     (0.05, "close to the original"),
@@ -26,28 +26,28 @@ DEGREES = (
 
 
 def verdict(summary: Mapping[str, Any], policy: Policy, where: str, *, separated: bool = False) -> str:
-    """One sentence that says it all. ``separated`` are sensitive values in a table of their own."""
+    """The verdict of the report in one sentence. ``separated``: sensitive values are in a second table."""
     if not summary["released"]:
-        return "The release has no records: there is nothing in it that could be said of anybody."
-    asked = [one for one in summary["audit"] if "=" in one["requirement"]]
-    failed = [one for one in summary["audit"] if not one["holds"]]
+        return "The release has no records, so it says nothing about anybody."
+    failed = [line["requirement"] for line in summary["audit"] if not line["holds"]]
     if failed:
-        listed = "; ".join(one["requirement"] for one in failed)
         return (
-            f"The release does not hold what its policy asks for, checked from the {where}: {listed}. Do not share it."
+            f"The release does not meet its policy. Requirements that fail, checked from the {where}: "
+            f"{'; '.join(failed)}. Do not share it."
         )
     k = f"k = {policy.k:,}" if policy.k > 1 else ""
-    further = [one for one in asked if not one["requirement"].startswith("k-anonymity")]
-    if k and further:
-        more = "the requirement" if len(further) == 1 else f"all {len(further):,} requirements"
-        held = f"{k} and {more} on sensitive columns hold"
+    requirements = [line["requirement"] for line in summary["audit"] if "=" in line["requirement"]]
+    sensitive = [text for text in requirements if not text.startswith("k-anonymity")]
+    if k and sensitive:
+        which = "the requirement" if len(sensitive) == 1 else f"all {len(sensitive):,} requirements"
+        held = f"{k} and {which} on sensitive columns hold"
     elif k:
         held = f"{k} holds"
     else:
-        held = "; ".join(one["requirement"] for one in further) + (" holds" if len(further) == 1 else " hold")
+        held = "; ".join(sensitive) + (" holds" if len(sensitive) == 1 else " hold")
     parts = [f"{held}, checked again from the {where}", left_out(summary["suppressed"], summary["records"])]
     if separated:
-        return f"{_sentence(parts)[:-1]}; quasi-identifiers released as they are."
+        return f"{_sentence(parts)[:-1]}; quasi-identifiers released unchanged."
     parts.append(f"{percent(summary['gcp'])} of the information lost")
     if summary.get("bound"):
         parts.append(beside_the_least(summary["gcp"], summary["bound"]))
@@ -55,7 +55,7 @@ def verdict(summary: Mapping[str, Any], policy: Policy, where: str, *, separated
 
 
 def beside_the_least(gcp: float, bound: float) -> str:
-    """How far a loss is at most from the least possible, rounded up. The bound is above 0."""
+    """An upper limit on the ratio of a loss to the least possible loss, rounded up. ``bound`` is above 0."""
     ratio = max(math.ceil(gcp / bound * 10 - 1e-9) / 10, 1.0)
     return f"at most {ratio:g} times the least possible"
 
@@ -66,7 +66,7 @@ def _sentence(parts: Sequence[str]) -> str:
 
 
 def left_out(suppressed: int, records: int) -> str:
-    """How many records are missing, as people say it."""
+    """How many records were left out, in everyday words."""
     if not suppressed:
         return "no record left out"
     share = suppressed / records
@@ -75,14 +75,14 @@ def left_out(suppressed: int, records: int) -> str:
     base = 1000
     while round(share * base) < 1:
         base *= 10
-    many = round(share * base)
-    while many % 10 == 0:
-        many, base = many // 10, base // 10
-    return f"{many:,} in {base:,} records left out"
+    count = round(share * base)
+    while count % 10 == 0:
+        count, base = count // 10, base // 10
+    return f"{count:,} in {base:,} records left out"
 
 
 def percent(share: float) -> str:
-    """Three digits of a share are one after the point of a percentage."""
+    """A share as a percentage with one decimal, which never rounds to nothing or to all."""
     if 0 < share < 0.0005:
         return "less than 0.1%"
     if 0.9995 < share < 1:
@@ -91,12 +91,12 @@ def percent(share: float) -> str:
 
 
 def degree(loss: float) -> str:
-    """A loss in a word."""
+    """A loss from 0 to 1 in a few words."""
     return next(word for most, word in DEGREES if loss <= most)
 
 
 def exact_share(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None) -> float:
-    """The share of the records that show a single value. ``taxonomy`` is that of a column that has one as a file."""
+    """The share of records that show a single value. ``taxonomy`` is that of the column if it comes from a file."""
     rule = policy.columns[values.name].taxonomy
     exact = values.plain & ~values.is_range
     if values.axis is None and taxonomy is not None:
@@ -109,7 +109,7 @@ def exact_share(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxono
 
 
 def what_is_shown(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None) -> str:
-    """What records show of a quasi-identifier."""
+    """What the records show for a quasi-identifier, in words."""
     total = max(values.total, 1)
     whole, null = values.among(values.is_whole) / total, values.among(values.is_null) / total
     exact = exact_share(values, policy, taxonomy)
@@ -125,24 +125,24 @@ def what_is_shown(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxo
     if whole:
         parts.append(f"{percent(whole)} show nothing (*)")
     if null:
-        parts.append(f"{percent(null)} are missing in the original too")
+        parts.append(f"{percent(null)} have no value in the original either")
     return "; ".join(parts) or "nothing"
 
 
 def guessing(diversity: ValueDiversity, group: str) -> Markup:
-    """How sure somebody could be of a sensitive value."""
+    """How sure somebody could be of a sensitive value, in words."""
     surest = float(diversity.share.max()) if diversity.share.size else 0.0
     parts: list[object] = [
-        f"Whoever knows a person's {group} and guesses its most frequent ",
+        f"Somebody who knows a person's {group} and guesses its most frequent ",
         name(diversity.name),
-        f" is right in {percent(diversity.mean)} of the cases on average, in the worst {group} in {percent(surest)}.",
-        f" Without knowing the {group} it would be {percent(diversity.commonest)}.",
+        f" is right {percent(diversity.mean)} of the time on average, and {percent(surest)} in the worst {group}.",
+        f" Without the {group}, the best guess is right {percent(diversity.commonest)} of the time.",
     ]
     if diversity.limit is not None:
         parts.append(f" The policy allows {percent(diversity.limit)}.")
     if diversity.revealed:
-        some = f"{group}es" if group == "class" else f"{group}s"
-        parts.append(f" {diversity.revealed:,} records are in {some} of a single value, which is revealed.")
+        plural = f"{group}es" if group == "class" else f"{group}s"
+        parts.append(f" {diversity.revealed:,} records are in {plural} with a single value, which is thereby revealed.")
     if diversity.missing:
-        parts.append(f" {diversity.missing:,} records have no value and protect nobody.")
+        parts.append(f" {diversity.missing:,} records have no value; they protect nobody.")
     return joined(parts)

@@ -1,4 +1,4 @@
-"""How the report of a release looks beyond what all pages share: on a screen, on a phone, and in print."""
+"""The style of the report of a release, on top of what all pages share: for screens, phones and print."""
 
 RELEASE_STYLE = """
 :root { --accent: var(--series-0); }

@@ -1,7 +1,7 @@
-"""The released values of a column in few cells, so that they can be counted, drawn and crossed with another column.
+"""Put the released values of a column into few cells, so that they can be counted, drawn and cross-tabulated.
 
-A range that reaches over several cells is spread evenly over them, as a reader of the release would do it. ``*`` and
-null have cells of their own. Of categories those with the most records have a cell, and the others one together.
+A range that covers several cells is spread evenly over them, as a reader of the release would do. ``*`` and null have
+separate cells. The categories with the most records have a cell each, and the others share one.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from sfumato.taxonomies.taxonomy import Taxonomy
 
 LENGTH = 300.0
 CHUNK = 1 << 16
-MOST_COUNTED = 1 << 22  # different pairs of values that are counted by place; more are sorted
+MOST_COUNTED = 1 << 22  # possible pairs of values that are counted in an array; more are sorted
 NULL = "null"
 DASH = "\N{EN DASH}"
 EPOCH = np.datetime64(0, "ms")
-# Units of NumPy's calendar and how many of them a cell has.
+# Units of NumPy's calendar, and how many of them make a cell.
 CALENDAR = [("D", 1), ("W", 1), ("M", 1), ("M", 3), *(("Y", years) for years in (1, 2, 5, 10, 20, 50, 100, 500))]
 
 
 @dataclass(frozen=True)
 class ReleasedValuesOfColumn:
-    """The different values of a column as text, none for null, each with its records."""
+    """The different values of a column as text, None for null, each with its number of records."""
 
     name: str
     role: str
     texts: list[str | None] = field(repr=False)
     records: NDArray[np.int64] = field(repr=False)
     axis: Axis | None = field(repr=False)
-    """Where numbers and dates stand; none for categories."""
+    """The positions of numbers and dates; None for categories."""
 
     @property
     def kind(self) -> str:
@@ -50,7 +50,7 @@ class ReleasedValuesOfColumn:
         return int(self.records.sum())
 
     def among(self, chosen: NDArray[np.bool_]) -> int:
-        """The records of some of the values."""
+        """The number of records with one of the chosen values."""
         return int(self.records[chosen].sum())
 
     @property
@@ -59,7 +59,7 @@ class ReleasedValuesOfColumn:
 
     @property
     def is_whole(self) -> NDArray[np.bool_]:
-        """Those that say nothing. In a column that was kept, a star is a value like another."""
+        """Whether each value is the whole domain, which says nothing. In a kept column, a star is an ordinary value."""
         return np.array([text == WHOLE and self.role == "quasi-identifier" for text in self.texts], np.bool_)
 
     @property
@@ -70,67 +70,68 @@ class ReleasedValuesOfColumn:
 
     @property
     def plain(self) -> NDArray[np.bool_]:
-        """Values that are neither null nor the whole domain."""
+        """Whether each value is neither null nor the whole domain."""
         return ~(self.is_null | self.is_whole)
 
 
 @dataclass(frozen=True)
 class ValueCells:
-    """Cells of a column. A value is in the cell ``home``, or spread over several where that is -1."""
+    """The cells of a column. A value is in the cell ``home``, or spread over several if that is -1."""
 
     names: list[str] = field(repr=False)
-    asides: int
-    """How many of the last cells are no values like the others."""
+    special: int
+    """How many of the last cells are special: many values together, ``*`` or null."""
     home: NDArray[np.int64]
     ranges: NDArray[np.int64]
+    """The values that are spread over several cells."""
     spread: NDArray[np.float64]
-    """Of each of the ``ranges``, the share in every cell."""
+    """The share of each of the ``ranges`` in every cell."""
     edges: NDArray[np.float64] | None = None
     others: bool = False
-    """Is the first of the asides one for many values?"""
+    """Whether the first special cell holds many values."""
 
     def totals(self, records: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The records in every cell."""
+        """The number of records in every cell. ``records``: by value."""
         fixed = self.home >= 0
-        found = np.bincount(self.home[fixed], weights=records[fixed], minlength=len(self.names))
-        return np.asarray(found + self.spread.T @ records[self.ranges])
+        counts = np.bincount(self.home[fixed], weights=records[fixed], minlength=len(self.names))
+        return np.asarray(counts + self.spread.T @ records[self.ranges])
 
     def rows(self, values: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The share of each of the values in every cell."""
-        dense = np.zeros((len(values), len(self.names)))
+        """The share of each of the values in every cell: float64[values, cells]."""
+        shares = np.zeros((len(values), len(self.names)))
         home = self.home[values]
         fixed = np.flatnonzero(home >= 0)
-        dense[fixed, home[fixed]] = 1.0
+        shares[fixed, home[fixed]] = 1.0
         if self.ranges.size:
-            place = np.zeros(len(self.home), np.int64)
-            place[self.ranges] = np.arange(len(self.ranges))
-            loose = np.flatnonzero(home < 0)
-            dense[loose] = self.spread[place[values[loose]]]
-        return dense
+            range_of_value = np.zeros(len(self.home), np.int64)
+            range_of_value[self.ranges] = np.arange(len(self.ranges))
+            spread = np.flatnonzero(home < 0)
+            shares[spread] = self.spread[range_of_value[values[spread]]]
+        return shares
 
 
-def crossed(
-    one: ValueCells,
-    one_values: NDArray[np.int64],
-    other: ValueCells,
-    other_values: NDArray[np.int64],
+def cross_tabulate(
+    x: ValueCells,
+    x_values: NDArray[np.int64],
+    y: ValueCells,
+    y_values: NDArray[np.int64],
     records: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """The records in every pair of cells, [one, other], of rows that show these values."""
-    wide = len(other.home)
-    pairs = one_values * wide + other_values
-    if len(one.home) * wide <= MOST_COUNTED:
+    """The number of records in every pair of cells: float64[x, y]. Each row has two values and a number of records."""
+    width = len(y.home)
+    pairs = x_values * width + y_values
+    if len(x.home) * width <= MOST_COUNTED:
         totals = np.bincount(pairs, weights=records, minlength=1)
         pairs = np.flatnonzero(totals)
         totals = totals[pairs]
     else:
-        pairs, place = np.unique(pairs, return_inverse=True)
-        totals = np.bincount(place, weights=records, minlength=1)
-    found = np.zeros((len(one.names), len(other.names)))
+        pairs, pair_of_row = np.unique(pairs, return_inverse=True)
+        totals = np.bincount(pair_of_row, weights=records, minlength=1)
+    counts = np.zeros((len(x.names), len(y.names)))
     for start in range(0, len(pairs), CHUNK):
-        first, second = np.divmod(pairs[start : start + CHUNK], wide)
-        found += one.rows(first).T @ (other.rows(second) * totals[start : start + CHUNK, None])
-    return found
+        x_value, y_value = np.divmod(pairs[start : start + CHUNK], width)
+        counts += x.rows(x_value).T @ (y.rows(y_value) * totals[start : start + CHUNK, None])
+    return counts
 
 
 def values_of(
@@ -141,13 +142,13 @@ def values_of(
     column: ColumnSettings | None,
     taxonomy: Taxonomy | None,
 ) -> ReleasedValuesOfColumn:
-    """What is known of a column with these released values."""
+    """The released values of a column, with their positions if they are numbers or dates that can be drawn."""
     kind = None if column is None else column.implied_type
     axis = None
     if taxonomy is None and kind != "categorical" and any(text not in (None, WHOLE) for text in texts):
         try:
             axis = axis_of(name, texts, LENGTH, column=column if role == "quasi-identifier" else None)
-        except InputError:  # not what its type says, or too far apart to be drawn: shown as the names that they are
+        except InputError:  # not of the declared type, or too far apart to draw: treated as names
             axis = None
     if axis is not None and axis.labels is not None:
         axis = None
@@ -155,48 +156,46 @@ def values_of(
 
 
 def cells_of(values: ReleasedValuesOfColumn, most: int) -> ValueCells:
-    """At most so many cells, at least two, and those for ``*`` and null where they occur."""
+    """At most ``most`` cells (at least 2) for the values, and one each for ``*`` and null if they occur."""
     if values.axis is not None:
-        return along(values, *edges_of(values.axis, most))
+        return _cells_between(values, *edges_of(values.axis, most))
     plain = np.flatnonzero(values.plain)
-    # Of those with as many records, the one that comes first by its name.
-    order = sorted(plain.tolist(), key=lambda place: (-values.records[place], values.texts[place] or ""))
+    # By descending number of records; ties by name.
+    order = sorted(plain.tolist(), key=lambda value: (-values.records[value], values.texts[value] or ""))
     kept = order if len(order) <= most else order[: most - 1]
-    names = [values.texts[place] or "" for place in kept]
+    names = [values.texts[value] or "" for value in kept]
     home = np.full(len(values.texts), len(kept), np.int64)
     home[kept] = np.arange(len(kept))
     others = len(kept) < len(order)
     if others:
         names.append(f"{len(order) - len(kept):,} others")
-    return _with_asides(values, names, home, np.empty(0, np.int64), np.empty((0, len(names))), None, others=others)
+    return _with_special(values, names, home, np.empty(0, np.int64), np.empty((0, len(names))), None, others=others)
 
 
-def along(values: ReleasedValuesOfColumn, edges: NDArray[np.float64], names: list[str]) -> ValueCells:
-    """Cells between these edges for the numbers or dates."""
+def _cells_between(values: ReleasedValuesOfColumn, edges: NDArray[np.float64], names: list[str]) -> ValueCells:
+    """The cells of numbers or dates between these edges."""
     assert values.axis is not None
     spans = values.axis.spans
     low, high = np.maximum(spans[:, 0], edges[0]), np.minimum(spans[:, 1], edges[-1])
     home = np.clip(np.searchsorted(edges, (low + high) / 2, side="right") - 1, 0, len(names) - 1)
     first = np.searchsorted(edges, low, side="right") - 1
     last = np.searchsorted(edges, high, side="left") - 1
-    loose = values.plain & (last > first)
-    ranges = np.flatnonzero(loose)
-    over = np.minimum(high[ranges, None], edges[None, 1:]) - np.maximum(low[ranges, None], edges[None, :-1])
-    spread = np.clip(over, 0.0, None) / (high - low)[ranges, None]
-    home = np.where(loose, -1, home)
-    return _with_asides(values, names, home, ranges, spread, edges)
+    in_several = values.plain & (last > first)
+    ranges = np.flatnonzero(in_several)
+    overlap = np.minimum(high[ranges, None], edges[None, 1:]) - np.maximum(low[ranges, None], edges[None, :-1])
+    spread = np.clip(overlap, 0.0, None) / (high - low)[ranges, None]
+    home = np.where(in_several, -1, home)
+    return _with_special(values, names, home, ranges, spread, edges)
 
 
 def edges_of(axis: Axis, most: int) -> tuple[NDArray[np.float64], list[str]]:
-    """The edges of at most ``most`` cells at round numbers or dates, and what each cell is called."""
-    return (
-        _calendar_edges(axis.low, axis.high, most)
-        if axis.kind == "date"
-        else (_number_edges(axis.low, axis.high, most, whole=axis.whole))
-    )
+    """The edges of at most ``most`` cells at round numbers or dates, and the name of each cell."""
+    if axis.kind == "date":
+        return _calendar_edges(axis.low, axis.high, most)
+    return _number_edges(axis.low, axis.high, most, whole=axis.whole)
 
 
-def _with_asides(
+def _with_special(
     values: ReleasedValuesOfColumn,
     names: list[str],
     home: NDArray[np.int64],
@@ -206,15 +205,16 @@ def _with_asides(
     *,
     others: bool = False,
 ) -> ValueCells:
-    names, home, asides = list(names), home.copy(), int(others)
+    """The cells with further ones for ``*`` and null where they occur."""
+    names, home, special = list(names), home.copy(), int(others)
     for chosen, name in ((values.is_whole, WHOLE), (values.is_null, NULL)):
         if chosen.any():
             home[chosen] = len(names)
             names.append(name)
-            asides += 1
-    wide = np.zeros((len(ranges), len(names)))
-    wide[:, : spread.shape[1]] = spread
-    return ValueCells(names, asides, home, ranges, wide, edges, others)
+            special += 1
+    widened = np.zeros((len(ranges), len(names)))
+    widened[:, : spread.shape[1]] = spread
+    return ValueCells(names, special, home, ranges, widened, edges, others)
 
 
 def _number_edges(low: float, high: float, most: int, *, whole: bool) -> tuple[NDArray[np.float64], list[str]]:
@@ -243,12 +243,12 @@ def _numbers(start: int, end: int, step: float, shift: float, *, whole: bool) ->
 
 
 def _digits(number: float) -> str:
-    """Years without a comma, larger numbers with."""
+    """A number without a comma, as years are written, or with commas if it is larger."""
     return f"{number:.0f}" if abs(number) < 10_000 else f"{number:,.0f}"
 
 
 def _calendar_edges(low: float, high: float, most: int) -> tuple[NDArray[np.float64], list[str]]:
-    start, end = (EPOCH + np.timedelta64(int(place), "ms") for place in (low, math.ceil(high)))
+    start, end = (EPOCH + np.timedelta64(int(position), "ms") for position in (low, math.ceil(high)))
     for unit, count in CALENDAR:
         first = start.astype(f"datetime64[{unit}]")
         whole = int(first.astype(np.int64)) // count * count
@@ -272,7 +272,7 @@ def _period(mark: np.datetime64, unit: str, count: int) -> str:
 
 
 def median_width(values: ReleasedValuesOfColumn) -> float | None:
-    """The width that half of the ranges, by records, do not exceed; in days for dates."""
+    """The median width of ranges, weighted by records; in days for dates. None if there are no ranges."""
     chosen = np.flatnonzero(values.is_range & values.plain)
     if values.axis is None or not values.records[chosen].sum():
         return None
@@ -280,10 +280,10 @@ def median_width(values: ReleasedValuesOfColumn) -> float | None:
     unit = DAY if values.axis.kind == "date" else 1.0
     widths = (spans[:, 1] - spans[:, 0]) / unit - (1.0 if values.axis.whole else 0.0)
     order = np.argsort(widths, kind="stable")
-    reached = np.cumsum(values.records[chosen][order])
-    return float(widths[order][np.searchsorted(reached, reached[-1] / 2)])
+    cumulative = np.cumsum(values.records[chosen][order])
+    return float(widths[order][np.searchsorted(cumulative, cumulative[-1] / 2)])
 
 
 def texts_shown(cells: ValueCells, records: Sequence[float]) -> list[tuple[str, int]]:
-    """Every cell with its records, as whole numbers."""
-    return [(name, round(many)) for name, many in zip(cells.names, records, strict=True)]
+    """The name of every cell with its number of records, rounded."""
+    return [(name, round(count)) for name, count in zip(cells.names, records, strict=True)]

@@ -9,10 +9,10 @@ from typing import Any
 
 from sfumato.engines.memory.coded_table import encode, profile, scan
 from sfumato.errors import UsageError
+from sfumato.evaluation.audit.anatomy_audit import audit_groups, quasi_identifiers_of_original, values_of_original
 from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key
-from sfumato.evaluation.audit.in_parts import audit_in_parts
+from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
 from sfumato.evaluation.audit.kept_columns import kept_columns_hold, kept_columns_hold_in_parts
-from sfumato.evaluation.audit.two_tables import audit_groups, quasi_identifiers_of_original, values_of_original
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements, Verdict

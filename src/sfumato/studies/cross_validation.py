@@ -20,8 +20,8 @@ from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.evaluation.comparison_points import Point
 from sfumato.evaluation.learning.features import Features, lie_alike, points, regions
 from sfumato.evaluation.learning.folds import folds_of
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.models import Model, load_learners
-from sfumato.evaluation.learning.question import Study
 from sfumato.evaluation.learning.results import (
     ACCURACY,
     CLASS_SIZE,

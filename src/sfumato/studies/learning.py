@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.evaluation.comparison_points import Attempt
-from sfumato.evaluation.learning.question import Study
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.results import Result
 from sfumato.kernels.decorator import on_compilation
 from sfumato.pipeline.prepare import read_table

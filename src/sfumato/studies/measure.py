@@ -8,11 +8,11 @@ from pathlib import Path
 
 from sfumato.engines.memory.coded_table import encode, profile, scan, workload_of
 from sfumato.errors import UsageError
+from sfumato.evaluation.audit.anatomy_audit import group_sizes
 from sfumato.evaluation.audit.audit import class_key
-from sfumato.evaluation.audit.two_tables import group_sizes
-from sfumato.evaluation.audit.with_losses import measured_in_parts
-from sfumato.evaluation.measurement import measure_release
+from sfumato.evaluation.audit.audit_with_losses import measured_in_parts
 from sfumato.evaluation.queries import Measured, QueryAccuracy, QueryWorkload, ask_release, queried_columns
+from sfumato.evaluation.release_losses import measure_release
 from sfumato.evaluation.workload_tasks import WorkloadTasks, measure_tasks
 from sfumato.pipeline.prepare import load_taxonomies
 from sfumato.policy import Policy

@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
+from sfumato.evaluation.audit.anatomy_audit import GROUP, NOT_HIDDEN
 from sfumato.evaluation.audit.audit import class_key
-from sfumato.evaluation.audit.two_tables import GROUP, NOT_HIDDEN
 from sfumato.evaluation.risk.exposure import LARGEST_SET
 from sfumato.evaluation.risk.reidentification import Population, Risk, measure_risk
 from sfumato.methods import method_named

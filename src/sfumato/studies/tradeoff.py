@@ -20,8 +20,8 @@ from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.evaluation.audit.audit import class_key
 from sfumato.evaluation.comparison_points import Attempt, Point
 from sfumato.evaluation.dual_problem import Question, Step, by_method, largest_within
+from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.models import load_learners
-from sfumato.evaluation.learning.question import Study
 from sfumato.evaluation.learning.results import ACCURACY, ERROR, Result
 from sfumato.evaluation.queries import QueryWorkload, ask_release, queried_columns
 from sfumato.kernels.decorator import on_compilation

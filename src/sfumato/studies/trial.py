@@ -10,7 +10,7 @@ from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.memory.released_rows import recode, shown_classes_of
 from sfumato.errors import AuditError
-from sfumato.evaluation.measurement import Losses, measure_release
+from sfumato.evaluation.release_losses import Losses, measure_release
 from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import kept
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sfumato.engines.engine import Draft
 from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.audit.with_losses import examined_in_parts
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.audit.audit_with_losses import examined_in_parts
+from sfumato.evaluation.release_losses import Losses
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.sources.source import Source
 

@@ -20,7 +20,7 @@ from sfumato.engines.target_output import TargetOutput, WritableTable, check_tar
 from sfumato.errors import InputError
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import fingerprints

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sfumato.engines.engine import Draft
+from sfumato.evaluation.audit.anatomy_audit import audit_groups, group_sizes
 from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, require_pass
-from sfumato.evaluation.audit.two_tables import audit_groups, group_sizes
-from sfumato.evaluation.measurement import Losses, measure_release
+from sfumato.evaluation.release_losses import Losses, measure_release
 from sfumato.evaluation.workload_tasks import measure_tasks
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source

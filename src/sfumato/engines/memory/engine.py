@@ -24,7 +24,7 @@ from sfumato.engines.memory.released_rows import RowsInMemory, rows_in_memory
 from sfumato.engines.target_output import TargetOutput, WritableTable, check_target_location, origin_of
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.policy import InputOptions
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import fingerprints

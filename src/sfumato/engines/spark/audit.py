@@ -17,7 +17,7 @@ from sfumato.engines.spark.mounted_parquet import parts_of
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.errors import AuditError
 from sfumato.evaluation.audit.audit import AuditReport, Findings, class_key, judge
-from sfumato.evaluation.measurement import Losses, losses_of, measure_classes
+from sfumato.evaluation.release_losses import Losses, losses_of, measure_classes
 from sfumato.losses.all_losses import Measurement
 from sfumato.policy import Policy
 from sfumato.requirements import Requirements

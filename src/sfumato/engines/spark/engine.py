@@ -32,7 +32,7 @@ from sfumato.engines.spark.spark_tables import SparkTable, open_table
 from sfumato.errors import UsageError
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.policy import InputOptions, Policy
 from sfumato.releases.run_record import fingerprints_of_contents, secret_number
 from sfumato.tables.sources.source import Source, open_source

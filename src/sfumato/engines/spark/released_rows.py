@@ -29,7 +29,7 @@ from sfumato.engines.spark.row_chunks import CHUNK, packed, plain, unpacked
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
 from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.measurement import Losses
+from sfumato.evaluation.release_losses import Losses
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
 from sfumato.tables.coding.passthrough import PassthroughColumn

@@ -1,1 +1,1 @@
-"""The audit: does a finished release hold what its policy asks for?"""
+"""The audit: does a finished release meet its policy?"""

@@ -1,7 +1,7 @@
-"""The audit: does a finished release hold what its policy asks for?
+"""The audit: does a finished release meet its policy?
 
-It reads the release through the public reader, as anybody would, groups its rows anew and compares. It shares no code
-with the methods. A release that fails is never returned or written.
+The audit reads the release through the public reader, as anybody would, groups its rows again and compares the classes
+with the policy. It shares no code with the methods. A release that fails is never returned or written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sfumato.taxonomies.taxonomy import Taxonomy
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What an audit found. ``remarks`` say what else a person should know."""
+    """The result of an audit. ``remarks`` are sentences on what else a reader should know."""
 
     verdicts: tuple[Verdict, ...]
     records: int
@@ -43,15 +43,23 @@ class AuditReport:
     def holds(self) -> bool:
         return all(verdict.holds for verdict in self.verdicts)
 
+    def __repr__(self) -> str:
+        failed = sum(not verdict.holds for verdict in self.verdicts)
+        outcome = f"{failed} of {len(self.verdicts)} requirements fail" if failed else "holds"
+        return (
+            f"<AuditReport: {outcome}; {self.records:,} records, {self.classes:,} classes, smallest class "
+            f"{self.smallest_class:,}>"
+        )
+
     def as_dict(self) -> list[dict[str, object]]:
-        """As JSON holds it, which has no infinity: a value without bound is null."""
+        """The verdicts as JSON values. JSON has no infinity, so an unbounded value is null."""
         return [
             {
-                "requirement": one.requirement,
-                "holds": one.holds,
-                "value": one.value if math.isfinite(one.value) else None,
+                "requirement": verdict.requirement,
+                "holds": verdict.holds,
+                "value": verdict.value if math.isfinite(verdict.value) else None,
             }
-            for one in self.verdicts
+            for verdict in self.verdicts
         ]
 
 
@@ -64,23 +72,24 @@ def class_counts(
     persons: NDArray[np.uint32] | None,
     totals: Mapping[str, Totals] | None = None,
 ) -> ClassCounts:
-    """The classes of a finished release as requirements see them; ``persons`` by row, where they are counted.
+    """Count the classes of a finished release in the form that requirements read.
 
-    ``totals`` are the values of the whole release, where the classes are a part of it.
+    ``persons`` holds the person of each row, if persons are counted. ``totals`` are the values of the whole release, if
+    the classes are only a part of it.
     """
     tokens, keep_null = policy.input.nulls, policy.privacy.null_sensitive == "value"
 
-    def counts(some: ReleasedClasses, names: Sequence[str]) -> ClassCounts:
+    def counts(grouping: ReleasedClasses, names: Sequence[str]) -> ClassCounts:
         histograms = {}
         for name in names:
             whole = None if totals is None else totals.get(name)
-            found = distribution(source, some, name, tokens, keep_null=keep_null, persons=persons, totals=whole)
+            spread = distribution(source, grouping, name, tokens, keep_null=keep_null, persons=persons, totals=whole)
             taxonomy = taxonomies.get(name)
-            tree = None if taxonomy is None else hierarchy_over(texts_of(found.values), taxonomy, name)
+            tree = None if taxonomy is None else hierarchy_over(texts_of(spread.values), taxonomy, name)
             histograms[name] = Histogram(
-                found.owner, found.count, found.value, found.reference, found.numbers, found.known, tree
+                spread.owner, spread.count, spread.value, spread.reference, spread.numbers, spread.known, tree
             )
-        return ClassCounts(some.sizes if persons is None else some.members(persons), histograms)
+        return ClassCounts(grouping.sizes if persons is None else grouping.members(persons), histograms)
 
     whole = counts(classes, requirements.attributes)
     refined = {}
@@ -91,22 +100,22 @@ def class_counts(
 
 
 def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
-    """The columns that say which class a released record is in: the quasi-identifiers, their bounds and means."""
+    """The columns that define the class of a released record: the quasi-identifiers, their bounds and means."""
     key = []
     for name in policy.quasi_identifiers:
         if name not in names:
             raise UsageError.unknown_column(name, "the policy", names)
         key.append(name)
         if policy.release.bounds:
-            key += [told for told in (f"{name}_min", f"{name}_max") if told in names]
+            key += [column for column in (f"{name}_min", f"{name}_max") if column in names]
         if policy.release.form == "statistics":
-            key += [told for told in (f"{name}_mean",) if told in names]
+            key += [column for column in (f"{name}_mean",) if column in names]
     return key
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found in the classes of a release, or in a part of them: a verdict for every requirement, and sizes."""
+    """A verdict for every requirement, and the sizes, of the classes of a release or of a part of them."""
 
     verdicts: tuple[Verdict, ...]
     records: int
@@ -114,17 +123,17 @@ class Findings:
     smallest_class: int
 
     def joined(self, other: Findings, requirements: Requirements) -> Findings:
-        """What these classes and others of the same release come to."""
+        """Combine the findings of these classes with those of other classes of the same release."""
         pairs = zip(requirements.parts, self.verdicts, other.verdicts, strict=True)
         return Findings(
-            tuple(part.worse(one, another) for part, one, another in pairs),
+            tuple(part.worse(verdict, other_verdict) for part, verdict, other_verdict in pairs),
             self.records + other.records,
             self.classes + other.classes,
             min(self.smallest_class, other.smallest_class),
         )
 
     def report(self, policy: Policy, names: Sequence[str], *, persons: bool = False) -> AuditReport:
-        """Beside what the rows alone do not tell; ``persons`` says that they were counted."""
+        """The findings with what the rows alone do not show. ``persons``: whether persons were counted."""
         released = [
             Verdict(f"the identifier {name!r} is not released", False, 1)
             for name in policy.identifiers
@@ -150,9 +159,9 @@ def audit_classes(
     taxonomies: Mapping[str, Taxonomy],
     persons: NDArray[np.uint32] | None = None,
 ) -> AuditReport:
-    """Compare what a release shows with what its policy asks for."""
-    found = judge(source, classes, policy, requirements, taxonomies, persons)
-    return found.report(policy, source.names, persons=persons is not None)
+    """Compare the classes of a release with its policy."""
+    findings = judge(source, classes, policy, requirements, taxonomies, persons)
+    return findings.report(policy, source.names, persons=persons is not None)
 
 
 def judge(
@@ -164,9 +173,9 @@ def judge(
     persons: NDArray[np.uint32] | None = None,
     totals: Mapping[str, Totals] | None = None,
 ) -> Findings:
-    """What every requirement says of these classes. ``totals``: see class_counts."""
+    """Test every requirement on these classes. ``persons`` and ``totals``: see class_counts."""
     if requirements.person is not None and (persons is None or len(persons) != classes.records):
-        raise AssertionError("persons are asked for, and it is not known whose the records are")  # never count records
+        raise AssertionError("persons must be counted, but the person of each row is unknown")  # never count records
     counts = class_counts(source, classes, policy, requirements, taxonomies, persons, totals)
     verdicts = tuple(part.verdict(counts) for part in requirements.parts)
     smallest = int(classes.sizes.min()) if len(classes.sizes) else 0
@@ -174,7 +183,7 @@ def judge(
 
 
 def require_pass(report: AuditReport) -> None:
-    """Withhold a release of our own that does not pass."""
+    """Raise an error if a release of our own does not pass its audit."""
     if not report.holds:
         failed = "; ".join(verdict.requirement for verdict in report.verdicts if not verdict.holds)
         raise AuditError(

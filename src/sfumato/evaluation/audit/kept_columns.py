@@ -1,13 +1,12 @@
-"""Do the columns that a release keeps as they are hold nothing but what the original has?
+"""Check that the kept columns of a release hold only values of the original.
 
-Values are compared by the text that a CSV file has for them, since the two tables may be files of different kinds. A
-release may leave records out, so it must show no value more often than the original does; the records beyond are
-counted.
+Values are compared by their text in a CSV file, since the two tables may be files of different kinds. A release may
+leave records out, so no value may occur more often than in the original; the surplus records are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,49 +25,55 @@ VALUE, RELEASED = "value", "released"
 
 
 def kept_columns_hold(release: Source, original: Source, recoded: Collection[str]) -> list[Verdict]:
-    """A verdict for every column of the release but those that are ``recoded``."""
-    verdicts = []
-    for name in release.names:
-        if name not in recoded:
-            surplus = _surplus(_Both(name, release, original)) if name in original.names else None
-            verdicts.append(_verdict(name, surplus))
-    return verdicts
+    """A verdict for every column of the release that is not ``recoded``."""
+    return _verdicts(release, original, recoded, _surplus)
 
 
 def kept_columns_hold_in_parts(
     release: Source, original: Source, recoded: Collection[str], *, memory: int, scratch: Scratch
 ) -> list[Verdict]:
-    """The same in a process of at most ``memory`` bytes: some of the values at a time."""
+    """A verdict for every column that is not ``recoded``, in a process of at most ``memory`` bytes.
+
+    Each step holds only a part of the values.
+    """
+
+    def surplus_in_parts(both: Source) -> int:
+        parts = PartsByKey(both, [VALUE], [RELEASED], memory=memory, scratch=scratch)
+        return sum(_surplus(part, part.counts) for part in parts)
+
+    return _verdicts(release, original, recoded, surplus_in_parts)
+
+
+def _verdicts(
+    release: Source, original: Source, recoded: Collection[str], surplus_of: Callable[[Source], int]
+) -> list[Verdict]:
     verdicts = []
     for name in release.names:
-        if name not in recoded:
-            surplus = None
-            if name in original.names:
-                both = _Both(name, release, original)
-                parts = PartsByKey(both, [VALUE], [RELEASED], memory=memory, scratch=scratch)
-                surplus = sum(_surplus(part, part.counts) for part in parts)
-            verdicts.append(_verdict(name, surplus))
+        if name in recoded:
+            continue
+        if name not in original.names:
+            verdicts.append(Verdict(f"the column {name!r} is in the original", False, 0))
+            continue
+        surplus = surplus_of(_Both(name, release, original))
+        verdicts.append(Verdict(f"the kept column {name!r} holds values of the original", surplus == 0, surplus))
     return verdicts
 
 
-def _verdict(name: str, surplus: int | None) -> Verdict:
-    if surplus is None:
-        return Verdict(f"the column {name!r} is in the original", False, 0)
-    return Verdict(f"the kept column {name!r} holds values of the original", surplus == 0, surplus)
-
-
 def _surplus(both: Source, counts: NDArray[np.int64] | None = None) -> int:
-    """How many records of the release have a value that the original has less often."""
-    found = find_classes(both, [VALUE, RELEASED], counts=counts)
-    released = np.array(found.values[RELEASED], np.bool_)[found.shown[RELEASED]]
-    more = np.zeros(len(found.values[VALUE]), np.int64)
-    np.add.at(more, found.shown[VALUE], np.where(released, found.sizes, -found.sizes))
-    return int(more[more > 0].sum())
+    """How many records of the release exceed the number of records with the same value in the original."""
+    pairs = find_classes(both, [VALUE, RELEASED], counts=counts)
+    released = np.array(pairs.values[RELEASED], np.bool_)[pairs.shown[RELEASED]]
+    excess = np.zeros(len(pairs.values[VALUE]), np.int64)
+    np.add.at(excess, pairs.shown[VALUE], np.where(released, pairs.sizes, -pairs.sizes))
+    return int(excess[excess > 0].sum())
 
 
 @dataclass(frozen=True)
 class _Both:
-    """A column of the release as text, then that of the original; a second column says which it is of."""
+    """A source that gives a column of the release as text, then the same column of the original.
+
+    A second column says whether a row is of the release.
+    """
 
     name: str
     release: Source
@@ -84,8 +89,8 @@ class _Both:
 
     @property
     def rows(self) -> int | None:
-        one, other = self.release.rows, self.original.rows
-        return None if one is None or other is None else one + other
+        released, original = self.release.rows, self.original.rows
+        return None if released is None or original is None else released + original
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for source in (self.release, self.original):

@@ -1,1 +1,1 @@
-"""Learning from releases: what a model loses that is trained on a release instead of the original (LeFevre 2008, 4)."""
+"""Learn from releases: how much a model loses if trained on a release instead of the original (LeFevre 2008, 4)."""

@@ -1,7 +1,7 @@
-"""Supervised discretisation (Fayyad and Irani 1993): numbers in intervals that tell the classes apart.
+"""Supervised discretisation (Fayyad and Irani 1993): divide numbers into intervals that separate the classes.
 
-An interval is divided at the threshold after which the classes have the least entropy, as long as that makes the
-description of the classes shorter, the description of the threshold included.
+An interval is divided at the threshold that leaves the least entropy of the classes, as long as this shortens the
+description of the classes, including the description of the threshold.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from sfumato.losses.prediction import bits
 
 
 def thresholds(numbers: NDArray[np.float64], classes: NDArray[np.integer], count: int) -> NDArray[np.float64]:
-    """Where numbers are divided, ascending: an interval ends before a threshold. ``classes`` are 0..count-1."""
-    values, place = np.unique(numbers, return_inverse=True)
-    table = np.bincount(place * count + classes, minlength=len(values) * count).reshape(len(values), count)
-    upto = np.concatenate([np.zeros((1, count), np.int64), np.cumsum(table, axis=0)])
-    found: list[float] = []
-    waiting = [(0, len(values))]
-    while waiting:
-        begin, end = waiting.pop()
-        middle = _cut(upto[begin : end + 1])
+    """The thresholds between intervals, ascending: an interval ends before a threshold. ``classes`` are 0..count-1."""
+    values, value_of_record = np.unique(numbers, return_inverse=True)
+    table = np.bincount(value_of_record * count + classes, minlength=len(values) * count).reshape(len(values), count)
+    cumulative = np.concatenate([np.zeros((1, count), np.int64), np.cumsum(table, axis=0)])
+    chosen: list[float] = []
+    pending = [(0, len(values))]
+    while pending:
+        begin, end = pending.pop()
+        middle = _best_split(cumulative[begin : end + 1])
         if middle is not None:
-            found.append(float(values[begin + middle]))
-            waiting += [(begin, begin + middle), (begin + middle, end)]
-    return np.array(sorted(found))
+            chosen.append(float(values[begin + middle]))
+            pending += [(begin, begin + middle), (begin + middle, end)]
+    return np.array(sorted(chosen))
 
 
-def _cut(upto: NDArray[np.int64]) -> int | None:
-    """Where the distribution ``upto`` (cumulative, by value and class) is divided; none where that does not pay."""
-    below = upto[1:-1] - upto[0]
+def _best_split(cumulative: NDArray[np.int64]) -> int | None:
+    """The index that divides the distribution (cumulative counts by value and class), or None if no split pays."""
+    below = cumulative[1:-1] - cumulative[0]
     if not len(below):
         return None
-    above, whole = upto[-1] - upto[1:-1], upto[-1] - upto[0]
+    above, whole = cumulative[-1] - cumulative[1:-1], cumulative[-1] - cumulative[0]
     records = int(whole.sum())
     after = bits(below) + bits(above)
     best = int(np.argmin(after))

@@ -1,9 +1,9 @@
-"""What a learner is given: regions as numbers (LeFevre 2008, section 4.2).
+"""The features of a learner: regions as numbers (LeFevre 2008, section 4.2).
 
-A region is as many numbers as it has ends: for every quasi-identifier the smallest and the largest value, a category by
-its place among the leaves of the taxonomy. Where the regions of a recoding lie alike everywhere (single-dimensional),
-one number for each attribute says the same, and categories stay categories; so it is with the original data. Null
-stands after all values.
+A region becomes two numbers for every quasi-identifier, its smallest and its largest value; a category is its index
+among the leaves of the taxonomy. In a single-dimensional recoding an attribute has the same intervals everywhere, so
+one number for each attribute suffices and categories stay categories. The same holds for the original data. Null comes
+after all values.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, numb
 
 @dataclass(frozen=True)
 class Features:
-    """numbers: float64[n, p]. nominal: bool[p], is the number that of a category, 0..categories-1?"""
+    """numbers: float64[n, p]. nominal: bool[p], whether a number is the index of a category, 0..categories-1."""
 
     numbers: NDArray[np.float64]
     nominal: NDArray[np.bool_]
 
     def of(self, rows: NDArray[np.bool_]) -> Features:
-        """Those of some records."""
+        """The features of some records. ``rows``: bool[n]."""
         return Features(self.numbers[rows], self.nominal)
 
     def beside(self, other: Features | None) -> Features:
-        """These and others of the same records."""
+        """These features with those of ``other``, which describes the same records."""
         if other is None:
             return self
         return Features(
@@ -37,19 +37,19 @@ class Features:
         )
 
     def without(self, attributes: Sequence[int], per_attribute: int) -> Features:
-        """Without some attributes, each of which is so many numbers."""
-        stays = ~np.isin(np.arange(self.numbers.shape[1]) // per_attribute, attributes)
-        return Features(self.numbers[:, stays], self.nominal[stays])
+        """These features without some attributes, each of which has ``per_attribute`` numbers."""
+        kept = ~np.isin(np.arange(self.numbers.shape[1]) // per_attribute, attributes)
+        return Features(self.numbers[:, kept], self.nominal[kept])
 
 
 def points(codes: Codes, domains: Sequence[Domain]) -> Features:
-    """The original values: a number for each attribute."""
+    """The features of original values: one number for each attribute."""
     columns = [numbers_of(domain)[codes[:, attribute]] for attribute, domain in enumerate(domains)]
     return Features(np.stack(columns, axis=1), _nominal(domains))
 
 
 def regions(low: Codes, high: Codes, domains: Sequence[Domain], *, alike: bool) -> Features:
-    """The regions low..high of records. ``alike``: the regions of each attribute are the same everywhere."""
+    """The features of the regions low..high of records. ``alike``: each attribute has the same intervals everywhere."""
     if alike:
         return points(low, domains)
     columns = []
@@ -60,7 +60,7 @@ def regions(low: Codes, high: Codes, domains: Sequence[Domain], *, alike: bool) 
 
 
 def lie_alike(low: Codes, high: Codes) -> bool:
-    """Do these regions, of a recoding that tiles the domain, have the same intervals of an attribute everywhere?"""
+    """Whether the regions of a recoding, which tile the domain, have the same intervals of an attribute everywhere."""
     for attribute in range(low.shape[1]):
         starts, first = np.unique(low[:, attribute], return_index=True)
         ends = high[first, attribute]

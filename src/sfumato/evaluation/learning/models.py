@@ -1,17 +1,17 @@
-"""The models that releases are judged by (LeFevre 2008, section 4.1), as scikit-learn has them.
+"""The scikit-learn models by which releases are judged (LeFevre 2008, section 4.1).
 
-| name | what it is |
+| name | model |
 |---|---|
 | tree | a decision tree by information gain, pruned: a further leaf must save log2(n) bits |
-| bayes | naive Bayes; numbers in intervals that tell the classes apart (``discretisation``) |
+| bayes | naive Bayes; numbers in intervals that separate the classes (``discretisation``) |
 | forest | a random forest of 40 trees |
 | svm | a support vector machine with a linear kernel |
 | linear | linear regression by least squares, with a ridge that only breaks ties |
 | regression-tree | a regression tree, pruned: a further leaf must explain more than noise would |
 
 Differs from the paper, which uses Weka: its J48 prunes by an estimate of the error, and its M5 has linear models in the
-leaves. Categories are told one by one to models that weigh features, up to 256 of a column; trees take them in the
-order of their leaves.
+leaves. Models that weigh features get an indicator for each category, up to 256 categories in a column; trees take
+categories in the order of their leaves.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Model:
-    """``learn(training, target, test, seed)`` is what the model, trained on the first two, says of the test records."""
+    """``learn(training, target, test, seed)`` trains the model and returns its predictions for the test records."""
 
     name: str
     kind: Kind
@@ -51,7 +51,7 @@ def models() -> dict[str, Model]:
         Model("tree", "classification", _tree),
         Model("bayes", "classification", _bayes),
         Model("forest", "classification", _forest),
-        Model("svm", "classification", _machine),
+        Model("svm", "classification", _support_vector_machine),
         Model("linear", "regression", _linear),
         Model("regression-tree", "regression", _regression_tree),
     )
@@ -59,7 +59,7 @@ def models() -> dict[str, Model]:
 
 
 def check_models(names: str | Sequence[str]) -> list[str]:
-    """The names of models, each of which there is; refused where one is not."""
+    """The requested names as a list. Refuses a name that no model has."""
     wanted = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
     for name in wanted:
         if name not in models() and wanted != [ALL]:
@@ -68,22 +68,22 @@ def check_models(names: str | Sequence[str]) -> list[str]:
 
 
 def models_named(names: str | Sequence[str], kinds: Sequence[Kind]) -> list[Model]:
-    """The models that are asked for, each once; with ``all``, those that suit targets of these kinds."""
+    """The requested models, each once; with ``all``, every model that suits targets of these kinds."""
     known, wanted = models(), check_models(names)
-    suiting = [name for name, model in known.items() if model.kind in kinds]
+    suitable = [name for name, model in known.items() if model.kind in kinds]
     if wanted == [ALL]:
-        return [known[name] for name in suiting]
-    chosen = [known[name] for name in dict.fromkeys(wanted) if name in suiting]
+        return [known[name] for name in suitable]
+    chosen = [known[name] for name in dict.fromkeys(wanted) if name in suitable]
     if not chosen:
         raise UsageError(
-            f"none of the models {', '.join(wanted)} suits the target, which is for {' and '.join(kinds)}. Choose from "
-            f"{', '.join(suiting)}."
+            f"none of the models {', '.join(wanted)} suits the target, which needs {' and '.join(kinds)}. Choose from "
+            f"{', '.join(suitable)}."
         )
     return chosen
 
 
 def load_learners() -> None:
-    """Load what models are made of, before threads would do so at once; refuse where it is not installed."""
+    """Import scikit-learn before several threads would at once. Refuses if it is not installed."""
     try:
         for name in ("ensemble", "linear_model", "naive_bayes", "svm", "tree"):
             import_module(f"sklearn.{name}")
@@ -100,14 +100,14 @@ def _tree(training: Features, target: Target, test: Features, seed: int) -> Targ
     model = DecisionTreeClassifier(
         criterion="entropy", min_samples_leaf=2, ccp_alpha=float(np.log2(max(count, 2)) / count), random_state=seed
     )
-    return _told(model.fit(training.numbers, target).predict(test.numbers))
+    return np.asarray(model.fit(training.numbers, target).predict(test.numbers))
 
 
 def _forest(training: Features, target: Target, test: Features, seed: int) -> Target:
     from sklearn.ensemble import RandomForestClassifier
 
     model = RandomForestClassifier(n_estimators=TREES, random_state=seed)
-    return _told(model.fit(training.numbers, target).predict(test.numbers))
+    return np.asarray(model.fit(training.numbers, target).predict(test.numbers))
 
 
 def _bayes(training: Features, target: Target, test: Features, seed: int) -> Target:
@@ -121,29 +121,29 @@ def _bayes(training: Features, target: Target, test: Features, seed: int) -> Tar
             columns.append((before.astype(np.int64), after.astype(np.int64)))
             continue
         edges = thresholds(before, coded, len(classes))
-        if len(edges):  # one interval tells nothing
+        if len(edges):  # a single interval says nothing about the class
             columns.append((np.searchsorted(edges, before, "right"), np.searchsorted(edges, after, "right")))
     if not columns:
         return np.full(len(test.numbers), classes[np.argmax(np.bincount(coded))])
     first, second = (np.stack([pair[side] for pair in columns], axis=1) for side in range(2))
     model = CategoricalNB(min_categories=np.maximum(first.max(axis=0), second.max(axis=0)) + 1)
-    return _told(classes[model.fit(first, coded).predict(second)])
+    return np.asarray(classes[model.fit(first, coded).predict(second)])
 
 
-def _machine(training: Features, target: Target, test: Features, seed: int) -> Target:
+def _support_vector_machine(training: Features, target: Target, test: Features, seed: int) -> Target:
     from sklearn.svm import LinearSVC
 
     if len(np.unique(target)) < 2:
         return np.full(len(test.numbers), target[0])
-    before, after = _weighed(training, test)
-    return _told(LinearSVC(dual=False, random_state=seed).fit(before, target).predict(after))
+    before, after = _scaled(training, test)
+    return np.asarray(LinearSVC(dual=False, random_state=seed).fit(before, target).predict(after))
 
 
 def _linear(training: Features, target: Target, test: Features, seed: int) -> Target:
     from sklearn.linear_model import Ridge
 
-    before, after = _weighed(training, test)
-    return _told(Ridge(alpha=1e-3, solver="cholesky").fit(before, target).predict(after))
+    before, after = _scaled(training, test)
+    return np.asarray(Ridge(alpha=1e-3, solver="cholesky").fit(before, target).predict(after))
 
 
 def _regression_tree(training: Features, target: Target, test: Features, seed: int) -> Target:
@@ -152,15 +152,15 @@ def _regression_tree(training: Features, target: Target, test: Features, seed: i
     grown = DecisionTreeRegressor(min_samples_leaf=5, random_state=seed).fit(training.numbers, target)
     count = len(target)
     noise = float(np.mean((target - grown.predict(training.numbers)) ** 2))
-    # Twice the logarithm, as the threshold was chosen among many.
+    # Twice the logarithm, because the threshold was chosen among many.
     pruned = DecisionTreeRegressor(
         min_samples_leaf=5, random_state=seed, ccp_alpha=2 * noise * float(np.log(max(count, 2))) / count
     )
-    return _told(pruned.fit(training.numbers, target).predict(test.numbers))
+    return np.asarray(pruned.fit(training.numbers, target).predict(test.numbers))
 
 
-def _weighed(training: Features, test: Features) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Numbers on one scale, by the training records, and a column for each category that they have."""
+def _scaled(training: Features, test: Features) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Standardize numbers by the training records, and make an indicator column for each of their categories."""
     first, second = [], []
     for column, nominal in enumerate(training.nominal):
         before, after = training.numbers[:, column], test.numbers[:, column]
@@ -169,14 +169,10 @@ def _weighed(training: Features, test: Features) -> tuple[NDArray[np.float64], N
             first.append((before[:, None] == categories).astype(np.float64))
             second.append((after[:, None] == categories).astype(np.float64))
             continue
-        middle, spread = before.mean(), before.std()
-        if spread > 0:
-            first.append(((before - middle) / spread)[:, None])
-            second.append(((after - middle) / spread)[:, None])
+        mean, deviation = before.mean(), before.std()
+        if deviation > 0:
+            first.append(((before - mean) / deviation)[:, None])
+            second.append(((after - mean) / deviation)[:, None])
     if not first:  # nothing varies
         return np.zeros((len(training.numbers), 1)), np.zeros((len(test.numbers), 1))
     return np.concatenate(first, axis=1), np.concatenate(second, axis=1)
-
-
-def _told(values: Any) -> Target:
-    return np.asarray(values)

@@ -1,14 +1,13 @@
-"""What came of learning from a release: a figure with its interval, from all folds together."""
+"""The results of learning from releases: figures over all folds, with their confidence intervals."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any
 
+from sfumato.evaluation.comparison_points import csv_text
 from sfumato.evaluation.learning.significance import Difference, difference
 
 ORIGINAL = "original"
@@ -20,10 +19,10 @@ MORE_IS_BETTER = frozenset({ACCURACY})
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One figure of one method, or why there is none.
+    """One figure of one method, or the error that prevented it.
 
-    ``target`` is what was learnt, or the selection that was made; ``model`` is none for figures of the release itself.
-    k and l are none for the original, which does not depend on them. ``folds`` has the figure of each fold.
+    ``target`` is the predicted column, or the condition of a selection. ``model`` is None for figures of the release
+    itself. k and l are None for the original, which does not depend on them. ``folds`` has the figure of each fold.
     """
 
     method: str
@@ -41,7 +40,7 @@ class Result:
 
     @property
     def label(self) -> str:
-        """What is asked for."""
+        """The requested k and l, in words."""
         if self.k is None:
             return ""
         return f"k = {self.k:,}" if self.l is None else f"k = {self.k:,}, l = {self.l:,}"
@@ -52,24 +51,23 @@ class Result:
 
     @property
     def what(self) -> tuple[str | None, str | None, str | None]:
-        """What is measured; results of the same can be compared."""
+        """The measured quantity: target, model and metric. Results with the same quantity can be compared."""
         return self.target, self.model, self.metric
 
     def as_dict(self) -> dict[str, Any]:
-        """As Python users and JSON have it."""
+        """The result as JSON values."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"folds": list(self.folds)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelComparison:
-    """Two methods in the same folds: by how much the first has more, and how likely that is by chance (p)."""
+    """Two methods in the same folds: how much larger the figure of the first is, and its significance (p)."""
 
     first: Result
     second: Result
     difference: Difference
 
     def as_dict(self) -> dict[str, Any]:
-        found = self.difference
         return {
             "k": self.second.k if self.first.k is None else self.first.k,
             "l": self.second.l if self.first.k is None else self.first.l,
@@ -78,68 +76,65 @@ class ModelComparison:
             "metric": self.first.metric,
             "first": self.first.method,
             "second": self.second.method,
-            "difference": found.value,
-            "low": found.low,
-            "high": found.high,
-            "p": found.p,
+            "difference": self.difference.value,
+            "low": self.difference.low,
+            "high": self.difference.high,
+            "p": self.difference.p,
         }
 
 
-def by_asked(results: Iterable[Result]) -> dict[tuple[int | None, int | None], list[Result]]:
-    """The results under each k and l, with those of the original, which holds for all, before them."""
-    every = list(results)
-    asked = dict.fromkeys(one.asked for one in every if one.method != ORIGINAL)
-    original = [one for one in every if one.method == ORIGINAL]
-    return {key: [*original, *(one for one in every if one.asked == key and one.method != ORIGINAL)] for key in asked}
+def by_k_and_l(results: Iterable[Result]) -> dict[tuple[int | None, int | None], list[Result]]:
+    """Group the results by k and l. Each group starts with the results of the original, which hold for all."""
+    original: list[Result] = []
+    released: dict[tuple[int | None, int | None], list[Result]] = {}
+    for result in results:
+        if result.method == ORIGINAL:
+            original.append(result)
+        else:
+            released.setdefault(result.asked, []).append(result)
+    return {key: [*original, *group] for key, group in released.items()}
 
 
 def comparisons(results: Sequence[Result], folds: int) -> list[ModelComparison]:
-    """Every two methods that were measured alike."""
-    found = []
+    """Compare every two methods that have a figure of the same quantity in the same folds."""
+    pairs = []
     overlap = 1 / (folds - 1)
-    for here in by_asked(results).values():
-        alike: dict[tuple[str | None, str | None, str | None], list[Result]] = {}
-        for one in here:
-            if one.model is not None and one.folds:
-                alike.setdefault(one.what, []).append(one)
-        for same in alike.values():
-            for first, second in combinations(same, 2):
-                found.append(
-                    ModelComparison(
-                        first=first, second=second, difference=difference(first.folds, second.folds, overlap)
-                    )
-                )
-    return found
+    for group in by_k_and_l(results).values():
+        by_quantity: dict[tuple[str | None, str | None, str | None], list[Result]] = {}
+        for result in group:
+            if result.model is not None and result.folds:
+                by_quantity.setdefault(result.what, []).append(result)
+        for comparable in by_quantity.values():
+            for first, second in combinations(comparable, 2):
+                between = difference(first.folds, second.folds, overlap)
+                pairs.append(ModelComparison(first=first, second=second, difference=between))
+    return pairs
 
 
 def is_better(first: Result, second: Result) -> bool:
-    """Has the first the better figure?"""
+    """Whether the first result has the better figure."""
     if first.value is None or second.value is None:
         return second.value is None and first.value is not None
     return (first.value > second.value) == (first.metric in MORE_IS_BETTER) and first.value != second.value
 
 
 def best_of(results: Sequence[Result]) -> Result | None:
-    """The best of the releases; the original is none."""
+    """The best result of a release. Results of the original do not count."""
     best: Result | None = None
-    for one in results:
-        if one.method != ORIGINAL and one.value is not None and (best is None or is_better(one, best)):
-            best = one
+    for result in results:
+        if result.method != ORIGINAL and result.value is not None and (best is None or is_better(result, best)):
+            best = result
     return best
 
 
 def table_text(results: Sequence[Result]) -> str:
     """The results as CSV."""
     names = [field.name for field in fields(Result) if field.name not in ("folds", "code")]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([getattr(one, name) for name in names] for one in results)
-    return text.getvalue()
+    return csv_text(names, ([getattr(result, name) for name in names] for result in results))
 
 
-def told(value: float | None, metric: str | None) -> str:
-    """A figure as people read it."""
+def figure_text(value: float | None, metric: str | None) -> str:
+    """Format a figure for people."""
     if value is None:
         return ""
     if metric == ACCURACY:
@@ -151,21 +146,23 @@ def told(value: float | None, metric: str | None) -> str:
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def with_reach(one: Result) -> str:
-    """A figure and how far it may be off."""
-    if one.low is None or one.high is None or one.value is None:
-        return told(one.value, one.metric)
-    reach = (one.high - one.low) / 2
-    return f"{told(one.value, one.metric)} \N{PLUS-MINUS SIGN}{told(reach, one.metric).removesuffix('%')}"
+def with_reach(result: Result) -> str:
+    """Format a figure with half the width of its confidence interval."""
+    text = figure_text(result.value, result.metric)
+    if result.low is None or result.high is None or result.value is None:
+        return text
+    reach = figure_text((result.high - result.low) / 2, result.metric).removesuffix("%")
+    return f"{text} \N{PLUS-MINUS SIGN}{reach}"
 
 
 METRICS: Mapping[str, str] = {
-    ACCURACY: "the share of test records whose class is told right.",
-    ERROR: "how far predictions of test records are off on average.",
-    ENTROPY: "of the target in bits, within the classes of the release of the training records: 0 where every class "
-    "has one value alone (LeFevre 2008, eq. 1).",
-    SQUARED_ERROR: "of the target about its mean within the classes of the release of the training records (eq. 2).",
-    CLASS_SIZE: "records in a class of the release of the training records, on average.",
-    IMPRECISION: "how many records more than those that were meant a selection from the release gives, since their "
-    "class overlaps with it.",
+    ACCURACY: "the share of test records whose class is predicted correctly.",
+    ERROR: "the mean absolute error of the predictions for test records.",
+    ENTROPY: "the entropy of the target in bits, within the classes of the released training records; 0 if every class "
+    "has a single value (LeFevre 2008, eq. 1).",
+    SQUARED_ERROR: "the squared deviation of the target from the mean of its class, averaged over the released "
+    "training records (LeFevre 2008, eq. 2).",
+    CLASS_SIZE: "the mean number of records in a class of the released training records.",
+    IMPRECISION: "the number of records that a selection from the release returns beyond those it selects in the "
+    "original, because their class overlaps with the selection.",
 }

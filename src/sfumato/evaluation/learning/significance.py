@@ -1,8 +1,8 @@
-"""Means of several trials with their intervals, and paired differences with their significance.
+"""Means over several trials with their confidence intervals, and paired differences with their significance.
 
-Trials are independent, or they are the folds of one table. The training parts of folds overlap, so that their results
-vary less than those of independent trials would; a plain t-test would find differences where there are none. The
-correction of Nadeau and Bengio (2003) counts the share of test to training records on top of 1/n in the variance.
+Trials are independent, or they are the folds of one table. The training parts of folds overlap, so their results vary
+less than those of independent trials; a plain t-test would find differences where there are none. The correction of
+Nadeau and Bengio (2003) adds the ratio of test to training records to 1/n in the variance.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and the interval that holds the true one with 95% confidence; none where one trial is all there is."""
+    """A mean and its 95% confidence interval, whose ends are None if there is only one trial."""
 
     value: float
     low: float | None
@@ -25,7 +25,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much the first of two is larger on average, in the same trials, and how likely that is by chance."""
+    """The mean difference, first minus second, over the same trials, with its confidence interval and p-value."""
 
     value: float
     low: float | None
@@ -35,7 +35,7 @@ class Difference:
 
 
 def estimate(values: Sequence[float], overlap: float = 0.0) -> Estimate:
-    """The mean of some trials. ``overlap``: of folds, the test records over the training records."""
+    """The mean of trials. ``overlap``: for folds, the ratio of test records to training records."""
     mean, error = _mean_and_error(values, overlap)
     if error is None:
         return Estimate(mean, None, None)
@@ -46,22 +46,22 @@ def estimate(values: Sequence[float], overlap: float = 0.0) -> Estimate:
 
 
 def difference(first: Sequence[float], second: Sequence[float], overlap: float = 0.0) -> Difference:
-    """The mean difference of two in the same trials."""
-    values = [one - other for one, other in zip(first, second, strict=True)]
-    found = estimate(values, overlap)
+    """The mean of first minus second over the same trials."""
+    values = [minuend - subtrahend for minuend, subtrahend in zip(first, second, strict=True)]
+    interval = estimate(values, overlap)
     mean, error = _mean_and_error(values, overlap)
     if error is None:
         return Difference(mean, None, None, None)
     from scipy.special import stdtr
 
     if error == 0:  # the same in every trial
-        return Difference(mean, found.low, found.high, 1.0 if mean == 0 else 0.0)
+        return Difference(mean, interval.low, interval.high, 1.0 if mean == 0 else 0.0)
     p = 2 * float(stdtr(len(values) - 1, -abs(mean) / error))
-    return Difference(mean, found.low, found.high, p)
+    return Difference(mean, interval.low, interval.high, p)
 
 
 def _mean_and_error(values: Sequence[float], overlap: float) -> tuple[float, float | None]:
-    """The mean and its standard error; none for a single trial."""
+    """The mean and its standard error, which is None for a single trial."""
     count = len(values)
     mean = math.fsum(values) / count
     if count < 2:

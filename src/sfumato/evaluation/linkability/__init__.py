@@ -1,1 +1,1 @@
-"""Kept columns that would undo a release."""
+"""Find kept columns that would undo the anonymization."""

@@ -1,9 +1,9 @@
-"""Columns that would undo the release: kept as they are, they tell who a record is or what it was.
+"""Linkable columns: kept unchanged, they would reveal whose a record is or which value it had before.
 
-A kept column is linkable when it is nearly unique (most records that have a value are alone with it, so whoever knows
-it knows the record) or nearly determines a quasi-identifier (guessing the quasi-identifier from it makes at most a
-tenth of the errors that guessing without it makes: Goodman and Kruskal's lambda of 0.9), so that what was blurred can
-be read off again.
+A kept column is linkable if it is nearly unique or nearly determines a quasi-identifier. Nearly unique: most records
+that have a value are alone with it, so whoever knows the value knows the record. Nearly determines: guessing the
+quasi-identifier from the column makes at most a tenth of the errors that guessing without it makes (Goodman and
+Kruskal's lambda of 0.9), so the generalized value can be read off again.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ DENSE = 1 << 24
 
 
 def linkable_columns(columns: Sequence[PassthroughColumn], codes: Codes, domains: Sequence[Domain]) -> dict[str, str]:
-    """The columns that are linkable, each with the reason in words."""
-    found = {}
+    """Find the linkable columns. Returns the reason for each in words."""
+    reasons = {}
     for column in columns:
         values, size = column.distinct
         known = np.bincount(values, minlength=size)[:-1]  # null is the last and identifies nobody
         alone = int(np.count_nonzero(known == 1))
         if nearly_unique(alone, int(known.sum())):
-            found[column.name] = f"{alone / known.sum():.0%} of the records that have a value are alone with it"
+            reasons[column.name] = f"{alone / known.sum():.0%} of the records that have a value are alone with it"
             continue
         determined = in_threads(
             partial(determines, values, size), [(codes[:, q], domain.size) for q, domain in enumerate(domains)]
         )
         if any(determined):
             name = domains[determined.index(True)].name
-            found[column.name] = f"it nearly determines the quasi-identifier {name!r}"
-    return found
+            reasons[column.name] = f"it nearly determines the quasi-identifier {name!r}"
+    return reasons
 
 
 def determines(values: Codes, size: int, attribute: tuple[Codes, int]) -> bool:
-    """Whether knowing ``values`` removes nearly all errors in guessing an attribute: its codes and their number."""
+    """Whether knowing ``values`` removes nearly all errors in guessing ``attribute``: its codes and domain size."""
     codes, domain_size = attribute
     if size * domain_size <= DENSE:
         counts = joint_counts(values, codes, size, domain_size)
@@ -64,13 +64,13 @@ def nearly_unique(alone: int, known: int) -> bool:
 
 
 def nearly_determined(right: int, without: int, records: int) -> bool:
-    """Whether knowing a column, with ``right`` guesses, removes nearly all errors of guessing ``without`` it."""
+    """Whether a column removes nearly all guessing errors: ``right`` guesses with it against ``without`` it."""
     return without < records and (right - without) / (records - without) >= DETERMINED
 
 
 @kernel
 def joint_counts(values, codes, size, domain_size):
-    """How often each pair occurs: int64[size, domain_size]. values, codes: uint[n]."""
+    """Count how often each pair occurs: int64[size, domain_size]. values, codes: uint[n], not modified."""
     counts = np.zeros((size, domain_size), np.int64)
     for row in range(len(values)):
         counts[values[row], codes[row]] += 1

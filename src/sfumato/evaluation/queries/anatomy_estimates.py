@@ -1,8 +1,8 @@
-"""The two tables of Anatomy (Xiao and Tao 2006).
+"""Estimates from the two tables of Anatomy (Xiao and Tao 2006).
 
-The first has the exact quasi-identifiers of every record and its group, the second how many records of a group have
-each sensitive value. A reader knows the cell of a record, and counts it there for every sensitive value of its group,
-by the share of the group that has the value. Null is a value like another here.
+The first table has the exact quasi-identifiers and the group of every record. The second has, for each group, the
+number of records with each sensitive value. A reader knows the cell of a record and counts the record there for every
+sensitive value of its group, in proportion to that value's share of the group. Here null is a value like any other.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, UsageError
+from sfumato.evaluation.audit.anatomy_audit import COUNT, GROUP
 from sfumato.evaluation.queries.answers import Floats, Integers, Points, RangeQuery, weight_within
 from sfumato.evaluation.queries.sensitive_values import SensitiveNumbers, encoded
 from sfumato.kernels.decorator import kernel
@@ -24,13 +25,10 @@ from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source
 
-GROUP = "group"
-COUNT = "count"
-
 
 @dataclass(frozen=True)
 class GroupedRecords:
-    """The first table: its distinct records in each group, as classes by the quasi-identifiers and the group."""
+    """The first table as classes: its distinct records by quasi-identifiers and group."""
 
     classes: ReleasedClasses
 
@@ -44,7 +42,7 @@ def grouped_records(first: Source, quasi_identifiers: Sequence[str]) -> GroupedR
 
 @dataclass(frozen=True)
 class Anatomized:
-    """Exact records, equal ones of a group made one.
+    """Exact records; equal records of a group are collapsed.
 
     codes: int64[n, d]; group: int64[n], from 0; weight: float64[n], in records. Group g has the sensitive values
     value[starts[g]] to value[starts[g + 1] - 1], ascending, each with its share of the group.
@@ -62,14 +60,14 @@ class Anatomized:
         return AnatomizedInCells(self, cells)
 
     def count(self, query: RangeQuery) -> float:
-        shares = [asked.astype(np.float64) for asked in query.codes]
-        wanted = np.add.reduceat(self.share * query.values[self.value], self.starts[:-1])
-        return weight_within(self.codes, self.group, self.weight, query.columns, shares, wanted)
+        shares = [selected.astype(np.float64) for selected in query.codes]
+        share_of_group = np.add.reduceat(self.share * query.values[self.value], self.starts[:-1])
+        return weight_within(self.codes, self.group, self.weight, query.columns, shares, share_of_group)
 
 
 @dataclass(frozen=True)
 class AnatomizedInCells:
-    """Exact records and, by quasi-identifier, the cell that each is in."""
+    """Exact records and, by quasi-identifier, the cell of each record."""
 
     records: Anatomized
     cells: Sequence[Integers]
@@ -79,49 +77,49 @@ class AnatomizedInCells:
         keys = np.vstack([points.cells, np.stack([self.cells[q] for q in points.columns], axis=1)])
         groups = len(records.starts) - 1
         owner = np.append(np.zeros(count, np.int64), records.group + 1)
-        # In the order of cells; in each its points first, by ascending value, and then its records by group.
+        # Sort by cell; within a cell the points come first, by ascending value, and then the records by group.
         fields = [Field(keys[:, c].view(np.uint64), bits_for(size)) for c, size in enumerate(points.sizes)]
         line = sort_rows([*fields, Field(owner.view(np.uint64), bits_for(groups + 1))], len(keys))
         values = len(points.starts) - 1
         value_of_point = np.repeat(np.arange(values), np.diff(points.starts))
-        found: Floats = estimates_by_group(
+        estimates: Floats = estimates_by_group(
             *(line.rows, line.starts, keys, value_of_point, values),
             *(records.group, records.weight, records.starts, records.value, records.share),
         )
-        return found
+        return estimates
 
 
 @kernel
 def estimates_by_group(
     rows, starts, keys, value_of_point, values, group, weight, group_starts, group_value, group_share
 ):
-    """The estimated records at each point.
+    """Estimate the number of records at each point: float64[p].
 
-    rows: uint32[p + n], points (the numbers below p) and records in the order of their cells, in each cell points first
-    and then records by group; starts: int64[runs + 1], where a cell's points and each of its groups start; keys:
+    rows: uint32[p + n], points (the numbers below p) and records sorted by cell, in each cell points first and then
+    records by group; starts: int64[runs + 1], where a cell's points and each of its groups start; keys:
     int64[p + n, d], their cells; value_of_point: int64[p], below values; the rest as in ``Anatomized``.
     """
     points, dimensions = len(value_of_point), keys.shape[1]
     estimates = np.zeros(points)
-    point_of_value = np.full(values, -1)  # in the last cell that has points
-    begin = end = 0  # where these points are in rows
+    point_of_value = np.full(values, -1)  # for the last cell that has points
+    begin = end = 0  # the range of these points in rows
     for run in range(len(starts) - 1):
         row = np.int64(rows[starts[run]])
         if row < points:
-            for place in range(begin, end):
-                point_of_value[value_of_point[rows[place]]] = -1
+            for index in range(begin, end):
+                point_of_value[value_of_point[rows[index]]] = -1
             begin, end = starts[run], starts[run + 1]
-            for place in range(begin, end):
-                point_of_value[value_of_point[rows[place]]] = rows[place]
+            for index in range(begin, end):
+                point_of_value[value_of_point[rows[index]]] = rows[index]
             continue
-        here = end > begin
+        same_cell = end > begin
         for axis in range(dimensions):
-            here = here and keys[row, axis] == keys[rows[begin], axis]
-        if not here:  # the original has no record in this cell
+            same_cell = same_cell and keys[row, axis] == keys[rows[begin], axis]
+        if not same_cell:  # the original has no record in this cell
             continue
         total = 0.0
-        for place in range(starts[run], starts[run + 1]):
-            total += weight[np.int64(rows[place]) - points]
+        for index in range(starts[run], starts[run + 1]):
+            total += weight[np.int64(rows[index]) - points]
         owner = group[row - points]
         for entry in range(group_starts[owner], group_starts[owner + 1]):
             point = point_of_value[group_value[entry]]
@@ -133,14 +131,17 @@ def estimates_by_group(
 def anatomized(
     records: GroupedRecords, spans: Sequence[Integers], shown: Integers, second: Source, numbers: SensitiveNumbers
 ) -> Anatomized:
-    """Both tables together. ``spans`` are the codes that values of the first leave open, ``shown`` which it shows."""
+    """Join the two tables.
+
+    ``spans`` are the codes that each distinct value of the first table covers, ``shown`` the value that a class shows.
+    """
     classes = records.classes
     for span, name in zip(spans, classes.values, strict=False):
         coarse = int(np.count_nonzero(np.diff(span) > 1))
         if coarse:
             raise InputError(
-                f"column {name!r} of the release shows {coarse:,} values that are not exact, as those of Anatomy's "
-                "first table are. Check that both tables and the policy belong together."
+                f"column {name!r} of the release shows {coarse:,} generalized values, but Anatomy's first table has "
+                "exact ones. Check that both tables and the policy belong together."
             )
     codes = np.stack([span[shown[:, q], 0] for q, span in enumerate(spans)], axis=1)
     group = classes.shown[GROUP]
@@ -148,10 +149,10 @@ def anatomized(
     sizes = np.bincount(group, weights=classes.sizes, minlength=len(names))
     owner, value, count = _counts(second, names, numbers)
     _check_sizes(sizes, np.bincount(owner[owner >= 0], weights=count[owner >= 0], minlength=len(names)), owner)
-    # Rows of one group and value are one: bins may have made them so.
-    pairs, place = np.unique(owner * numbers.count + value, return_inverse=True)
+    # Bins may have given several rows the same group and value: join them.
+    pairs, pair_of_row = np.unique(owner * numbers.count + value, return_inverse=True)
     owner, value = np.divmod(pairs, numbers.count)
-    share = np.bincount(place, weights=count) / sizes[owner]
+    share = np.bincount(pair_of_row, weights=count) / sizes[owner]
     starts = np.searchsorted(owner, np.arange(len(names) + 1))
     return Anatomized(codes, group, classes.sizes.astype(np.float64), starts, value, share)
 
@@ -159,7 +160,7 @@ def anatomized(
 def _counts(
     second: Source, names: dict[str | None, int], numbers: SensitiveNumbers
 ) -> tuple[Integers, Integers, Floats]:
-    """Group (-1 for one that the first table lacks), sensitive value and count of every row of the second table."""
+    """The group (-1 if the first table lacks it), sensitive value and count of every row of the second table."""
     _check_columns(second, [GROUP, numbers.name, COUNT], "second")
     batches = list(second.batches([GROUP, numbers.name, COUNT]))
     owner, count = [], []
@@ -177,23 +178,22 @@ def _whole_numbers(column: pa.Array) -> Floats:
     wrong = int(np.count_nonzero(~((counts >= 1) & (counts % 1 == 0) & np.isfinite(counts))))
     if wrong:
         raise InputError(
-            f"column {COUNT!r} of the release's second table has {wrong:,} values that are not whole numbers from 1 "
-            "on. Give the two tables that Anatomy made."
+            f"column {COUNT!r} of the release's second table has {wrong:,} values that are not positive whole numbers. "
+            "Give the two tables that Anatomy made."
         )
     return counts
 
 
 def _check_columns(table: Source, names: Sequence[str], which: str) -> None:
-    for place, name in enumerate(names):
-        if name in names[:place]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
             raise UsageError(
-                f"the column {name!r} has the name of a column that Anatomy adds, so its tables cannot be told apart. "
-                "Rename the column."
+                f"the column {name!r} has the same name as a column that Anatomy adds to its tables. Rename the column."
             )
         if name not in table.names:
             raise InputError(
                 f"the {which} table of the release has no column {name!r}. Give the two tables that Anatomy made, and "
-                "the policy it was made with."
+                "the policy they were made with."
             )
 
 
@@ -201,6 +201,6 @@ def _check_sizes(sizes: NDArray[Any], counted: NDArray[Any], owner: Integers) ->
     different = int(np.count_nonzero(sizes != counted)) + int(np.count_nonzero(owner < 0))
     if different:
         raise InputError(
-            f"the two tables of the release differ in {different:,} groups: each group must have as many records in "
-            "the first as its counts in the second add up to. Check that both belong together."
+            f"the two tables of the release differ in {different:,} groups: the counts of a group in the second table "
+            "must add up to its records in the first. Check that both tables belong together."
         )

@@ -1,7 +1,7 @@
-"""What is asked of a release, and what every part of one can answer.
+"""The questions that are asked of a release, and the protocol by which every part of a release answers them.
 
-A release is measured as parts that add up: records that share one way of being told. Parts differ in what a reader
-knows of their records; the datacube and the range queries do not.
+A release is measured in parts whose answers add up. Each part has records that are released in the same way:
+generalized, suppressed, or in groups. The datacube and the range queries treat all parts alike.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Original:
-    """The original in codes, its sensitive values numbered from 0 to ``values`` - 1."""
+    """The original as codes; its sensitive values are numbered from 0 to ``values`` - 1."""
 
     codes: Codes
     sensitive: Integers
@@ -35,7 +35,7 @@ class Original:
 class Points:
     """Cells of one group-by, each with a sensitive value: value v has the rows starts[v] to starts[v + 1] - 1 of cells.
 
-    Column c of ``cells`` is that of quasi-identifier columns[c], which has sizes[c] cells.
+    Column c of ``cells`` belongs to quasi-identifier columns[c], which has sizes[c] cells.
     """
 
     columns: tuple[int, ...]
@@ -46,7 +46,7 @@ class Points:
 
 @dataclass(frozen=True)
 class RangeQuery:
-    """Which codes of each of its quasi-identifiers a query asks for, and which sensitive values."""
+    """A query: the codes of each of its quasi-identifiers, and the sensitive values, that it asks for."""
 
     columns: tuple[int, ...]
     codes: tuple[Flags, ...]
@@ -54,31 +54,29 @@ class RangeQuery:
 
 
 class CellEstimates(Protocol):
-    """A part of a release, made ready for the cells of a datacube."""
+    """A part of a release, prepared for the cells of a datacube."""
 
     def at(self, points: Points) -> Floats:
-        """How many of its records a reader expects at each point."""
+        """The number of records of this part that a reader expects at each point."""
         ...
 
 
 class ReleasedPart(Protocol):
-    """Records of a release, as far as its tables tell of them."""
+    """Records of a release, as a reader knows them."""
 
     def in_cells(self, bounds: Sequence[Integers]) -> CellEstimates:
-        """``bounds`` say by quasi-identifier where cells begin and end: cell c has the codes bounds[c] to
-        bounds[c + 1] - 1.
-        """
+        """Prepare the part for cells. By quasi-identifier, cell c has the codes bounds[c] to bounds[c + 1] - 1."""
         ...
 
     def count(self, query: RangeQuery) -> float:
-        """How many of its records a reader expects in the answer."""
+        """The number of records of this part that a reader expects in the answer."""
         ...
 
 
 def distinct_rows(
     sensitive: Integers, values: int, keys: Sequence[Integers], sizes: Sequence[int], weight: Floats | None
 ) -> tuple[Integers, Integers, Floats]:
-    """Equal rows made one, by sensitive value: where each value starts, the keys of the rows, and their weight."""
+    """Collapse equal rows, sorted by sensitive value: the start of each value, the keys of the rows, their weights."""
     fields = [Field(sensitive.view(np.uint64), bits_for(values))]
     fields += [Field(key.view(np.uint64), bits_for(size)) for key, size in zip(keys, sizes, strict=True)]
     line = sort_rows(fields, len(sensitive))
@@ -94,30 +92,31 @@ def weight_within(
     weight: Floats,
     columns: tuple[int, ...],
     shares: Sequence[Floats],
-    wanted: Floats,
+    share_of_owner: Floats,
 ) -> float:
-    """The weight of all rows times the share of it that a query asks for.
+    """Sum the weight of all rows, each times the share of it that a query asks for.
 
-    ``shares`` say by column of the query how much of each thing shown it asks for, ``wanted`` how much of each owner.
+    ``shares`` holds, by column of the query, the share of each label that it asks for; ``share_of_owner`` the share of
+    each owner.
     """
     offsets = np.cumsum([0, *(len(share) for share in shares[:-1])])
-    found: float = shared_weight(
-        shown, owner, weight, np.array(columns, np.int64), offsets, np.concatenate(shares), wanted
+    total: float = shared_weight(
+        shown, owner, weight, np.array(columns, np.int64), offsets, np.concatenate(shares), share_of_owner
     )
-    return found
+    return total
 
 
 @kernel
-def shared_weight(shown, owner, weight, columns, offsets, shares, wanted):
-    """The sum of weight times shares.
+def shared_weight(shown, owner, weight, columns, offsets, shares, share_of_owner):
+    """The sum of weights times shares.
 
     shown: int64[n, d]; owner: int64[n]; weight: float64[n]; columns, offsets: int64[attributes], where the shares of
-    what a column shows begin in shares: float64[labels]; wanted: float64[owners].
+    a column's labels begin in shares: float64[labels]; share_of_owner: float64[owners].
     """
     total = 0.0
     for row in range(len(shown)):
-        amount = weight[row] * wanted[owner[row]]
-        for place in range(len(columns)):
-            amount *= shares[offsets[place] + shown[row, columns[place]]]
+        amount = weight[row] * share_of_owner[owner[row]]
+        for c in range(len(columns)):
+            amount *= shares[offsets[c] + shown[row, columns[c]]]
         total += amount
     return total

@@ -1,6 +1,6 @@
-"""Generalized records: a released value is a run of codes, so a released record is a box.
+"""Estimates from generalized records: a released value is a range of codes, so a released record is a box.
 
-Each box has a sensitive value and a weight in records, which need not be whole. A reader spreads it evenly over its
+Each box has a sensitive value and a weight in records, which may be fractional. A reader spreads it evenly over its
 codes.
 """
 
@@ -28,7 +28,7 @@ from sfumato.tables.released_classes import ReleasedClasses
 
 @dataclass(frozen=True)
 class ReleasedBoxes:
-    """Box b leaves open the codes spans[q][shown[b, q]] of quasi-identifier q, the end excluded."""
+    """Boxes: box b covers the codes spans[q][shown[b, q]] of quasi-identifier q, the end excluded."""
 
     shown: Integers
     spans: Sequence[Integers]
@@ -40,17 +40,17 @@ class ReleasedBoxes:
 
     def count(self, query: RangeQuery) -> float:
         shares = []
-        for q, asked in zip(query.columns, query.codes, strict=True):
+        for q, selected in zip(query.columns, query.codes, strict=True):
             start, stop = self.spans[q].T
-            before = np.append(0, np.cumsum(asked))
+            before = np.append(0, np.cumsum(selected))
             shares.append((before[stop] - before[start]) / (stop - start))
-        wanted = query.values.astype(np.float64)
-        return weight_within(self.shown, self.sensitive, self.weight, query.columns, shares, wanted)
+        share_of_value = query.values.astype(np.float64)
+        return weight_within(self.shown, self.sensitive, self.weight, query.columns, shares, share_of_value)
 
 
 @dataclass(frozen=True)
 class BoxesInCells:
-    """Boxes, their spans cut where cells begin and end."""
+    """Boxes whose spans are cut at the bounds of cells."""
 
     boxes: ReleasedBoxes
     pieces: Pieces
@@ -69,41 +69,41 @@ class BoxesInCells:
 
 
 def shown_spans(domains: Sequence[Domain], classes: ReleasedClasses) -> tuple[list[Integers], Integers]:
-    """The codes that each distinct value of the release leaves open, and which of them each class shows."""
+    """The codes that each distinct value of the release covers, and the value that each class shows."""
     spans = []
     shown = np.empty((len(classes.sizes), len(domains)), np.int64)
     for q, domain in enumerate(domains):
         used, shown[:, q] = np.unique(classes.shown[domain.name], return_inverse=True)
         values = classes.values[domain.name]
-        found = domain.spans([label_of(values[place]) for place in used.tolist()])
-        empty = int(np.count_nonzero(found[:, 0] >= found[:, 1]))
+        span = domain.spans([label_of(values[entry]) for entry in used.tolist()])
+        empty = int(np.count_nonzero(span[:, 0] >= span[:, 1]))
         if empty:
             raise InputError(
-                f"column {domain.name!r} of the release shows {empty:,} values that hold no value of the original. "
+                f"column {domain.name!r} of the release shows {empty:,} values that cover no value of the original. "
                 "Check that both files and the policy belong together."
             )
-        spans.append(found)
+        spans.append(span)
     return spans, shown
 
 
 def generalized(
     classes: ReleasedClasses, spans: Sequence[Integers], shown: Integers, sensitive: Integers, values: int
 ) -> ReleasedBoxes:
-    """A box for every class and sensitive value in it; ``sensitive`` are the values of the rows."""
+    """The boxes of a generalized release, one for every class and sensitive value. ``sensitive``: values by row."""
     assert classes.class_of_row is not None
     pairs, count = np.unique(classes.class_of_row * values + sensitive, return_counts=True)
     return ReleasedBoxes(shown[pairs // values], spans, pairs % values, count.astype(np.float64))
 
 
 def suppressed(domains: Sequence[Domain], values: int, records: int) -> ReleasedBoxes:
-    """Records that were left out: the whole domain, with every sensitive value alike."""
+    """The boxes of suppressed records: the whole domain, spread evenly over the sensitive values."""
     spans = [np.array([[0, domain.size]], np.int64) for domain in domains]
     shown = np.zeros((values, len(domains)), np.int64)
     return ReleasedBoxes(shown, spans, np.arange(values), np.full(values, records / values))
 
 
 def exact(original: Original, domains: Sequence[Domain]) -> ReleasedBoxes:
-    """The distinct records of the original, each a box of one code on every quasi-identifier."""
+    """The distinct records of the original, each a box of one code in every quasi-identifier."""
     sizes = [domain.size for domain in domains]
     keys = [original.codes[:, q].astype(np.int64) for q in range(len(domains))]
     starts, rows, count = distinct_rows(original.sensitive, original.values, keys, sizes, None)

@@ -1,4 +1,4 @@
-"""The datacube: the divergence of every group-by at one level."""
+"""The datacube: compute the divergence of every group-by at one level."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def datacube(
     bounds: Sequence[Integers],
     level: int,
 ) -> list[GroupBy]:
-    """The divergence of every group-by of ``level`` quasi-identifiers. ``bounds`` are those of the cells."""
+    """The divergence of every group-by of ``level`` quasi-identifiers. ``bounds``: of cells, by quasi-identifier."""
     cells = [
         np.repeat(np.arange(len(bound) - 1), np.diff(bound))[original.codes[:, q]] for q, bound in enumerate(bounds)
     ]
@@ -44,10 +44,10 @@ def datacube(
 
     chosen = list(combinations(range(len(domains)), level))
     narrow = [columns for columns in chosen if not is_wide(columns)]
-    found = dict(zip(narrow, in_threads(divergence, narrow), strict=True))
-    # Each of these may take all the memory that there is for sums, so they go one by one.
-    found.update((columns, divergence(columns)) for columns in chosen if is_wide(columns))
-    return [GroupBy(tuple(domains[q].name for q in columns), found[columns]) for columns in chosen]
+    divergences = dict(zip(narrow, in_threads(divergence, narrow), strict=True))
+    # A wide group-by may need all the memory that is set aside for sums, so these run one at a time.
+    divergences.update((columns, divergence(columns)) for columns in chosen if is_wide(columns))
+    return [GroupBy(tuple(domains[q].name for q in columns), divergences[columns]) for columns in chosen]
 
 
 def _divergence(
@@ -65,5 +65,5 @@ def _divergence(
         estimates += part.at(points)
     if not np.all(estimates > 0):
         return math.inf
-    # Estimates are rounded to units, which may leave a hair less than nothing.
+    # Estimates are rounded to units, so the sum may be slightly negative.
     return max(float(np.sum(counts / len(original.codes) * np.log(counts / estimates))), 0.0)

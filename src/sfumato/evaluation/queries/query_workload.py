@@ -1,4 +1,4 @@
-"""The queries to ask, and of which columns."""
+"""The workload of queries, and the columns they ask about."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sfumato.tables.sources.source import Source
 
 @dataclass(frozen=True, kw_only=True)
 class QueryWorkload:
-    """The queries to ask. ``bins`` are edges by column: a cell reaches from one edge to just below the next."""
+    """The queries to answer. ``bins`` are edges by column: a cell reaches from one edge to just below the next."""
 
     level: int | None = None
     ranges: int | None = None
@@ -26,11 +26,11 @@ class QueryWorkload:
         return self.level is None and self.ranges is None
 
     def check(self, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> None:
-        """Refuse what cannot be asked of these columns."""
+        """Refuse a workload that cannot be answered for these columns."""
         count = len(quasi_identifiers)
         if self.empty:
             if self.bins:
-                raise UsageError("bins are for queries. Name a level of the datacube as well, or leave out the bins.")
+                raise UsageError("bins are given without queries. Give a level of the datacube, or leave out the bins.")
             return
         if self.level is not None and not 1 <= self.level <= count:
             raise UsageError(
@@ -38,7 +38,7 @@ class QueryWorkload:
                 f"Give a level from 1 to {count}: the number of quasi-identifiers in each group-by."
             )
         if self.ranges is not None and self.ranges < 1:
-            raise UsageError(f"{self.ranges} range queries cannot be asked. Give a number of at least 1.")
+            raise UsageError(f"the number of range queries cannot be {self.ranges}. Give a number of at least 1.")
         if not 0 < self.selectivity <= 1:
             raise UsageError(
                 f"the selectivity {self.selectivity} is not a share of the records. "
@@ -46,7 +46,7 @@ class QueryWorkload:
             )
         if self.range_attributes is not None and not 1 <= self.range_attributes <= count:
             raise UsageError(
-                f"range queries cannot have {self.range_attributes} of {count} quasi-identifiers. "
+                f"range queries cannot use {self.range_attributes} of {count} quasi-identifiers. "
                 f"Give a number from 1 to {count}."
             )
         if self.seed < 0:
@@ -54,18 +54,18 @@ class QueryWorkload:
         for name in self.bins:
             if name not in (*quasi_identifiers, *sensitive):
                 raise UsageError(
-                    f"bins are given for the column {name!r}, which the queries do not ask for. Give bins for "
-                    "quasi-identifiers or for the sensitive column alone."
+                    f"bins are given for the column {name!r}, which the queries do not use. Give bins only for "
+                    "quasi-identifiers or the sensitive column."
                 )
 
 
 def queried_columns(policy: Policy, target: str | None, original: Source, release: Source) -> tuple[str, ...]:
-    """The columns whose values queries count: the target where there is one, else every sensitive column."""
+    """The columns whose values the queries count: the target if there is one, else every sensitive column."""
     names = policy.sensitive if target is None else (target,)
     if not names:
         raise UsageError(
-            "queries count the values of a sensitive column, and there is none. Give a column the role sensitive in "
-            "the policy, or name one as the target."
+            "queries count the values of a sensitive column, but the policy has none. Give a column the role sensitive "
+            "in the policy, or name one as the target."
         )
     for name in names:
         if name in policy.quasi_identifiers:

@@ -1,12 +1,12 @@
 """Random range-count queries (Xiao and Tao 2006, section 6) and the relative error of their answers.
 
-A query asks for some codes of each of its quasi-identifiers and for some sensitive values. Of each it takes the share
-selectivity ** (1 / (quasi-identifiers + 1)) of the domain, rounded up, so that a table without dependencies has about
-the share ``selectivity`` of its records in the answer. Numbers and dates are asked for as a run, categories and
-sensitive values as any set: a run of leaves would all but pass over the first and the last leaf of a taxonomy. Null is
-never asked for.
+A query asks for some codes of each of its quasi-identifiers and for some sensitive values. From each domain it takes
+the share selectivity ** (1 / (quasi-identifiers + 1)), rounded up, so that in a table without dependencies the answer
+has about the share ``selectivity`` of the records. Numbers and dates are drawn as a contiguous range, categories and
+sensitive values as any set: a range of leaves would rarely include the first and the last leaf of a taxonomy. Null is
+never drawn.
 
-Errors are relative to the answer, or to a floor where the answer is less: the sanity bound of Xiao, Wang and Gehrke
+Errors are relative to the answer, or to a floor if the answer is smaller: the sanity bound of Xiao, Wang and Gehrke
 (2010), a thousandth of the records.
 """
 
@@ -25,13 +25,13 @@ from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.domains import Domain, NumericDomain
 
 FLOOR = 0.001
-"""Relative errors are taken against at least this share of the records, so that rare answers do not rule the mean."""
+"""Errors are relative to at least this share of the records, so that small answers do not dominate the mean."""
 
 
 def range_accuracy(
     original: Original, released: Sequence[ReleasedPart], domains: Sequence[Domain], workload: QueryWorkload
 ) -> RangeAccuracy:
-    """Ask random range-count queries."""
+    """Answer random range-count queries and measure the errors."""
     assert workload.ranges is not None
     truth = exact(original, domains)
 
@@ -55,29 +55,29 @@ def range_accuracy(
 
 
 def random_query(workload: QueryWorkload, domains: Sequence[Domain], values: int, number: int) -> RangeQuery:
-    """The query of that number: the same whichever others are asked, in whatever order."""
+    """The query of this number. It depends on no other query and on no order."""
     random = np.random.default_rng([workload.seed, number])
     attributes = workload.range_attributes or len(domains)
     share = workload.selectivity ** (1 / (attributes + 1))
     columns = tuple(sorted(random.permutation(len(domains))[:attributes].tolist()))
-    codes = tuple(_asked_codes(random, domains[q], share) for q in columns)
-    return RangeQuery(columns, codes, _any(random, values, values, share))
+    codes = tuple(_random_codes(random, domains[q], share) for q in columns)
+    return RangeQuery(columns, codes, _random_set(random, values, values, share))
 
 
-def _asked_codes(random: np.random.Generator, domain: Domain, share: float) -> Flags:
-    # A column of nulls alone has nothing else to ask for.
+def _random_codes(random: np.random.Generator, domain: Domain, share: float) -> Flags:
+    # In a column with only nulls there is nothing else to ask for.
     known = (domain.size - domain.has_null) or domain.size
     if not isinstance(domain, NumericDomain):
-        return _any(random, known, domain.size, share)
-    asked = np.zeros(domain.size, np.bool_)
+        return _random_set(random, known, domain.size, share)
+    selected = np.zeros(domain.size, np.bool_)
     length = math.ceil(known * share)
     low = random.integers(known - length + 1)
-    asked[low : low + length] = True
-    return asked
+    selected[low : low + length] = True
+    return selected
 
 
-def _any(random: np.random.Generator, known: int, size: int, share: float) -> Flags:
-    """A share of the first ``known`` of ``size`` codes, whichever they are."""
-    asked = np.zeros(size, np.bool_)
-    asked[random.permutation(known)[: math.ceil(known * share)]] = True
-    return asked
+def _random_set(random: np.random.Generator, known: int, size: int, share: float) -> Flags:
+    """A random share of the first ``known`` of ``size`` codes: bool[size]."""
+    selected = np.zeros(size, np.bool_)
+    selected[random.permutation(known)[: math.ceil(known * share)]] = True
+    return selected

@@ -1,4 +1,4 @@
-"""The values of a sensitive column as numbers, the same in the original and in a release of another kind of file."""
+"""Number the values of a sensitive column, alike in the original and in a release of another kind of file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sfumato.tables.coding.domains import read_number
 
 @dataclass(frozen=True)
 class SensitiveNumbers:
-    """The number of every value by its text, None for null. Values of a bin share one; there are ``count``."""
+    """The number of each value by its text, None for null. Values of a bin share a number; there are ``count``."""
 
     name: str
     by_text: Mapping[str | None, int]
@@ -30,7 +30,7 @@ class SensitiveNumbers:
     nulls: Collection[str]
 
     def of(self, chunks: Iterable[pa.Array]) -> Integers:
-        """The number of each record's value, -1 for a value that has none."""
+        """The number of each record's value, or -1 for an unknown value."""
         parts = [np.empty(0, np.int64)]
         for chunk in chunks:
             texts, indices = encoded(chunk, self.nulls)
@@ -39,12 +39,12 @@ class SensitiveNumbers:
         return np.concatenate(parts)
 
     def of_release(self, chunks: Iterable[pa.Array]) -> Integers:
-        """The same for values that the original must have."""
+        """The number of each record's value. Refuses values that the original does not have."""
         numbers = self.of(chunks)
-        strange = int(np.count_nonzero(numbers < 0))
-        if strange:
+        unknown = int(np.count_nonzero(numbers < 0))
+        if unknown:
             raise InputError(
-                f"column {self.name!r} of the release has {strange:,} records with a value that the original does not "
+                f"column {self.name!r} of the release has {unknown:,} records with a value that the original does not "
                 "have. Check that both files belong together."
             )
         return numbers
@@ -60,14 +60,14 @@ def number_values(
         if chunk.null_count:
             texts.add(None)
     has_null = None in texts
-    given = sorted(text for text in texts if text is not None)
+    known = sorted(text for text in texts if text is not None)
     edges = workload.bins.get(name)
-    numbers = [read_number(text if decimal == "." else text.replace(decimal, ".")) for text in given]
+    numbers = [read_number(text if decimal == "." else text.replace(decimal, ".")) for text in known]
     numeric = all(map(math.isfinite, numbers))
     if edges is None:
-        if workload.level is not None and numeric and len(given) > MOST_VALUES:
-            raise too_many_values(name, len(given))
-        ordered: list[str | None] = [*given, None] if has_null else [*given]
+        if workload.level is not None and numeric and len(known) > MOST_VALUES:
+            raise too_many_values(name, len(known))
+        ordered: list[str | None] = [*known, None] if has_null else [*known]
         return SensitiveNumbers(name, {text: number for number, text in enumerate(ordered)}, len(ordered), nulls)
     if not numeric:
         raise UsageError(
@@ -75,15 +75,15 @@ def number_values(
         )
     limits = ascending_edges(name, edges, "numeric")
     bins = [bisect_right(limits, number) for number in numbers]
-    used = {place: number for number, place in enumerate(sorted(set(bins)))}
-    found: dict[str | None, int] = {text: used[place] for text, place in zip(given, bins, strict=True)}
+    number_of_bin = {each: number for number, each in enumerate(sorted(set(bins)))}
+    by_text: dict[str | None, int] = {text: number_of_bin[each] for text, each in zip(known, bins, strict=True)}
     if has_null:
-        found[None] = len(used)
-    return SensitiveNumbers(name, found, len(used) + has_null, nulls)
+        by_text[None] = len(number_of_bin)
+    return SensitiveNumbers(name, by_text, len(number_of_bin) + has_null, nulls)
 
 
 def encoded(chunk: pa.Array, nulls: Collection[str] = ()) -> tuple[list[str | None], NDArray[Any]]:
-    """The distinct values as a CSV file would have them, and each record's place among them; null is the one after."""
+    """The distinct values as a CSV file writes them, and the index of each record's value; null is past the last."""
     codes = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
     values = codes.dictionary
     try:

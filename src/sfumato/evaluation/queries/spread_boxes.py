@@ -1,7 +1,7 @@
-"""Boxes spread over cells.
+"""Spread boxes over cells.
 
-A box adds at its corners, and running sums along every axis then give all cells at once. Where there are more cells
-than that is worth, each cell that is asked for looks at each box.
+A box adds its weight at its corners, and running sums along every axis then give all cells at once. If there are too
+many cells for that to pay, each requested cell visits each box instead.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 from sfumato.evaluation.queries.answers import Floats, Integers, Points
 from sfumato.kernels.decorator import kernel
 
-LARGEST_CUBE = 1 << 27  # cells of one sensitive value that are held at once, over all threads: 1 GiB
+LARGEST_CUBE = 1 << 27  # cells of one sensitive value in memory at once, over all threads: 1 GiB
 PIECES = 3
 HEADROOM = 60  # bits for the largest estimate of a cell, in units
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Released values as runs of cells, all quasi-identifiers in one table: that of q starts at offsets[q].
+    """Released values as runs of cells, all quasi-identifiers in one table: the labels of q start at offsets[q].
 
-    A run of codes fills the cells within it and parts of the cells at its ends, so it has up to three pieces of an even
-    density, the share of a record on one code. ``low`` and ``end`` are where the first begins and the last ends.
+    A range of codes fills the cells within it and parts of the cells at its ends, so it has up to three pieces of even
+    density: the share of a record on one code. The pieces of a label cover the cells ``low`` to ``end`` - 1.
     """
 
     offsets: list[int]
@@ -38,7 +38,7 @@ class Pieces:
 
 
 def cut_into_pieces(spans: Sequence[Integers], bounds: Sequence[Integers]) -> Pieces:
-    """The released values of every quasi-identifier, cut where cells begin and end."""
+    """Cut the released values of every quasi-identifier at the bounds of cells."""
     offsets = np.cumsum([0, *(len(span) for span in spans)]).tolist()
     total = offsets[-1]
     first, last = np.zeros((total, PIECES), np.int64), np.zeros((total, PIECES), np.int64)
@@ -49,15 +49,15 @@ def cut_into_pieces(spans: Sequence[Integers], bounds: Sequence[Integers]) -> Pi
             low[label] = np.searchsorted(bound, start, "right") - 1
             end[label] = np.searchsorted(bound, stop, "left")
             for cell, after, share in _runs(bound, start, stop, int(low[label]), int(end[label])):
-                place = count[label]
-                first[label, place], last[label, place] = cell, after
-                density[label, place] = share / (stop - start)
+                piece = count[label]
+                first[label, piece], last[label, piece] = cell, after
+                density[label, piece] = share / (stop - start)
                 count[label] += 1
     return Pieces(offsets, first, last, density, count, low, end)
 
 
 def _runs(bound: Integers, start: int, stop: int, low: int, end: int) -> list[tuple[int, int, float]]:
-    """The cells ``low`` to ``end`` - 1 as runs that the codes ``start`` to ``stop`` - 1 fill to the same share."""
+    """Runs of the cells ``low`` to ``end`` - 1 that the codes ``start`` to ``stop`` - 1 fill to the same share."""
     runs: list[tuple[int, int, float]] = []
     whole_from, whole_to = low + (bound[low] < start), end - (bound[end] > stop)
     if whole_from < whole_to:
@@ -70,24 +70,24 @@ def _runs(bound: Integers, start: int, stop: int, low: int, end: int) -> list[tu
 
 
 def spread(points: Points, box_starts: Integers, shown: Integers, weight: Floats, pieces: Pieces) -> Floats:
-    """The estimated records on each code of the points.
+    """The estimated number of records on each code of the points.
 
-    Boxes are by sensitive value, as points are; what they show are places in ``pieces``.
+    Boxes are sorted by sensitive value, as points are; ``shown`` holds labels of ``pieces``.
     """
-    asked = (points.starts, points.cells, box_starts, shown, weight)
+    boxes = (points.starts, points.cells, box_starts, shown, weight)
     table = (pieces.first, pieces.last, pieces.density, pieces.count)
-    found: Floats
+    estimates: Floats
     if _sums_pay(points.sizes, np.diff(points.starts), np.diff(box_starts)):
-        found = estimates_by_sums(*asked, *table, np.array(points.sizes, np.int64), _axes(points.sizes))
+        estimates = estimates_by_sums(*boxes, *table, np.array(points.sizes, np.int64), _axes(points.sizes))
     else:
-        found = estimates_by_look(*asked, *table, pieces.low, pieces.end)
-    return found
+        estimates = estimates_by_visits(*boxes, *table, pieces.low, pieces.end)
+    return estimates
 
 
 def _sums_pay(sizes: Sequence[int], points: Integers, boxes: Integers) -> bool:
-    """Whether sums over all cells are less work than a look at each box, given the numbers by sensitive value.
+    """Whether sums over all cells are less work than a visit to each box, given the numbers by sensitive value.
 
-    It depends on the tables alone, not on the machine, so a measure is the same everywhere.
+    The choice depends on the tables alone, not on the machine, so a measurement is the same everywhere.
     """
     cells = math.prod(sizes)
     summing = int(np.count_nonzero(points)) * cells * len(sizes) + int(boxes.sum()) * 2 ** _axes(sizes)
@@ -100,25 +100,25 @@ def _axes(sizes: Sequence[int]) -> int:
 
 @kernel
 def estimates_by_sums(point_starts, points, box_starts, shown, weight, first, last, density, count, sizes, axes):
-    """The estimated records on each code of the cells ``points``: a box adds at its corners, sums do the rest.
+    """Estimate the records on each code of the cells ``points``: each box adds at its corners, sums do the rest.
 
     point_starts, box_starts: int64[m + 1], by sensitive value; points, shown: int64[n, d]; weight: float64[boxes];
     first, last, density, count: tables of pieces by label; axes: how many of sizes: int64[d] are above 1.
-    Adds whole units, so that what a box adds at one corner and takes away at another is exactly the same.
+    The kernel adds whole units, so that what a box adds at one corner and subtracts at another is exactly the same.
     """
     dimensions = len(sizes)
     strides = np.ones(dimensions, np.int64)
     for axis in range(dimensions - 1, 0, -1):
         strides[axis - 1] = strides[axis] * sizes[axis]
     cube = np.empty(strides[0] * sizes[0], np.int64)
-    places = np.empty(1 << axes, np.int64)
+    corner_cells = np.empty(1 << axes, np.int64)
     units = np.empty(1 << axes, np.int64)
     picked = np.zeros(dimensions, np.int64)
     estimates = np.zeros(len(points))
     for value in range(len(point_starts) - 1):
         if point_starts[value] == point_starts[value + 1]:
             continue
-        largest = 0.0  # no cell can have more than all boxes at their densest
+        largest = 0.0  # no cell can exceed the sum of all boxes at their densest
         for box in range(box_starts[value], box_starts[value + 1]):
             highest = weight[box]
             for axis in range(dimensions):
@@ -136,21 +136,21 @@ def estimates_by_sums(point_starts, points, box_starts, shown, weight, first, la
                 for axis in range(dimensions):
                     amount *= density[shown[box, axis], picked[axis]]
                 corners = 1
-                places[0] = 0
+                corner_cells[0] = 0
                 units[0] = max(round(amount), 1)
                 for axis in range(dimensions):
                     label, piece = shown[box, axis], picked[axis]
                     step = first[label, piece] * strides[axis]
                     if last[label, piece] < sizes[axis]:
                         for corner in range(corners):
-                            places[corners + corner] = places[corner] + last[label, piece] * strides[axis]
+                            corner_cells[corners + corner] = corner_cells[corner] + last[label, piece] * strides[axis]
                             units[corners + corner] = -units[corner]
                     for corner in range(corners):
-                        places[corner] += step
+                        corner_cells[corner] += step
                     if last[label, piece] < sizes[axis]:
                         corners *= 2
                 for corner in range(corners):
-                    cube[places[corner]] += units[corner]
+                    cube[corner_cells[corner]] += units[corner]
                 axis = 0  # the next choice of a piece on every axis
                 while axis < dimensions:
                     picked[axis] += 1
@@ -172,8 +172,11 @@ def estimates_by_sums(point_starts, points, box_starts, shown, weight, first, la
 
 
 @kernel
-def estimates_by_look(point_starts, points, box_starts, shown, weight, first, last, density, count, low, end):
-    """The same estimates where each point looks at each box; low, end: int64[labels], the cells a label reaches."""
+def estimates_by_visits(point_starts, points, box_starts, shown, weight, first, last, density, count, low, end):
+    """Estimate the records on each code of the cells ``points``: each point visits each box.
+
+    low, end: int64[labels], the cells that a label covers; the rest as in ``estimates_by_sums``.
+    """
     dimensions = points.shape[1]
     estimates = np.zeros(len(points))
     for value in range(len(point_starts) - 1):

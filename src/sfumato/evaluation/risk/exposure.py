@@ -1,7 +1,7 @@
-"""Which small sets of columns single people out.
+"""Find the small sets of columns that single people out.
 
-Somebody who knows the columns of a set knows the class of a person by them; a class of one is that person. Every set up
-to a size is looked at while the work stays bounded, and what is not looked at is said.
+Somebody who knows a person's values in these columns knows the person's class; a class of one is that person. Every set
+up to a given size is examined as long as the work stays bounded. The result lists what was not examined.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ THRESHOLDS = (3, 5, 10)
 LARGEST_SET = 3
 MOST_SETS = 2000
 HARDLY_MORE = 0.95
-MOST_VISITS = 200_000_000  # classes that are looked at, over all sets
+MOST_VISITS = 200_000_000  # classes that are visited, over all sets
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """How far a set of columns tells the records of a table apart.
+    """How well a set of columns distinguishes the records of a table.
 
-    unique: records that are alone in their class; below: records in classes smaller than each of ``THRESHOLDS``.
+    ``unique``: records that are alone in their class; ``below``: records in classes smaller than each of
+    ``THRESHOLDS``.
     """
 
     columns: tuple[str, ...]
@@ -52,7 +53,7 @@ class Exposure:
         return {"columns": list(self.columns), "classes": self.classes, **self.counts()}
 
     def counts(self) -> dict[str, int]:
-        """How many records are in small classes, as JSON holds it."""
+        """How many records are in small classes, as JSON values."""
         return {
             "unique": self.unique,
             **{f"below_{bound}": count for bound, count in zip(THRESHOLDS, self.below, strict=True)},
@@ -61,10 +62,13 @@ class Exposure:
 
 @dataclass(frozen=True)
 class Exposures:
-    """Sets of columns, the most dangerous first, and in words which sets were not looked at."""
+    """Sets of columns, the most dangerous first, and sentences on the sets that were not examined."""
 
     sets: tuple[Exposure, ...]
     left_out: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Exposures: {len(self.sets):,} sets of columns>"
 
 
 def exposures(
@@ -75,66 +79,66 @@ def exposures(
     person: str | None = None,
     preferred: Collection[str] = (),
 ) -> Exposures:
-    """Every set of up to ``largest`` of the columns.
+    """Compute the exposure of every set of up to ``largest`` columns.
 
-    Where those are too many, of the columns that are ``preferred`` and of those that tell most apart; a column that
-    alone tells nearly all apart comes last, since nothing is left to add to it.
+    If there are too many sets, use the ``preferred`` columns and those that distinguish most records. A column that
+    alone distinguishes nearly all records comes last, since further columns add nothing to it.
     """
-    found = _of_sets(classes, [(name,) for name in columns], person)
+    examined = _of_sets(classes, [(name,) for name in columns], person)
 
-    def rank(one: Exposure) -> tuple[object, ...]:
-        return one.unique_share >= HARDLY_MORE, one.columns[0] not in preferred, -one.unique, -one.classes
+    def rank(single: Exposure) -> tuple[object, ...]:
+        return single.unique_share >= HARDLY_MORE, single.columns[0] not in preferred, -single.unique, -single.classes
 
-    ranked = [one.columns[0] for one in sorted(found, key=rank)]
+    ranked = [single.columns[0] for single in sorted(examined, key=rank)]
     left_out = []
-    room = min(MOST_SETS, MOST_VISITS // max(len(classes.sizes), 1)) - len(found)
+    room = min(MOST_SETS, MOST_VISITS // max(len(classes.sizes), 1)) - len(examined)
     for size in range(2, min(largest, len(columns)) + 1):
-        known = len(ranked)
-        while known >= size and comb(known, size) > room:
-            known -= 1
-        if known < len(ranked):
-            without = listed(name for name in columns if name not in ranked[:known])
+        used = len(ranked)
+        while used >= size and comb(used, size) > room:
+            used -= 1
+        if used < len(ranked):
+            without = listed(name for name in columns if name not in ranked[:used])
             left_out.append(
                 f"no set of {size} columns was looked at: there are too many records"
-                if known < size
-                else f"sets of {size} columns were looked at among {known} of {len(ranked)}, without {without}"
+                if used < size
+                else f"sets of {size} columns were looked at among {used} of {len(ranked)}, without {without}"
             )
-        if known < size:
+        if used < size:
             break
-        chosen = [name for name in columns if name in ranked[:known]]
-        found += _of_sets(classes, list(combinations(chosen, size)), person)
-        room -= comb(known, size)
-    return Exposures(most_dangerous_first(found, columns), tuple(left_out))
+        chosen = [name for name in columns if name in ranked[:used]]
+        examined += _of_sets(classes, list(combinations(chosen, size)), person)
+        room -= comb(used, size)
+    return Exposures(most_dangerous_first(examined, columns), tuple(left_out))
 
 
-def most_dangerous_first(found: Iterable[Exposure], columns: Sequence[str]) -> tuple[Exposure, ...]:
-    """Sets of some columns in their order."""
-    place = {name: at for at, name in enumerate(columns)}
-    return tuple(sorted(found, key=partial(_order, place)))
+def most_dangerous_first(sets: Iterable[Exposure], columns: Sequence[str]) -> tuple[Exposure, ...]:
+    """Sort sets of ``columns``, the most dangerous first."""
+    position = {name: index for index, name in enumerate(columns)}
+    return tuple(sorted(sets, key=partial(_order, position)))
 
 
 def first_of_each_size(sets: Iterable[Exposure], most: int) -> list[Exposure]:
-    """The first few sets of each size, in their order."""
+    """The first ``most`` sets of each size, in their order."""
     kept: Counter[int] = Counter()
     shown = []
-    for one in sets:
-        kept[len(one.columns)] += 1
-        if kept[len(one.columns)] <= most:
-            shown.append(one)
+    for exposure in sets:
+        kept[len(exposure.columns)] += 1
+        if kept[len(exposure.columns)] <= most:
+            shown.append(exposure)
     return shown
 
 
 def telling_more(sets: Iterable[Exposure]) -> list[Exposure]:
-    """The sets that leave clearly more records in small classes than every smaller set in them does."""
-    found = list(sets)
-    counts = {frozenset(one.columns): one.unique + sum(one.below) for one in found}
+    """The sets that leave clearly more records in small classes than every one of their proper subsets does."""
+    exposed = list(sets)
+    counts = {frozenset(exposure.columns): exposure.unique + sum(exposure.below) for exposure in exposed}
     return [
-        one
-        for one in found
+        exposure
+        for exposure in exposed
         if all(
-            counts.get(frozenset(part), 0) < HARDLY_MORE * counts[frozenset(one.columns)]
-            for size in range(1, len(one.columns))
-            for part in combinations(one.columns, size)
+            counts.get(frozenset(subset), 0) < HARDLY_MORE * counts[frozenset(exposure.columns)]
+            for size in range(1, len(exposure.columns))
+            for subset in combinations(exposure.columns, size)
         )
     ]
 
@@ -146,6 +150,7 @@ def _of_sets(classes: ReleasedClasses, sets: Sequence[tuple[str, ...]], person: 
     return in_threads(exposure, sets)
 
 
-def _order(place: dict[str, int], one: Exposure) -> tuple[object, ...]:
-    """The most dangerous first; of equally dangerous sets the smaller one."""
-    return -one.unique, *np.negative(one.below).tolist(), len(one.columns), [place[name] for name in one.columns]
+def _order(position: dict[str, int], exposure: Exposure) -> tuple[object, ...]:
+    """A sort key: the most dangerous set first; of equally dangerous sets the smaller one."""
+    columns = exposure.columns
+    return -exposure.unique, *np.negative(exposure.below).tolist(), len(columns), [position[name] for name in columns]

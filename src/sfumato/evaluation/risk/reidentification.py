@@ -1,10 +1,10 @@
 """The risk that a record is re-identified, before or after anonymization.
 
 Prosecutor and journalist risk as in El Emam and Dankar (Protecting privacy using k-anonymity, JAMIA 2008), marketer
-risk as in Dankar and El Emam (A method for evaluating marketer re-identification risk, 2010). With f the records of a
-class in the table and F those of the same class in the population that the table was drawn from, a guess within the
+risk as in Dankar and El Emam (A method for evaluating marketer re-identification risk, 2010). Let f be the records of a
+class in the table, and F those of the same class in the population from which the table was drawn. A guess within the
 class is right with probability 1/f for a prosecutor, who knows that the person is in the table, and 1/F for a
-journalist, who does not. A marketer guesses for every record; the risk is the share of right guesses to be expected.
+journalist, who does not. A marketer guesses for every record; the risk is the expected share of right guesses.
 
 Differs from the papers: without the population, F is f divided by the sampling fraction, the simplest estimate and the
 first that the paper discusses; and f and F may count persons instead of records.
@@ -34,7 +34,7 @@ from sfumato.tables.sources.source import Source
 
 @dataclass(frozen=True)
 class Attack:
-    """The probability that a record is guessed right: for the record most at risk, and in the mean of all."""
+    """The probability that a record is guessed right: for the record most at risk, and the mean over all records."""
 
     highest: float
     mean: float
@@ -45,7 +45,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Population:
-    """Where the records of the table come from: a population of so many, a sampling fraction, or a table of it."""
+    """The population from which the table was drawn: its size, the sampling fraction, or a table of it."""
 
     size: int | None = None
     fraction: float | None = None
@@ -53,9 +53,11 @@ class Population:
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
-            raise UsageError(f"the population must be at least 1, not {self.size}.")
+            raise UsageError(f"the size of the population must be at least 1, not {self.size}. Give the right size.")
         if self.fraction is not None and not 0 < self.fraction <= 1:
-            raise UsageError(f"the sampling fraction must be above 0 and at most 1, not {self.fraction}.")
+            raise UsageError(
+                f"the sampling fraction must be above 0 and at most 1, not {self.fraction}. Write 0.1 for 10%."
+            )
 
     @property
     def known(self) -> bool:
@@ -64,10 +66,11 @@ class Population:
 
 @dataclass(frozen=True)
 class Risk:
-    """What could be found out about the records of a table from its quasi-identifiers.
+    """The risk that the records of a table are re-identified by their quasi-identifiers.
 
-    ``whole`` is for somebody who knows all of them, ``sets`` for somebody who knows a few, the most dangerous sets
-    first. ``journalist`` is there only where the population is known. ``counted`` is records or persons.
+    ``whole`` is the exposure to somebody who knows all quasi-identifiers, ``sets`` to somebody who knows a few, the
+    most dangerous sets first. ``journalist`` is None unless the population is known. ``counted`` is "records" or
+    "persons".
     """
 
     whole: Exposure
@@ -80,6 +83,12 @@ class Risk:
     left_out: tuple[str, ...]
     remarks: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return (
+            f"<Risk: {self.whole.records:,} records, {self.whole.unique:,} unique, smallest class "
+            f"{self.smallest_class:,}, highest prosecutor risk {self.prosecutor.highest:.4g}>"
+        )
+
     def as_dict(self) -> dict[str, object]:
         return {
             "records": self.whole.records,
@@ -91,7 +100,7 @@ class Risk:
             "prosecutor": self.prosecutor.as_dict(),
             "journalist": None if self.journalist is None else self.journalist.as_dict(),
             "marketer": self.marketer,
-            "sets": [one.as_dict() for one in self.sets],
+            "sets": [exposure.as_dict() for exposure in self.sets],
             "left_out": list(self.left_out),
             "remarks": list(self.remarks),
         }
@@ -107,23 +116,24 @@ def measure_risk(
     person: str | None = None,
     largest_set: int = LARGEST_SET,
 ) -> Risk:
-    """The risk of a table whose classes are told by the columns ``key``, those of the quasi-identifiers ``columns``.
+    """Measure the risk of a table. The columns ``key``, those of the quasi-identifiers ``columns``, define its classes.
 
-    ``tokens`` are texts that mean null; ``person`` is the column that says whose a record is: persons then count.
+    ``tokens`` are texts that mean null. ``person`` is the column that identifies the person of a record; with it,
+    persons are counted instead of records.
     """
-    found = find_classes(source, key if person is None else [*key, person])
+    raw = find_classes(source, key if person is None else [*key, person])
     if person is not None:
-        _check_persons(found, person, tokens)
-    classes = with_one_null(found, key, tokens)
+        _check_persons(raw, person, tokens)
+    classes = with_one_null(raw, key, tokens)
     whole = merge_classes(classes, key, person)
-    total = found.records if person is None else len(found.values[person])
+    total = raw.records if person is None else len(raw.values[person])
     remarks: list[str] = []
     journalist = None
     if population.known:
         sizes = _population_sizes(population, classes, whole, key, tokens, total, remarks)
         journalist = _attack(whole.records, sizes)
     prosecutor = _attack(whole.records, whole.sizes.astype(np.float64))
-    looked = exposures(classes, columns, largest=largest_set, person=person)
+    exposed = exposures(classes, columns, largest=largest_set, person=person)
     return Risk(
         whole=Exposure.of(columns, whole),
         smallest_class=int(whole.sizes.min()),
@@ -131,8 +141,8 @@ def measure_risk(
         prosecutor=prosecutor,
         journalist=journalist,
         marketer=(journalist or prosecutor).mean,
-        sets=looked.sets,
-        left_out=looked.left_out,
+        sets=exposed.sets,
+        left_out=exposed.left_out,
         remarks=tuple(remarks),
     )
 
@@ -150,14 +160,14 @@ def _population_sizes(
     total: int,
     remarks: list[str],
 ) -> NDArray[np.float64]:
-    """How many of the population are in each class."""
+    """How many records or persons of the population are in each class. Adds to ``remarks``."""
     if population.source is None:
         fraction = population.fraction
         if population.size is not None:
             if population.size < total:
                 raise UsageError(
-                    f"the population is {population.size:,}, but the table has {total:,}. A population holds the "
-                    "table: give its size."
+                    f"the population is {population.size:,}, but the table has {total:,}. A population contains "
+                    "the table: give the size of the whole population."
                 )
             fraction = total / population.size
         assert fraction is not None
@@ -168,8 +178,8 @@ def _population_sizes(
     elsewhere = sizes_elsewhere(classes, find_classes(population.source, key), key, tokens)[whole.one]
     if not elsewhere.any():
         raise UsageError(
-            "the population has no record with the quasi-identifiers of any record of the table. Recode it as the "
-            "table was recoded, or give its size instead."
+            "no record of the population has the quasi-identifiers of any record of the table. Recode the population "
+            "as the table was recoded, or give its size instead."
         )
     fewer = elsewhere < whole.sizes
     if fewer.any():
@@ -180,11 +190,11 @@ def _population_sizes(
     return np.maximum(elsewhere, whole.sizes).astype(np.float64)
 
 
-def _check_persons(found: ReleasedClasses, person: str, tokens: Sequence[str]) -> None:
-    missing = [place for place, value in enumerate(found.values[person]) if is_missing(value, tokens)]
-    unknown = int(found.sizes[np.isin(found.shown[person], missing)].sum())
+def _check_persons(classes: ReleasedClasses, person: str, tokens: Sequence[str]) -> None:
+    missing = [entry for entry, value in enumerate(classes.values[person]) if is_missing(value, tokens)]
+    unknown = int(classes.sizes[np.isin(classes.shown[person], missing)].sum())
     if unknown:
         raise InputError(
-            f"the person key {person!r} is empty in {unknown:,} records, so nobody can say whose they are. Fill it in, "
+            f"the person key {person!r} is empty in {unknown:,} records, so it is unknown whose they are. Fill it in, "
             "or leave these records out."
         )

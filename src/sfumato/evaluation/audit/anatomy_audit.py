@@ -1,7 +1,7 @@
-"""The audit of two tables: quasi-identifiers with a group in one, the sensitive values of each group in the other.
+"""Audit a release of two tables (Anatomy): quasi-identifiers and groups in the first, sensitive values in the second.
 
-It reads both as anybody would: each group must have as many records in the first table as the second counts for it, and
-meet the requirements by these counts. Shares no code with what makes such a release.
+The audit reads both tables as anybody would. Each group must have as many records in the first table as the second
+counts for it, and must meet the requirements by these counts. The audit shares no code with Anatomy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source
 
 GROUP, COUNT = "group", "count"
-MOST_DIGITS = 18  # of a count, and of their sum: less than 64 bits hold
+MOST_DIGITS = 18  # of a count, and of the sum of all counts: both fit into 64 bits
 NOT_HIDDEN = (
     "identity is not protected: the quasi-identifiers are released as they are, so whoever knows them sees who is in "
     "the table; what is hidden is which sensitive value of the group a person has"
@@ -36,7 +36,7 @@ Group = str | None
 
 
 def audit_groups(first: Source, second: Source, policy: Policy, requirements: Requirements) -> AuditReport:
-    """Compare what the two tables show with what their policy asks for."""
+    """Compare the two tables with their policy."""
     name = _checkable(policy, requirements)
     key = class_key(policy, first.names)
     groups = _sizes(first)
@@ -46,18 +46,18 @@ def audit_groups(first: Source, second: Source, policy: Policy, requirements: Re
     sizes = np.array(list(groups.values()), np.int64)
     counts = ClassCounts(sizes, {name: histogram})
     verdicts = [part.verdict(counts) for part in requirements.parts if part.attribute is not None]
-    if requirements.least_class > 1:  # no group hides who somebody is: only equal quasi-identifiers would
-        alike = ClassCounts(find_classes(first, key).sizes)
-        verdicts += [part.verdict(alike) for part in requirements.parts if part.attribute is None]
+    if requirements.least_class > 1:  # a group does not hide identity; only equal quasi-identifiers would
+        equal_records = ClassCounts(find_classes(first, key).sizes)
+        verdicts += [part.verdict(equal_records) for part in requirements.parts if part.attribute is None]
     verdicts.append(Verdict("the two tables have the same groups of the same sizes", differing == 0, differing))
-    more = [one for one in first.names if one != GROUP and one not in policy.quasi_identifiers]
-    verdicts.append(Verdict("the first table holds quasi-identifiers and the group alone", not more, len(more)))
-    more = [one for one in second.names if one not in (GROUP, name, COUNT)]
-    verdicts.append(Verdict("the second table holds groups, sensitive values and counts alone", not more, len(more)))
+    extra = [column for column in first.names if column != GROUP and column not in policy.quasi_identifiers]
+    verdicts.append(Verdict("the first table holds quasi-identifiers and the group alone", not extra, len(extra)))
+    extra = [column for column in second.names if column not in (GROUP, name, COUNT)]
+    verdicts.append(Verdict("the second table holds groups, sensitive values and counts alone", not extra, len(extra)))
     verdicts += [
-        Verdict(f"the identifier {one!r} is not released", False, 1)
-        for one in policy.identifiers
-        if one in first.names or one in second.names
+        Verdict(f"the identifier {column!r} is not released", False, 1)
+        for column in policy.identifiers
+        if column in first.names or column in second.names
     ]
     smallest = int(sizes.min()) if sizes.size else 0
     remarks = [NOT_HIDDEN]
@@ -69,76 +69,76 @@ def audit_groups(first: Source, second: Source, policy: Policy, requirements: Re
 
 
 def _checkable(policy: Policy, requirements: Requirements) -> str:
-    """The sensitive column, if two tables tell all that the requirements ask for."""
+    """The sensitive column, if the two tables suffice to check every requirement."""
     method = policy.method.name
     if policy.privacy.person is not None:
         raise UsageError(f"a release by {method} does not say whose its records are. Remove the person key.")
     if len(requirements.attributes) != 1 or requirements.joint:
         raise UsageError(
-            f"a release by {method} has one sensitive column, and the policy asks for something of "
-            f"{len(requirements.columns) or 'none'}. Name requirements of that one column."
+            f"a release by {method} has exactly one sensitive column, but the policy has requirements on "
+            f"{len(requirements.columns) or 'none'}. Name requirements on that one column only."
         )
-    trees = [part.kind for part in requirements.parts if "hierarchy" in part.counters]
-    if trees:
+    hierarchical = [part.kind for part in requirements.parts if "hierarchy" in part.counters]
+    if hierarchical:
         raise UsageError(
-            f"{trees[0]} over a taxonomy cannot be checked in a release by {method}. Choose another distance."
+            f"{hierarchical[0]} over a taxonomy cannot be checked in a release by {method}. Choose another distance."
         )
     return requirements.attributes[0]
 
 
 def group_counts(first: Source, second: Source, name: str, policy: Policy) -> ClassCounts:
-    """The groups as requirements see them: their sizes, and how often each value of ``name`` is in each."""
+    """Count the groups in the form that requirements read: sizes, and how often each value of ``name`` is in each."""
     groups = _sizes(first)
     return ClassCounts(np.array(list(groups.values()), np.int64), {name: _counts(second, name, policy, groups)[1]})
 
 
 def value_counts(second: Source, name: str) -> tuple[list[object], NDArray[np.int64]]:
-    """The different sensitive values of the second table, and the records of each."""
-    found = find_classes(second, [name, COUNT])
-    counts = np.array([_count(value) for value in found.values[COUNT]], np.int64)[found.shown[COUNT]]
-    records = np.zeros(len(found.values[name]), np.int64)
-    np.add.at(records, found.shown[name], counts * found.sizes)
-    return found.values[name], records
+    """The distinct sensitive values of the second table, and the number of records with each."""
+    pairs = find_classes(second, [name, COUNT])
+    counts = np.array([_count(value) for value in pairs.values[COUNT]], np.int64)[pairs.shown[COUNT]]
+    records = np.zeros(len(pairs.values[name]), np.int64)
+    np.add.at(records, pairs.shown[name], counts * pairs.sizes)
+    return pairs.values[name], records
 
 
 def group_sizes(first: Source) -> NDArray[np.int64]:
-    """How many records each group has."""
+    """The number of records of each group."""
     return np.array(list(_sizes(first).values()), np.int64)
 
 
 def quasi_identifiers_of_original(first: Source, codes: Codes, domains: Sequence[Domain], left_out: int) -> Verdict:
-    """Does the first table show every record of the original, in ``codes``, each as often, but for ``left_out``?
+    """Check that the first table shows every record of the original (``codes``) as often, up to ``left_out`` records.
 
-    A value is what its label stands for, so that 25 and 25.0 are the same; one that is rounded shows a range.
+    Labels are compared by what they stand for, so 25 and 25.0 are equal; a rounded value shows a range.
     """
     names = [domain.name for domain in domains]
-    found = find_classes(first, names)
+    distinct = find_classes(first, names)
     columns = []
     for q, domain in enumerate(domains):
         every = np.arange(domain.size).astype(codes.dtype)
         shown = domain.release(every, every)
-        one = domain.spans(shown.labels.to_pylist())[shown.index][codes[:, q]]
-        other = domain.spans([label_of(value) for value in found.values[domain.name]])[found.shown[domain.name]]
-        columns += [np.append(one[:, end], other[:, end]) for end in (0, 1)]
-    record = np.zeros(len(codes) + len(found.sizes), np.int64)
+        expected = domain.spans(shown.labels.to_pylist())[shown.index][codes[:, q]]
+        actual = domain.spans([label_of(value) for value in distinct.values[domain.name]])[distinct.shown[domain.name]]
+        columns += [np.append(expected[:, end], actual[:, end]) for end in (0, 1)]
+    record = np.zeros(len(codes) + len(distinct.sizes), np.int64)
     for column in columns:
         _, record = np.unique(record * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
     original, released = np.split(record, [len(codes)])
     rest = np.bincount(original, minlength=int(record.max(initial=-1)) + 1)
-    np.subtract.at(rest, released, found.sizes)
+    np.subtract.at(rest, released, distinct.sizes)
     surplus, missing = int(-rest[rest < 0].sum()), int(rest[rest > 0].sum())
     differing = surplus + (missing if missing > left_out else 0)
     return Verdict("the first table has the quasi-identifiers of the original", differing == 0, differing)
 
 
 def values_of_original(second: Source, original: Source, requirements: Requirements) -> Verdict:
-    """Does the second table count no sensitive value more often than the original has it?"""
+    """Check that the second table counts no sensitive value more often than it occurs in the original."""
     (name,) = requirements.attributes
     if name not in original.names:
         return Verdict(f"the column {name!r} is in the original", False, 0)
     left: dict[str | None, int] = {}
-    found = find_classes(original, [name])
-    for text, size in zip(texts_of(found.values[name]), _sizes_by_value(found, name), strict=True):
+    values = find_classes(original, [name])
+    for text, size in zip(texts_of(values.values[name]), _sizes_by_value(values, name), strict=True):
         left[text] = left.get(text, 0) + size
     for batch in second.batches([name, COUNT]):
         for value, count in zip(texts_of(batch.column(0).to_pylist()), batch.column(1).to_pylist(), strict=True):
@@ -147,84 +147,82 @@ def values_of_original(second: Source, original: Source, requirements: Requireme
     return Verdict(f"the sensitive column {name!r} holds values of the original", surplus == 0, surplus)
 
 
-def _sizes_by_value(found: ReleasedClasses, name: str) -> list[int]:
-    sizes = [0] * len(found.values[name])
-    for place, size in zip(found.shown[name].tolist(), found.sizes.tolist(), strict=True):
-        sizes[place] += size
+def _sizes_by_value(classes: ReleasedClasses, name: str) -> list[int]:
+    sizes = [0] * len(classes.values[name])
+    for value_id, size in zip(classes.shown[name].tolist(), classes.sizes.tolist(), strict=True):
+        sizes[value_id] += size
     return sizes
 
 
 def _sizes(first: Source) -> dict[Group, int]:
-    """The records of every group."""
+    """The number of records of every group."""
     if GROUP not in first.names:
         raise InputError(
-            f"the release has no column {GROUP!r}, which the first of two tables has. Check the file and the method."
+            f"the release has no column {GROUP!r}, which the first of two tables needs. Check the file and the method."
         )
-    found = find_classes(first, [GROUP])
-    shown = [_group(found.values[GROUP][place]) for place in found.shown[GROUP].tolist()]
-    return dict(zip(shown, found.sizes.tolist(), strict=True))
+    classes = find_classes(first, [GROUP])
+    groups = [_group(classes.values[GROUP][entry]) for entry in classes.shown[GROUP].tolist()]
+    return dict(zip(groups, classes.sizes.tolist(), strict=True))
 
 
 def _counts(second: Source, name: str, policy: Policy, groups: dict[Group, int]) -> tuple[dict[Group, int], Histogram]:
-    """What the second table counts: records by group, and how often each value is in each group of the first."""
+    """The counts of the second table: records by group, and how often each value is in each group of the first."""
     for column in (GROUP, name, COUNT):
         if column not in second.names:
             raise InputError(f"the table of sensitive values has no column {column!r}. Check the file and the policy.")
-    found = find_classes(
-        second, [GROUP, name, COUNT]
-    )  # what is written is looked at once, however often it stands there
-    written = [_group(value) for value in found.values[GROUP]]
-    number = {group: at for at, group in enumerate(dict.fromkeys(written))}
-    group = np.array([number[one] for one in written], np.int64)[found.shown[GROUP]]
-    count = np.array([_count(value) for value in found.values[COUNT]], np.int64)[found.shown[COUNT]]
-    if float(count.astype(np.float64) @ found.sizes) >= 10.0**MOST_DIGITS:
+    rows = find_classes(second, [GROUP, name, COUNT])  # distinct rows, so that each is parsed once
+    written = [_group(value) for value in rows.values[GROUP]]
+    number = {group: index for index, group in enumerate(dict.fromkeys(written))}
+    group = np.array([number[each] for each in written], np.int64)[rows.shown[GROUP]]
+    count = np.array([_count(value) for value in rows.values[COUNT]], np.int64)[rows.shown[COUNT]]
+    if float(count.astype(np.float64) @ rows.sizes) >= 10.0**MOST_DIGITS:
         raise InputError(
             f"the column {COUNT!r} of the table of sensitive values adds up to more records than a table can have. "
             "Restore the file."
         )
-    count = count * found.sizes
+    count = count * rows.sizes
     records = np.zeros(len(number), np.int64)
     np.add.at(records, group, count)
-    place = {one: at for at, one in enumerate(groups)}
-    owner = np.array([place.get(one, -1) for one in number], np.int64)[group]
-    values, rank, numbers = _in_order(found.values[name], policy)
-    value = rank[found.shown[name]]
-    here = (owner >= 0) & (value < values)
-    pairs, pair = np.unique(owner[here] * max(values, 1) + value[here], return_inverse=True)
+    index_in_first = {each: index for index, each in enumerate(groups)}
+    owner = np.array([index_in_first.get(each, -1) for each in number], np.int64)[group]
+    values, rank, numbers = _ranks(rows.values[name], policy)
+    value = rank[rows.shown[name]]
+    valid = (owner >= 0) & (value < values)
+    pairs, pair = np.unique(owner[valid] * max(values, 1) + value[valid], return_inverse=True)
     total = np.zeros(len(pairs), np.int64)
-    np.add.at(total, pair, count[here])
+    np.add.at(total, pair, count[valid])
     owner, value = np.divmod(pairs, max(values, 1))
     share = np.bincount(value, weights=total, minlength=values) / max(int(total.sum()), 1)
     return dict(zip(number, records.tolist(), strict=True)), Histogram(owner, total, value, share, numbers)
 
 
-def _in_order(written: list[object], policy: Policy) -> tuple[int, NDArray[np.int64], NDArray[np.float64]]:
-    """How many values there are, the place of what is written among them in ascending order, and each as a number.
+def _ranks(written: list[object], policy: Policy) -> tuple[int, NDArray[np.int64], NDArray[np.float64]]:
+    """The number of values, the rank of each written value in ascending order, and the values as numbers by rank.
 
-    Null is past the last, unless the policy makes it a value: then it is the last.
+    The rank of null is past the last value, unless the policy makes null a value: then it is the last value.
     """
-    known = [at for at, value in enumerate(written) if not is_missing(value, policy.input.nulls)]
-    places, numbers = ascending([written[at] for at in known])
+    known = [index for index, value in enumerate(written) if not is_missing(value, policy.input.nulls)]
+    order, numbers = ascending([written[index] for index in known])
     rank = np.full(len(written), len(known), np.int64)
-    rank[np.array(known, np.int64)[places]] = np.arange(len(known))
-    numbers = numbers[places]
+    rank[np.array(known, np.int64)[order]] = np.arange(len(known))
+    numbers = numbers[order]
     if policy.privacy.null_sensitive == "value" and len(known) < len(written):
         return len(known) + 1, rank, np.append(numbers, np.nan)
     return len(known), rank, numbers
 
 
 def _group(written: object) -> Group:
-    """A group by the text that a CSV file has for it: the two tables may be of different kinds."""
+    """The name of a group as a CSV file would write it: the two tables may be files of different kinds."""
     if isinstance(written, float) and written.is_integer():
         return str(int(written))
     return None if written is None else str(written)
 
 
 def _count(written: object) -> int:
-    """How many records a row of the second table stands for; Excel has no whole numbers."""
+    """The number of records that a row of the second table stands for. Excel has no whole numbers."""
     text = str(int(written)) if isinstance(written, float) and written.is_integer() else str(written)
     if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) == 0:
         raise InputError(
-            f"the column {COUNT!r} of the table of sensitive values holds what is no count. Restore the file."
+            f"the column {COUNT!r} of the table of sensitive values holds something that is no count. Restore the file."
         )
     return int(text)

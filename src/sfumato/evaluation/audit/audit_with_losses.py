@@ -1,4 +1,4 @@
-"""Audit and losses of a release of any size, from one reading of it."""
+"""Audit a release of any size and measure its losses in one pass over it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import reduce
 
 from sfumato.errors import UsageError
 from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.audit.in_parts import audit_in_parts
-from sfumato.evaluation.measurement import Losses, losses_of, measure_classes
+from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
+from sfumato.evaluation.release_losses import Losses, losses_of, measure_classes
 from sfumato.losses.all_losses import Measurement
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -34,19 +34,19 @@ def examined_in_parts(
     progress: Progress,
     target: str | None = None,
 ) -> tuple[AuditReport, Losses]:
-    """What ``audit_classes`` and ``measure_release`` find, in a process of at most ``memory`` bytes.
+    """Do the work of ``audit_classes`` and ``measure_release`` in a process of at most ``memory`` bytes.
 
     ``records`` is the size of the original, ``target`` a column of the release for the metric CM. Persons cannot be
-    counted: a release does not say whose its records are.
+    counted, because a release does not say whose its records are.
     """
     if target is not None and target not in source.names:
         raise UsageError.unknown_column(target, "the target", source.names)
     weights = policy.weights(domains)
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
 
     def measure(part: Source, classes: ReleasedClasses) -> None:
         majority = None if target is None else majorities(part, classes, target)
-        found.append(measure_classes(classes, domains, weights, records=records, k=policy.k, majority=majority))
+        measurements.append(measure_classes(classes, domains, weights, records=records, k=policy.k, majority=majority))
 
     report = audit_in_parts(
         source,
@@ -56,10 +56,10 @@ def examined_in_parts(
         memory=memory,
         scratch=scratch,
         progress=progress,
-        look=measure,
+        inspect=measure,
         further=() if target is None else (target,),
     )
-    return report, losses_of(reduce(Measurement.join, found), domains)
+    return report, losses_of(reduce(Measurement.join, measurements), domains)
 
 
 def measured_in_parts(
@@ -73,7 +73,7 @@ def measured_in_parts(
     scratch: Scratch,
     progress: Progress,
 ) -> Losses:
-    """Every loss of a release, measured from the two tables alone; both are read batch by batch."""
+    """Measure every loss of a release from the two tables alone, reading both batch by batch."""
     columns = {name: policy.columns[name] for name in policy.quasi_identifiers}
     encoders, records = profile_source(original, columns, policy.input_options, taxonomies, progress)
     with progress.phase("measure", release.rows):

@@ -1,8 +1,8 @@
-"""The audit of a release of any size: the same judgement as in memory, a part of its classes at a time.
+"""Audit a release of any size, a part of its classes at a time.
 
-Every part has whole classes (``tables.runs``), so each is judged by the code that judges a release in memory, and the
-worst of what is found is what holds of the release. What is compared with the whole release, such as the distribution
-of a sensitive column, is counted while the parts are made.
+Every part consists of whole classes (``tables.external.partition_by_key``), so the code that audits a release in memory
+also audits each part; the worst verdict of all parts is that of the release. Whatever is compared with the whole
+release, such as the distribution of a sensitive column, is counted while the parts are made.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sfumato.tables.released_classes import ReleasedClasses, Totals, find_classe
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
-Look = Callable[[Source, ReleasedClasses], None]
+Inspect = Callable[[Source, ReleasedClasses], None]
 
 
 def audit_in_parts(
@@ -33,34 +33,34 @@ def audit_in_parts(
     memory: int,
     scratch: Scratch,
     progress: Progress,
-    look: Look | None = None,
+    inspect: Inspect | None = None,
     further: Sequence[str] = (),
 ) -> AuditReport:
-    """Compare what a release shows with what its policy asks for, in a process of at most ``memory`` bytes.
+    """Compare a release with its policy, in a process of at most ``memory`` bytes.
 
-    ``look`` is shown the classes of every part with their rows, which also have the columns ``further``.
+    ``inspect`` is called with the rows and the classes of every part; the rows also have the columns ``further``.
     """
     key = class_key(policy, source.names)
     for name in requirements.columns:
         if name not in source.names:
             raise UsageError.unknown_column(name, "the policy", source.names)
     others = [name for name in dict.fromkeys([*requirements.columns, *further]) if name not in key]
-    compared = [name for name in requirements.attributes if _of_the_whole(name, requirements, taxonomies)]
+    compared = [name for name in requirements.attributes if _needs_totals(name, requirements, taxonomies)]
     parts = PartsByKey(source, key, others, counted=compared, memory=memory, scratch=scratch, progress=progress)
     tokens, keep_null = policy.input.nulls, policy.privacy.null_sensitive == "value"
     totals: dict[str, Totals] = {}
-    found: list[Findings] = []
+    findings: list[Findings] = []
     for part in parts:
-        if not found:
+        if not findings:
             totals = {name: Totals.of(parts.totals[name], tokens, keep_null=keep_null) for name in compared}
         classes = find_classes(part, key, by_row=bool(requirements.columns or further), counts=part.counts)
-        found.append(judge(part, classes, policy, requirements, taxonomies, totals=totals))
-        if look is not None:
-            look(part, classes)
-    return reduce(lambda one, other: one.joined(other, requirements), found).report(policy, source.names)
+        findings.append(judge(part, classes, policy, requirements, taxonomies, totals=totals))
+        if inspect is not None:
+            inspect(part, classes)
+    return reduce(lambda joined, part: joined.joined(part, requirements), findings).report(policy, source.names)
 
 
-def _of_the_whole(name: str, requirements: Requirements, taxonomies: Mapping[str, Taxonomy]) -> bool:
-    """Does a requirement see more of a column than the records of one class?"""
+def _needs_totals(name: str, requirements: Requirements, taxonomies: Mapping[str, Taxonomy]) -> bool:
+    """Whether a requirement compares the column with the whole release, not only within one class."""
     counters = frozenset().union(*(part.counters for part in requirements.parts if part.attribute == name))
     return name in taxonomies or bool(counters & {"reference", "numbers", "hierarchy"})

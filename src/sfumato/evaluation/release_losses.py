@@ -1,4 +1,4 @@
-"""Measuring a release against its original, from what is released alone."""
+"""Measure the losses of a release against its original, from the released values alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sfumato.tables.released_classes import CHUNK, ReleasedClasses
 
 @dataclass(frozen=True)
 class TaskLoss:
-    """What a release makes of one task. ``about`` is the target, or what is selected."""
+    """The losses of a release for one task. ``about`` is the target column, or the condition of a selection."""
 
     task: str
     about: str
@@ -27,17 +27,17 @@ class TaskLoss:
     inferred: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """As Python users and JSON have it."""
-        named = "where" if self.task == "selection" else "target"
-        told = {"inferred": True} if self.inferred else {}
-        return {"task": self.task, named: self.about, **told, **self.values}
+        """The task as JSON values."""
+        subject = "where" if self.task == "selection" else "target"
+        inferred = {"inferred": True} if self.inferred else {}
+        return {"task": self.task, subject: self.about, **inferred, **self.values}
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Every loss by name, the mean penalty of a record by column, and how many records were left out.
+    """Every loss by name, the mean penalty of a record by column, and the number of suppressed records.
 
-    tasks: how well the release serves what the policy says it is for.
+    ``tasks``: how well the release serves the workload that the policy names.
     """
 
     values: dict[str, float | int]
@@ -45,11 +45,20 @@ class Losses:
     suppressed: int = 0
     tasks: tuple[TaskLoss, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Losses: {self._figures()}>"
+
+    def _figures(self) -> str:
+        losses = "".join(f"{name} {value:.4g}, " for name, value in self.values.items())
+        return f"{losses}{self.suppressed:,} records suppressed"
+
     def __getattr__(self, name: str) -> float | int:
         try:
             return self.values[name]
         except KeyError:
-            raise AttributeError(f"no loss named {name!r} was measured; there are {', '.join(self.values)}") from None
+            raise AttributeError(
+                f"no loss named {name!r} was measured. Choose one of {', '.join(self.values)}."
+            ) from None
 
 
 def measure_release(
@@ -62,12 +71,13 @@ def measure_release(
     majority: NDArray[np.int64] | None = None,
     groups: NDArray[np.int64] | None = None,
 ) -> Losses:
-    """Every loss of a release. ``records`` is the size of the original; what it has more was suppressed.
+    """Measure every loss of a release.
 
-    ``groups`` are the sizes of the groups of a release that has sensitive values in a table of their own.
+    ``records`` is the size of the original; records beyond those of the release were suppressed. ``groups`` are the
+    sizes of the groups of a release that has its sensitive values in a second table.
     """
-    found = measure_classes(classes, domains, weights, records=records, k=k, majority=majority, groups=groups)
-    return losses_of(found, domains)
+    measured = measure_classes(classes, domains, weights, records=records, k=k, majority=majority, groups=groups)
+    return losses_of(measured, domains)
 
 
 def measure_classes(
@@ -80,32 +90,32 @@ def measure_classes(
     majority: NDArray[np.int64] | None = None,
     groups: NDArray[np.int64] | None = None,
 ) -> Measurement:
-    """What the classes of a release, or a part of them, lose. Arguments are those of ``measure_release``."""
-    found = []
+    """Measure the classes of a release, or a part of them. The arguments are those of ``measure_release``."""
+    penalty_of_label = []
     for domain in domains:
         labels = [label_of(value) for value in classes.values[domain.name]]
         penalty = domain.penalties(labels)
         occurs = np.zeros(len(labels), np.bool_)
         occurs[classes.shown[domain.name]] = True
-        strange = int(np.count_nonzero(np.isnan(penalty) & occurs))
-        if strange:
+        unknown = int(np.count_nonzero(np.isnan(penalty) & occurs))
+        if unknown:
             raise InputError(
-                f"column {domain.name!r} of the release shows {strange:,} values that are no value, range or group of "
+                f"column {domain.name!r} of the release shows {unknown:,} values that are no value, range or group of "
                 "the original. Check that both files and the policy belong together."
             )
-        found.append(penalty)
+        penalty_of_label.append(penalty)
     penalties = np.empty((len(classes.sizes), len(domains)))
     for begin, end in slices(len(penalties), CHUNK):
         for q, domain in enumerate(domains):
-            penalties[begin:end, q] = found[q][classes.shown[domain.name][begin:end]]
+            penalties[begin:end, q] = penalty_of_label[q][classes.shown[domain.name][begin:end]]
     shares = np.asarray(weights, np.float64) / float(np.sum(weights))
     return Measurement.of(ClassTable(classes.sizes, penalties, shares, records, k, majority, groups))
 
 
-def losses_of(found: Measurement, domains: Sequence[Domain]) -> Losses:
-    """The losses of a release, all of whose classes were measured."""
-    if found.extent.suppressed < 0:
+def losses_of(measurement: Measurement, domains: Sequence[Domain]) -> Losses:
+    """The losses of a release from the measurement of all its classes."""
+    if measurement.extent.suppressed < 0:
         raise InputError("the release has more records than the original. Check that both files belong together.")
     names = [domain.name for domain in domains]
-    columns = dict(zip(names, found.by_column().tolist(), strict=True))
-    return Losses(found.values(), columns, found.extent.suppressed)
+    columns = dict(zip(names, measurement.by_column().tolist(), strict=True))
+    return Losses(measurement.values(), columns, measurement.extent.suppressed)

@@ -1,4 +1,4 @@
-"""What is asked when releases are learnt from."""
+"""The request for a study that learns from releases: methods, privacy levels, models and folds."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from sfumato.methods import AUTO
 from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.policy import Policy
 
-SUITING = {
+USUAL_METHODS = {
     "mondrian:information-gain": "classification",
     "mondrian:regression": "regression",
     "mondrian:selection": "selection",
     "mondrian": "",
     "tds": "classification",
 }
-"""The methods that are compared unless others are named, and what each of them needs in the workload."""
+"""The methods that are compared unless others are named, and the kind of task that each needs in the workload."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Methods, each under every k and l, and models that learn from what they make. Those that are none are chosen."""
+    """Methods, each under every k and l, and models that learn from their releases. None means: choose for me."""
 
     policy: Policy
     methods: str | Sequence[str] | None = None
@@ -39,7 +39,7 @@ class Study:
         return self.policy.release.seed or 0
 
     def check(self) -> None:
-        """Refuse what can be seen to be wrong before a table is read."""
+        """Refuse every mistake that can be seen before a table is read."""
         if not self.policy.workload:
             raise UsageError(
                 "there is nothing to learn. Name the column to predict with --target, or write "
@@ -53,17 +53,17 @@ class Study:
 
     @property
     def for_reading(self) -> Policy:
-        """A policy that the table can be read with, whatever is then asked of it."""
-        # The method that serves any table, so that each of the others is refused in its own rows.
+        """A policy with which the table can be read, whatever methods are compared."""
+        # AUTO serves any table; a method that does not is refused later, in its own rows.
         return points_of(self.policy, AUTO, self.k, self.l)[0].policy
 
     def points(self, workload: CodedWorkload) -> list[Point]:
-        """Every method under every k and l, once it is known of which kinds the targets are."""
+        """Every method under every k and l. The workload gives the kinds of the targets."""
         kinds = workload.kinds
-        suiting = [name for name, needed in SUITING.items() if not needed or getattr(kinds, needed)]
-        if kinds.classification and kinds.regression:  # of targets of both kinds the two rules make the same
-            suiting.remove("mondrian:regression")
-        return points_of(self.policy, self.methods or suiting, self.k, self.l)
+        suitable = [name for name, needed in USUAL_METHODS.items() if not needed or getattr(kinds, needed)]
+        if kinds.classification and kinds.regression:  # with targets of both kinds the two rules are the same
+            suitable.remove("mondrian:regression")
+        return points_of(self.policy, self.methods or suitable, self.k, self.l)
 
     def models_for(self, workload: CodedWorkload) -> list[Model]:
         kinds = [target.kind for target in workload.targets]

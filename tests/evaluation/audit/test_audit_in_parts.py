@@ -22,9 +22,9 @@ from strategies import Case, cases
 import sfumato
 from sfumato.cli import main
 from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key
-from sfumato.evaluation.audit.in_parts import audit_in_parts
-from sfumato.evaluation.audit.with_losses import examined_in_parts
-from sfumato.evaluation.measurement import Losses, measure_release
+from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
+from sfumato.evaluation.audit.audit_with_losses import examined_in_parts
+from sfumato.evaluation.release_losses import Losses, measure_release
 from sfumato.policy import InputOptions, Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import ClassCounts, FrequencyDiversity, Histogram, Verdict

@@ -1,4 +1,4 @@
-"""Asking a workload of a release."""
+"""Measure the accuracy of a query workload on a release."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def measure_queries(
     decimal: str = ".",
     nulls: Collection[str] = (),
 ) -> tuple[QueryAccuracy, ...]:
-    """Ask the workload of a release, once for each of the original's columns ``sensitive``.
+    """Answer the workload from a release, once for each of the original's columns ``sensitive``.
 
-    ``release`` is the table with the sensitive values and ``records`` what its records show: of a generalized release
-    its classes, which know the class of every row; of Anatomy the second table, and the grouped records of the first.
-    ``decimal`` is the original's, and ``nulls`` are texts of sensitive values that mean null.
+    ``release`` is the table with the sensitive values. ``records`` are the classes of a generalized release, which know
+    the class of every row, or the grouped records of Anatomy's first table; then ``release`` is the second table.
+    ``decimal`` is the decimal separator of the original, and ``nulls`` are texts of sensitive values that mean null.
     """
     classes = records.classes if isinstance(records, GroupedRecords) else records
     left_out = len(codes) - classes.records
@@ -47,7 +47,7 @@ def measure_queries(
     if workload.level is not None:
         bounds = [cell_bounds(domain, workload.bins.get(domain.name)) for domain in domains]
     spans, shown = shown_spans(domains, classes)
-    found = []
+    accuracies = []
     for name, column in sensitive.items():
         numbers = number_values(name, column, workload, decimal, nulls)
         original = Original(codes, numbers.of(column.chunks), numbers.count)
@@ -59,7 +59,7 @@ def measure_queries(
             parts.append(generalized(classes, spans, shown, released, numbers.count))
         if left_out:
             parts.append(suppressed(domains, numbers.count, left_out))
-        found.append(
+        accuracies.append(
             QueryAccuracy(
                 name,
                 workload.level,
@@ -67,7 +67,7 @@ def measure_queries(
                 range_accuracy(original, parts, domains, workload) if workload.ranges else None,
             )
         )
-    return tuple(found)
+    return tuple(accuracies)
 
 
 def ask_release(
@@ -80,9 +80,9 @@ def ask_release(
     classes: ReleasedClasses,
     options: InputOptions,
 ) -> tuple[QueryAccuracy, ...]:
-    """Ask the workload of a release of one table or of two; ``options`` are how the original is read.
+    """Answer the workload from a release of one table or of two. ``options`` say how to read the original.
 
-    ``classes`` are those of the first table, by row where it is the only one.
+    ``classes`` are those of the first table; they know the class of every row if it is the only table.
     """
     if second is None:
         return measure_queries(workload, codes, domains, sensitive, first, classes, decimal=options.decimal)

@@ -15,8 +15,7 @@ class Discernibility(Sum):
     summary = "discernibility: each record adds the size of its class, a suppressed record the size of the table"
 
     def total(self, classes: ClassTable) -> int:
-        return int(np.square(classes.indistinguishable
-).sum())
+        return int(np.square(classes.indistinguishable).sum())
 
     def value(self, total: int, release: Extent) -> int:
         return total + release.records * release.suppressed
@@ -27,8 +26,7 @@ class AverageClassSize(Sum):
     summary = "average class size divided by k"
 
     def total(self, classes: ClassTable) -> int:
-        return len(classes.indistinguishable
-)
+        return len(classes.indistinguishable)
 
     def value(self, total: int, release: Extent) -> float | None:
         return release.released / total / release.k if total else None
@@ -39,8 +37,7 @@ class ModifiedDiscernibility(Sum):
     summary = "sum of the squared differences between class size and k"
 
     def total(self, classes: ClassTable) -> int:
-        return int(np.square(classes.indistinguishable
- - classes.k).sum())
+        return int(np.square(classes.indistinguishable - classes.k).sum())
 
     def value(self, total: int, release: Extent) -> int:
         return total

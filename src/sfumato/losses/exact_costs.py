@@ -133,6 +133,26 @@ def box_cost(low, high, layout, units):
 
 
 @kernel
+def box_costs(low, high, layout, units):
+    """Return the cost of one record in each box: int64[b]. low, high: uint[b, d]; layout, units: see Costs."""
+    costs = np.zeros(len(low), np.int64)
+    for b in range(len(low)):
+        for q in range(low.shape[1]):
+            costs[b] += attribute_cost(layout, units, q, np.int64(low[b, q]), np.int64(high[b, q]))
+    return costs
+
+
+@kernel
+def widened_cost(low, high, codes, layout, units):
+    """Return the cost of a box after a record is added. low, high, codes: uint[d]; layout, units: see Costs."""
+    total = np.int64(0)
+    for q in range(len(codes)):
+        code = np.int64(codes[q])
+        total += attribute_cost(layout, units, q, min(np.int64(low[q]), code), max(np.int64(high[q]), code))
+    return total
+
+
+@kernel
 def widen(low, high, codes):
     """Widen a box so that it holds a record; return whether it grew. low, high: int64[d], changed; codes: uint[d]."""
     grew = False

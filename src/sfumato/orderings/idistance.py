@@ -92,7 +92,6 @@ class CentreGrid:
 class Rings:
     """The centres, int32[d, c], in the order of their ranks; and a bound on all distances, in 2 ** -16 of a cell."""
 
-
     grid: CentreGrid
     centres: NDArray[np.int32]
     bound: int

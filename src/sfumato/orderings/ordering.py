@@ -1,6 +1,5 @@
 """The contract of an ordering: it maps the quasi-identifiers of a record to one key; near keys mean near records."""
 
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

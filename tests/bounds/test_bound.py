@@ -27,7 +27,7 @@ from strategies import Case, cases
 import sfumato
 from sfumato.bounds import bound as module
 from sfumato.bounds.bound import EFFORTS, Bound, BoundEffort, lower_bounds
-from sfumato.bounds.box_pool import Pool, climb
+from sfumato.bounds.box_pool import BoxPool, climb
 from sfumato.bounds.cheapest_boxes import nearest_boxes, search_cheapest
 from sfumato.bounds.dual_prices import prove
 from sfumato.bounds.problem import BoundProblem, values_needed
@@ -223,7 +223,7 @@ def costs_by_hand(records: Records) -> Callable[[Sequence[int]], int]:
     return cost
 
 
-def least_room_by_hand(records: Records, k: int, own: int, prices: NDArray[np.int64], rank: NDArray[np.int64]) -> int:
+def least_slack_by_hand(records: Records, k: int, own: int, prices: NDArray[np.int64], rank: NDArray[np.int64]) -> int:
     """Over all sets of distinct records with the own one, whose box then holds k records at least."""
     weights = np.diff(records.starts)
     cost = costs_by_hand(records)
@@ -247,43 +247,43 @@ def least_room_by_hand(records: Records, k: int, own: int, prices: NDArray[np.in
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_search_finds_the_least_room_of_all_boxes(seed: int) -> None:
+def test_the_search_finds_the_least_slack_of_all_boxes(seed: int) -> None:
     generator = np.random.default_rng(seed)
     records = random_records(generator, int(generator.integers(4, 14)))
     while len(records.codes) > 8:
         records = random_records(generator, int(generator.integers(4, 12)))
     k = int(generator.integers(1, records.count + 1))
-    ground = BoundProblem.of(records, asking(k))
-    count, full = ground.count, records.costs.full
+    problem = BoundProblem.of(records, asking(k))
+    count, full = problem.count, records.costs.full
     in_order = np.sort(generator.integers(0, full, count) * generator.integers(0, 2, count))
     rank = generator.permutation(count)
     prices = in_order[rank]  # dearer ones have a higher rank
     rank_of_record, price_of_record = np.empty(count, np.int64), np.empty(count, np.int64)
-    rank_of_record[ground.tree.order], price_of_record[ground.tree.order] = rank, prices
+    rank_of_record[problem.tree.order], price_of_record[problem.tree.order] = rank, prices
     goals = np.full(count, 2 * k * full)
     # The search may take the own price as the largest that counts, so all boxes are within reach of the goal.
-    found = ground.rooms(np.arange(count), prices, rank, goals, 10_000)
-    for place, own in enumerate(ground.tree.order):
-        expected = least_room_by_hand(records, k, int(own), price_of_record, rank_of_record)
-        assert found.room[place] == found.box_room[place] == expected
-        inside = (ground.tree.codes >= found.low[place]) & (ground.tree.codes <= found.high[place])
-        assert ground.tree.weights[inside.all(axis=1)].sum() >= k
+    found = problem.least_slacks(np.arange(count), prices, rank, goals, 10_000)
+    for place, own in enumerate(problem.tree.order):
+        expected = least_slack_by_hand(records, k, int(own), price_of_record, rank_of_record)
+        assert found.slack[place] == found.box_slack[place] == expected
+        inside = (problem.tree.codes >= found.low[place]) & (problem.tree.codes <= found.high[place])
+        assert problem.tree.weights[inside.all(axis=1)].sum() >= k
         assert inside[place].all()
     for most in (0, 1, 3):
-        short = ground.rooms(np.arange(count), prices, rank, goals, most)
-        assert (short.room <= found.room).all()
-        assert (short.box_room >= found.room).all()
+        short = problem.least_slacks(np.arange(count), prices, rank, goals, most)
+        assert (short.slack <= found.slack).all()
+        assert (short.box_slack >= found.slack).all()
 
 
-def holds_everywhere(ground: BoundProblem, prices: NDArray[np.int64], records: Records) -> bool:
+def holds_everywhere(problem: BoundProblem, prices: NDArray[np.int64], records: Records) -> bool:
     """Whether any k records cost at least as much as their prices, by looking at all of them."""
     cost = costs_by_hand(records)
-    by_record = np.empty(ground.count, np.int64)
-    by_record[ground.tree.order] = prices
-    copies = [record for record, weight in enumerate(np.diff(records.starts)) for _ in range(min(weight, ground.k))]
+    by_record = np.empty(problem.count, np.int64)
+    by_record[problem.tree.order] = prices
+    copies = [record for record, weight in enumerate(np.diff(records.starts)) for _ in range(min(weight, problem.k))]
     return all(
-        sum(int(by_record[one]) for one in some) <= ground.k * cost(sorted(set(some)))
-        for some in set(combinations(copies, ground.k))
+        sum(int(by_record[one]) for one in some) <= problem.k * cost(sorted(set(some)))
+        for some in set(combinations(copies, problem.k))
     )
 
 
@@ -293,32 +293,32 @@ def test_proven_prices_hold_for_any_k_records_however_short_the_search(seed: int
     generator = np.random.default_rng(seed)
     records = random_records(generator, int(generator.integers(5, 12)))
     k = int(generator.integers(2, 5))
-    ground = BoundProblem.of(records, asking(k))
-    hoped = generator.integers(0, 2 * records.costs.full, ground.count) * (ground.tree.weights < k)
-    proven = prove(ground, hoped, most, ignored, never).prices
+    problem = BoundProblem.of(records, asking(k))
+    hoped = generator.integers(0, 2 * records.costs.full, problem.count) * (problem.tree.weights < k)
+    proven = prove(problem, hoped, most, ignored, never).prices
     assert (proven <= hoped).all()
     assert (proven >= 0).all()
-    assert holds_everywhere(ground, proven, records)
+    assert holds_everywhere(problem, proven, records)
     if most == 1000:  # what holds already stays
-        assert (prove(ground, proven, most, ignored, never).prices == proven).all()
+        assert (prove(problem, proven, most, ignored, never).prices == proven).all()
 
 
 def test_prices_that_climbed_are_feasible_for_the_pool() -> None:
     records = random_records(np.random.default_rng(5), 60, [0, 2, 3])
-    ground = BoundProblem.of(records, asking(4))
-    cheapest = nearest_boxes(ground, ignored)
-    search_cheapest(ground, cheapest, 1000, ignored, never)
+    problem = BoundProblem.of(records, asking(4))
+    cheapest = nearest_boxes(problem, ignored)
+    search_cheapest(problem, cheapest, 1000, ignored, never)
     free = cheapest.least > 0
-    pool = Pool.of(ground, cheapest.low[free], cheapest.high[free])
+    pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
     start = cheapest.least.astype(np.float64)
-    reached = climb(ground, pool, start, free, stride=0.1, steps=100, highest=1e15, trust=math.inf, over=never)
+    reached = climb(problem, pool, start, free, stride=0.1, steps=100, highest=1e15, trust=math.inf, out_of_time=never)
     for box, (first, last) in enumerate(zip(pool.starts[:-1], pool.starts[1:], strict=True)):
         inside = pool.members[first:last]
-        copies = np.repeat(reached[inside], np.minimum(ground.tree.weights[inside], 4))
+        copies = np.repeat(reached[inside], np.minimum(problem.tree.weights[inside], 4))
         assert np.sort(copies)[-4:].sum() <= 4 * pool.cost[box] * (1 + 1e-9)
-        within = (ground.tree.codes >= pool.low[box]) & (ground.tree.codes <= pool.high[box])
+        within = (problem.tree.codes >= pool.low[box]) & (problem.tree.codes <= pool.high[box])
         assert sorted(inside) == np.flatnonzero(within.all(axis=1)).tolist()
-    assert (reached * ground.tree.weights).sum() > ground.sum(cheapest.least)
+    assert (reached * problem.tree.weights).sum() > problem.sum(cheapest.least)
 
 
 # ---- cases that are known ----

@@ -60,7 +60,7 @@ def test_without_leave_nothing_is_left_out_and_the_error_says_what_would_do() ->
         assert str(caught.value) == (
             "frequency l-diversity of 'illness' with l = 2 allows the most frequent value 50.0% of the records, but it "
             "has 70.0%. Choose an l of at most 1. Or leave out 4 of the 10 records (40.00%): "
-            "max_suppressed_fraction = 0.4000 would do."
+            "max_suppressed_fraction = 0.4000 would be enough."
         )
         assert caught.value.exit_code == 3
 

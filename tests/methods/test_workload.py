@@ -222,9 +222,9 @@ def test_a_flag_names_a_target_that_becomes_a_kept_column() -> None:
 @pytest.mark.parametrize(
     ("method", "needed"),
     [
-        ("mondrian:information-gain", "a column of classes to predict, and the workload has none. Add --target COLUMN"),
-        ("mondrian:regression", "a column of numbers to predict, and the workload has none. Add --target COLUMN"),
-        ("mondrian:selection", 'records to select, and the workload has none. Add --select "age > 40"'),
+        ("mondrian:information-gain", "a column of classes to predict, but the workload has none. Add --target COLUMN"),
+        ("mondrian:regression", "a column of numbers to predict, but the workload has none. Add --target COLUMN"),
+        ("mondrian:selection", 'records to select, but the workload has none. Add --select "age > 40"'),
     ],
 )
 def test_a_rule_without_its_workload_says_what_to_add(method: str, needed: str) -> None:

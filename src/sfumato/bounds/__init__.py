@@ -1,1 +1,1 @@
-"""What no release can do better than: proven lower bounds on the loss."""
+"""Proven lower bounds on the loss: no release can do better."""

@@ -1,11 +1,11 @@
-"""A proven lower bound on GCP: from the nearest neighbours, from the cheapest boxes, from prices, each above the last.
+"""A proven lower bound on GCP: from nearest neighbours, from cheapest boxes, from prices, each no lower than the last.
 
-Costs are whole numbers, rounded once from weight times NCP (``losses.costs``). On each attribute the cost of a box
-differs by less than ``ROUNDING`` units from the exact one, so that much is taken off for every record: the bound holds
+Costs are integers, rounded once from weight times NCP (``losses.exact_costs``). On each attribute the cost of a box
+differs by less than ``ROUNDING`` units from the exact one, so that much is subtracted for every record: the bound holds
 for the loss as it is measured.
 
-A record that is left out counts as a loss of 1. The cheapest box around it costs no more, so the simple bound holds
-however many are left out. Prices can be higher; those that leaving out would undercut are capped at ``full``.
+A suppressed record counts as a loss of 1. The cheapest box around it costs no more, so the simple bound holds however
+many records are suppressed. Prices can be higher; where records may be suppressed, prices are capped at ``full``.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from sfumato.methods.method import Records
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
-ROUNDING = 2  # units by attribute: at most 1/2 each for the whole and for either end, and what floats lose
-LARGEST = 250_000  # distinct records up to which boxes are searched; beyond, the nearest neighbours have to do
-SETTLING = 5  # rounds in which prices still leap
-ENOUGH = 2  # rounds in a row, after these, without a gain that is worth another
+ROUNDING = 2  # units per attribute: at most 1/2 each for the whole and for either end, and the rounding of floats
+LARGEST = 250_000  # boxes are searched up to this many distinct records; above, only nearest neighbours are used
+SETTLING = 5  # first rounds, in which prices still jump
+ENOUGH = 2  # later rounds in a row with too little gain, after which the search ends
 PRICE_LIMIT = 1 << 60
 
 
 @dataclass(frozen=True)
 class BoundEffort:
-    """How much is searched: parts for each record, steps between two proofs, rounds, and the gain worth another.
+    """How long to search: parts for each record, steps between two proofs, rounds, and the least gain of a round.
 
-    A few rounds in a row with less than that gain, as a share, end it.
+    The gain is relative; ``ENOUGH`` rounds in a row with less end the search.
     """
 
     parts: int
@@ -56,7 +56,7 @@ EFFORTS = {
 
 @dataclass(frozen=True)
 class MeasuredRelease:
-    """The loss of a finished release, and whether it meets the policy: no bound holds for one that does not."""
+    """The loss of a finished release, and whether it meets the policy; the bound holds only for one that does."""
 
     gcp: float
     holds: bool
@@ -64,11 +64,11 @@ class MeasuredRelease:
 
 @dataclass(frozen=True)
 class Bound:
-    """What no release of a table can do better than, whatever the method.
+    """A lower bound on the loss of any release of a table, whatever the method.
 
-    ``gcp`` is the bound, ``simple`` what the cheapest boxes alone prove; ``kind`` is neighbours, simple or prices, by
-    what it was proven. ``exact`` says whether every cheapest box is known for sure, ``complete`` whether the search
-    came to its end. ``release`` is one that was given to be compared.
+    ``gcp`` is the bound, ``simple`` the bound that the cheapest boxes alone prove. ``kind`` says what proved it:
+    neighbours, simple or prices. ``exact``: every cheapest box is known exactly. ``complete``: the search came to its
+    end. ``release`` is a release to compare with the bound.
     """
 
     gcp: float
@@ -83,19 +83,19 @@ class Bound:
     release: MeasuredRelease | None = None
 
     def ratio(self, gcp: float) -> float:
-        """How many times the best possible loss a loss is at most."""
+        """Return an upper limit on how many times the best possible loss the loss ``gcp`` is."""
         if gcp <= self.gcp:
             return 1.0
         return gcp / self.gcp if self.gcp > 0 else math.inf
 
     @property
     def release_ratio(self) -> float | None:
-        """How many times the best possible loss that of the release is at most, where it meets the policy."""
+        """Return the ratio of the release, or None where there is none that meets the policy."""
         return self.ratio(self.release.gcp) if self.release is not None and self.release.holds else None
 
     @property
     def method(self) -> str:
-        """How it was proven, in words."""
+        """Return how the bound was proven, in words."""
         if self.kind == "neighbours":
             return f"the distance of every record to its {self.k - 1:,} nearest neighbours"
         boxes = f"the cheapest box with at least {self.k:,} records around every record"
@@ -106,6 +106,7 @@ class Bound:
 
 
 def effort_named(name: str) -> BoundEffort:
+    """Return the effort of this name; raise UsageError where there is none."""
     if name not in EFFORTS:
         raise UsageError.unknown_choice("effort", name, EFFORTS)
     return EFFORTS[name]
@@ -120,60 +121,60 @@ def lower_bounds(
     seconds: float | None,
     progress: Progress,
 ) -> Iterator[Bound]:
-    """Bounds as they are proven, each at least as high as the one before."""
+    """Yield bounds as they are proven, each at least as high as the one before."""
     until = math.inf if seconds is None else time.monotonic() + seconds
 
-    def over() -> bool:
+    def out_of_time() -> bool:
         return time.monotonic() > until
 
     with progress.phase("neighbours", records.count):
-        ground = BoundProblem.of(records, requirements)
-        cheapest = nearest_boxes(ground, progress.advance)
+        problem = BoundProblem.of(records, requirements)
+        cheapest = nearest_boxes(problem, progress.advance)
 
     def bound_of(prices: NDArray[np.int64], kind: str, *, complete: bool, rounds: int = 0) -> Bound:
-        simple = _gcp(ground, cheapest.least, records.count)
-        gcp = _gcp(ground, prices, records.count)
+        simple = _gcp(problem, cheapest.least, records.count)
+        gcp = _gcp(problem, prices, records.count)
         exact = bool(cheapest.exact.all())
-        return Bound(gcp, simple, kind, exact, complete, records.count, ground.count, ground.k, rounds)
+        return Bound(gcp, simple, kind, exact, complete, records.count, problem.count, problem.k, rounds)
 
-    small = ground.count <= LARGEST
+    small = problem.count <= LARGEST
     yield bound_of(cheapest.least, "neighbours", complete=not small)
     if not small:
         return
-    with progress.phase("boxes", ground.count):
-        searched = search_cheapest(ground, cheapest, effort.parts, progress.advance, over)
+    with progress.phase("boxes", problem.count):
+        searched = search_cheapest(problem, cheapest, effort.parts, progress.advance, out_of_time)
     last = effort.rounds == 0 or not cheapest.least.any()
     bound = bound_of(cheapest.least, "simple", complete=searched and last)
     yield bound
     if last:
         return
-    highest = PRICE_LIMIT // ground.k
+    highest = PRICE_LIMIT // problem.k
     if most_suppressed > 0:
         highest = min(highest, records.costs.full)
     raised = raised_prices(
-        ground,
+        problem,
         cheapest,
-        most=effort.parts,
+        max_parts=effort.parts,
         steps=effort.steps,
         highest=highest,
-        done=progress.advance,
-        over=over,
+        advance=progress.advance,
+        out_of_time=out_of_time,
     )
-    poor = 0  # rounds in a row that gained too little
+    poor_rounds = 0  # rounds in a row with too little gain
     for number in range(1, effort.rounds + 1):
-        if over():
+        if out_of_time():
             return
-        with progress.phase("prices", ground.count):
+        with progress.phase("prices", problem.count):
             prices = next(raised)
         before, bound = bound, bound_of(prices, "prices", complete=False, rounds=number)
-        poor = poor + 1 if number > SETTLING and bound.gcp < before.gcp * (1 + effort.gain) else 0
-        last = number == effort.rounds or poor == ENOUGH
-        bound = replace(bound, complete=last and not over())
+        poor_rounds = poor_rounds + 1 if number > SETTLING and bound.gcp < before.gcp * (1 + effort.gain) else 0
+        last = number == effort.rounds or poor_rounds == ENOUGH
+        bound = replace(bound, complete=last and not out_of_time())
         yield bound
         if last:
             return
 
 
-def _gcp(ground: BoundProblem, prices: NDArray[np.int64], records: int) -> float:
-    """What prices prove, as the loss is measured."""
-    return max(ground.sum(prices) - ROUNDING * ground.attributes * records, 0) / (records * UNIT)
+def _gcp(problem: BoundProblem, prices: NDArray[np.int64], records: int) -> float:
+    """Return the GCP that the prices prove."""
+    return max(problem.sum(prices) - ROUNDING * problem.attributes * records, 0) / (records * UNIT)

@@ -1,11 +1,11 @@
 """The cheapest allowed box around every record: the simple bound.
 
-Whatever the classes of a release are, a record is in one of them, whose box holds the record and k records at least. So
-no record costs less than the cheapest such box, and no release less than their sum.
+In any release a record is in some class, whose box holds the record and at least k records. So no record costs less
+than the cheapest such box, and no release costs less than the sum of these.
 
-The k - 1 nearest neighbours give both sides of a start: no box costs less than the farthest of them is away, and the
-box of all of them is one. What lies between is searched (``search``), a few records first: the box of one is a good
-start for those beside it.
+The k - 1 nearest neighbours give bounds from both sides: no box costs less than the distance of the farthest of them,
+and the box of all of them is allowed. The range between is searched (``box_search``), a few records first: the box of
+one record is a good start for those beside it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from sfumato.bounds.problem import ROUND, BoundProblem
 from sfumato.kernels.threads import slices
-from sfumato.methods.clustering.kd_tree import nearest
+from sfumato.methods.clustering.kd_tree import nearest_neighbours
 from sfumato.tables.coding.domains import Codes
 
 STRIDES = (64, 8, 1)
 
 
 @dataclass(frozen=True)
-class Cheapest:
-    """By place in the tree: what no allowed box around the record costs less than, an allowed box, and what that costs.
+class CheapestBoxes:
+    """For each position in the tree, a lower bound on the cost of allowed boxes, an allowed box, and its cost.
 
-    The box is the cheapest where both are the same.
+    The box is the cheapest one where ``cost`` equals ``least``.
     """
 
     least: NDArray[np.int64]
@@ -41,48 +41,52 @@ class Cheapest:
         result: NDArray[np.bool_] = self.least == self.cost
         return result
 
-    def offer(self, asked: NDArray[np.int64], low: Codes, high: Codes, cost: NDArray[np.int64]) -> None:
-        """Take the boxes that cost less than those known."""
-        better = cost < self.cost[asked]
-        here = asked[better]
-        self.low[here], self.high[here], self.cost[here] = low[better], high[better], cost[better]
+    def offer(self, positions: NDArray[np.int64], low: Codes, high: Codes, cost: NDArray[np.int64]) -> None:
+        """Replace the known boxes of these positions where the offered ones cost less."""
+        better = cost < self.cost[positions]
+        replaced = positions[better]
+        self.low[replaced], self.high[replaced], self.cost[replaced] = low[better], high[better], cost[better]
 
 
-def nearest_boxes(ground: BoundProblem, done: Callable[[int], None]) -> Cheapest:
-    """What the nearest neighbours alone tell. ``done`` is told of how many records they are known."""
-    found = nearest(ground.tree, ground.k, ground.costs, done)
-    low, high = found.low, found.high
-    if len(ground.diversity.needed):  # of all boxes, only that of everything surely has enough values
-        low[:], high[:] = ground.tree.low[0], ground.tree.high[0]
-    return Cheapest(found.reach, low, high, ground.box_costs(low, high))
+def nearest_boxes(problem: BoundProblem, advance: Callable[[int], None]) -> CheapestBoxes:
+    """Return the bounds from the nearest neighbours alone. ``advance`` receives the number of records finished."""
+    neighbours = nearest_neighbours(problem.tree, problem.k, problem.costs, advance)
+    low, high = neighbours.low, neighbours.high
+    if len(problem.diversity.needed):  # only the box of all records is certain to have enough values
+        low[:], high[:] = problem.tree.low[0], problem.tree.high[0]
+    return CheapestBoxes(neighbours.reach, low, high, problem.box_costs(low, high))
 
 
 def search_cheapest(
-    ground: BoundProblem, known: Cheapest, most: int, done: Callable[[int], None], over: Callable[[], bool]
+    problem: BoundProblem,
+    known: CheapestBoxes,
+    max_parts: int,
+    advance: Callable[[int], None],
+    out_of_time: Callable[[], bool],
 ) -> bool:
-    """Make the least costs exact, or at least higher: ``most`` are the parts of a search. Changes what is known.
+    """Make the lower bounds exact, or at least higher, and return whether all records were searched.
 
-    ``done`` is told of how many distinct records are settled; ``over`` tells when to leave the others as they are.
-    Whether all were searched.
+    known: changed. max_parts: the parts of one search. ``advance`` receives the number of distinct records settled;
+    when ``out_of_time`` holds, the remaining ones are left as they are.
     """
-    nothing = np.zeros(ground.count, np.int64)
+    nothing = np.zeros(problem.count, np.int64)
     settled = known.exact
-    done(int(np.count_nonzero(settled)))
+    advance(int(np.count_nonzero(settled)))
     for stride in STRIDES:
-        rest = np.flatnonzero(~settled & (np.arange(ground.count) % stride == 0))
+        rest = np.flatnonzero(~settled & (np.arange(problem.count) % stride == 0))
         beside = np.flatnonzero(settled)
         for shift in (0, -1) if len(beside) else ():
             other = beside[np.clip(np.searchsorted(beside, rest) + shift, 0, len(beside) - 1)]
-            codes = ground.tree.codes[rest]
+            codes = problem.tree.codes[rest]
             low, high = np.minimum(known.low[other], codes), np.maximum(known.high[other], codes)
-            known.offer(rest, low, high, ground.box_costs(low, high))
+            known.offer(rest, low, high, problem.box_costs(low, high))
         for begin, end in slices(len(rest), ROUND):
-            if over():
+            if out_of_time():
                 return False
-            asked = rest[begin:end]
-            found = ground.rooms(asked, nothing, nothing, ground.k * known.cost[asked], most)
-            known.offer(asked, found.low, found.high, found.box_room // ground.k)
-            known.least[asked] = np.maximum(known.least[asked], found.room // ground.k)
-            done(end - begin)
+            targets = rest[begin:end]
+            result = problem.least_slacks(targets, nothing, nothing, problem.k * known.cost[targets], max_parts)
+            known.offer(targets, result.low, result.high, result.box_slack // problem.k)
+            known.least[targets] = np.maximum(known.least[targets], result.slack // problem.k)
+            advance(end - begin)
         settled[rest] = True
     return True

@@ -1,21 +1,21 @@
-"""Prices of records that no class can undercut: the bound of the linear programme.
+"""Prices of records that no class can undercut: the bound of the linear programme, by its dual.
 
-Partition the records into classes S of at least k, at the least sum of |S| times the cost of the box of S. The dual of
-its linear relaxation gives every record i a price y_i and asks that
+The problem is to partition the records into classes S of at least k, at the least sum of |S| times the cost of the box
+of S. The dual of its linear relaxation gives every record i a price y_i, subject to
 
     the sum of y over S <= |S| * cost(B)    for every allowed box B and every S of at least k records in it.
 
-For such prices any release costs at least their sum. If the k largest prices in B add up to at most k * cost(B), then
-the smallest of these k is at most cost(B), so no further record can break the condition: k records are enough to look
-at.
+Given such prices, any release costs at least their sum. If the k largest prices in B add up to at most k * cost(B),
+then the smallest of these k is at most cost(B), so no further record can break the condition: it is enough to test k
+records.
 
-To prove prices, records are ranked, dearer ones later. A price is lowered to the least room (``search``) that any
-allowed box leaves for it beside the prices of records of a lower rank, lowered already. Any k records in any box have
-one of highest rank, and for that one exactly this box was looked at; so all conditions hold, in whole numbers. What a
-search that was cut short gives instead is less than the room: the prices are then lower than need be, and still hold.
+To prove prices, records are ranked, the dearer ones later. A price is lowered to the least slack (``box_search``) that
+any allowed box leaves for it beside the prices of records of a lower rank, which were lowered before. Any k records in
+any box have one of highest rank, and for that record this very box was considered; so all conditions hold, in exact
+integers. A search that was cut short returns less than the slack: the prices are then lower than necessary, but valid.
 
-Which prices to prove comes from the boxes that were found to be too tight (``pool``). ``TRUST`` keeps them near to what
-was proven, since the pool knows only what was looked at.
+The candidates for prices come from the boxes that were found to be too tight (``box_pool``). ``TRUST`` keeps them near
+the proven prices, since the pool holds only the boxes seen so far.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds.box_pool import Pool, climb
-from sfumato.bounds.cheapest_boxes import Cheapest
+from sfumato.bounds.box_pool import BoxPool, climb
+from sfumato.bounds.cheapest_boxes import CheapestBoxes
 from sfumato.bounds.problem import ROUND, BoundProblem
 from sfumato.kernels.threads import slices
 from sfumato.tables.coding.domains import Codes
 
-TRUST = 1.15  # how far beyond what is proven prices are tried, as a ratio
+TRUST = 1.15  # the largest ratio of the prices tried to the proven ones
 FIRST_STRIDE, LAST_STRIDE = 0.1, 0.008
 
 
 @dataclass(frozen=True)
-class Proven:
-    """Prices that hold for every allowed box, and boxes that were too tight for those that were tried."""
+class ProvenPrices:
+    """Prices that hold for every allowed box, and the boxes that were too tight for the prices tried."""
 
     prices: NDArray[np.int64]
     low: Codes
@@ -46,60 +46,74 @@ class Proven:
 
 
 def raised_prices(
-    ground: BoundProblem,
-    cheapest: Cheapest,
+    problem: BoundProblem,
+    cheapest: CheapestBoxes,
     *,
-    most: int,
+    max_parts: int,
     steps: int,
     highest: int,
-    done: Callable[[int], None],
-    over: Callable[[], bool],
+    advance: Callable[[int], None],
+    out_of_time: Callable[[], bool],
 ) -> Iterator[NDArray[np.int64]]:
-    """Better and better proven prices, without end. The first to be bettered are the costs of the cheapest boxes.
+    """Yield better and better proven prices, without end, beginning from the costs of the cheapest boxes.
 
-    ``most``: parts of a search. ``steps``: those against the pool, in each round. ``highest``: the largest price that
-    is allowed. ``done`` is told of how many distinct records are proven in the present round; when it is ``over``, that
-    round is finished with short searches.
+    ``max_parts``: parts of one search. ``steps``: steps against the pool in each round. ``highest``: the largest price
+    allowed. ``advance`` receives the number of distinct records proven in the present round; when ``out_of_time``
+    holds, that round ends with short searches.
     """
     free, best = cheapest.least > 0, cheapest.least
-    pool = Pool.of(ground, cheapest.low[free], cheapest.high[free])
-    hoped = best.astype(np.float64)
+    pool = BoxPool.of(problem, cheapest.low[free], cheapest.high[free])
+    candidates = best.astype(np.float64)
     number = 0
     while True:
         stride = max(FIRST_STRIDE / 2**number, LAST_STRIDE)
-        trust = TRUST * ground.sum(best)
-        hoped = climb(ground, pool, hoped, free, stride=stride, steps=steps, highest=highest, trust=trust, over=over)
-        found = prove(ground, np.floor(hoped).astype(np.int64), most, done, over)
-        if ground.sum(found.prices) > ground.sum(best):
-            best = found.prices
+        trust = TRUST * problem.sum(best)
+        candidates = climb(
+            problem,
+            pool,
+            candidates,
+            free,
+            stride=stride,
+            steps=steps,
+            highest=highest,
+            trust=trust,
+            out_of_time=out_of_time,
+        )
+        proven = prove(problem, np.floor(candidates).astype(np.int64), max_parts, advance, out_of_time)
+        if problem.sum(proven.prices) > problem.sum(best):
+            best = proven.prices
         yield best
-        pool = pool.with_boxes(ground, found.low, found.high)
+        pool = pool.with_boxes(problem, proven.low, proven.high)
         number += 1
 
 
 def prove(
-    ground: BoundProblem, hoped: NDArray[np.int64], most: int, done: Callable[[int], None], over: Callable[[], bool]
-) -> Proven:
-    """The prices hoped for, lowered until they hold for every allowed box. hoped: int64[m], at least 0."""
-    rank = np.empty(ground.count, np.int64)
-    in_order = np.argsort(hoped, kind="stable")
-    rank[in_order] = np.arange(ground.count)
-    prices = hoped.copy()
-    asked = in_order[hoped[in_order] > 0]
-    done(ground.count - len(asked))
+    problem: BoundProblem,
+    candidates: NDArray[np.int64],
+    max_parts: int,
+    advance: Callable[[int], None],
+    out_of_time: Callable[[], bool],
+) -> ProvenPrices:
+    """Lower the candidate prices until they hold for every allowed box. candidates: int64[m], at least 0."""
+    rank = np.empty(problem.count, np.int64)
+    in_order = np.argsort(candidates, kind="stable")
+    rank[in_order] = np.arange(problem.count)
+    prices = candidates.copy()
+    positive = in_order[candidates[in_order] > 0]
+    advance(problem.count - len(positive))
     tight: list[tuple[Codes, Codes]] = []
-    for begin, end in slices(len(asked), ROUND):
-        here = asked[begin:end]
-        copies = np.minimum(ground.tree.weights[here], ground.k)
-        goals = copies * hoped[here]
-        found = ground.rooms(here, prices, rank, goals, 0 if over() else most)
-        # Those of the same round saw each other at the price hoped for, which is no lower.
-        prices[here] = np.maximum(found.room // copies, 0)
-        below = found.box_room < goals
-        tight.append((found.low[below], found.high[below]))
-        done(end - begin)
-    none = ground.tree.codes[:0]
-    return Proven(
+    for begin, end in slices(len(positive), ROUND):
+        targets = positive[begin:end]
+        copies = np.minimum(problem.tree.weights[targets], problem.k)
+        goals = copies * candidates[targets]
+        result = problem.least_slacks(targets, prices, rank, goals, 0 if out_of_time() else max_parts)
+        # Records of the same round count each other at the candidate price, which is no lower than the proven one.
+        prices[targets] = np.maximum(result.slack // copies, 0)
+        below = result.box_slack < goals
+        tight.append((result.low[below], result.high[below]))
+        advance(end - begin)
+    none = problem.tree.codes[:0]
+    return ProvenPrices(
         prices,
         np.concatenate([none, *(low for low, _ in tight)]),
         np.concatenate([none, *(high for _, high in tight)]),

@@ -1,1 +1,1 @@
-"""How much information a release has lost."""
+"""Losses: how much information a release has lost."""

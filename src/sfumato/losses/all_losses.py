@@ -1,6 +1,6 @@
-"""Every loss there is, and all of them measured at once.
+"""The registry of losses, and the measurement of all of them at once.
 
-A further loss is one file and an entry point in the group ``sfumato.losses`` whose object is a ``Loss``.
+To add a loss, write one file and an entry point in the group ``sfumato.losses`` whose object is a ``Loss``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from sfumato.losses.loss import ClassTable, Extent, Loss
 
 @cache
 def losses() -> dict[str, Loss]:
-    """Every loss, by name."""
-    own: list[Loss] = [
+    """Return every loss by name: the built-in ones first, then those of installed packages."""
+    built_in: list[Loss] = [
         GlobalCertaintyPenalty(),
         Discernibility(),
         AverageClassSize(),
@@ -31,15 +31,15 @@ def losses() -> dict[str, Loss]:
         LargestPerimeter(),
         ClassificationMetric(),
     ]
-    found = {loss.name: loss for loss in own}
+    by_name = {loss.name: loss for loss in built_in}
     for entry in entry_points(group="sfumato.losses"):
-        found.setdefault(entry.name, entry.load())
-    return found
+        by_name.setdefault(entry.name, entry.load())
+    return by_name
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What some classes of a release lose, or all of them, by every loss that can be computed from them."""
+    """The totals of every loss that can be computed from some or all classes of a release."""
 
     totals: dict[str, Any]
     extent: Extent
@@ -50,17 +50,17 @@ class Measurement:
         return cls({name: total for name, total in totals.items() if total is not None}, classes.extent)
 
     def join(self, other: Measurement) -> Measurement:
-        """With further classes of the same release."""
+        """Add the totals of further classes of the same release."""
         totals = dict(self.totals)
         for name, total in other.totals.items():
             totals[name] = losses()[name].join(totals[name], total) if name in totals else total
         return Measurement(totals, self.extent.join(other.extent))
 
     def values(self) -> dict[str, float | int]:
-        """Every loss, once all classes are in it."""
+        """Return every loss by name. All classes of the release must have been joined."""
         values = {name: losses()[name].value(total, self.extent) for name, total in self.totals.items()}
         return {name: value for name, value in values.items() if value is not None}
 
     def by_column(self) -> NDArray[np.float64]:
-        """The mean penalty of a record on each quasi-identifier."""
+        """Return the mean penalty of a record on each quasi-identifier: float64[d]."""
         return by_column(self.totals[GlobalCertaintyPenalty.name], self.extent)

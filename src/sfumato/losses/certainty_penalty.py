@@ -13,10 +13,10 @@ from sfumato.losses.loss import ClassTable, Extent, Sum
 
 class GlobalCertaintyPenalty(Sum):
     name = "gcp"
-    summary = "global certainty penalty: 0 is the original, 1 says nothing"
+    summary = "global certainty penalty: 0 for the original table, 1 for a release that tells nothing"
 
     def total(self, classes: ClassTable) -> NDArray[np.float64]:
-        """By quasi-identifier."""
+        """Sum the penalties of all records, by quasi-identifier: float64[d]."""
         result: NDArray[np.float64] = classes.sizes @ classes.penalties
         return result
 
@@ -25,5 +25,5 @@ class GlobalCertaintyPenalty(Sum):
 
 
 def by_column(total: NDArray[np.float64], release: Extent) -> NDArray[np.float64]:
-    """The mean penalty of a record on each quasi-identifier, from the total of all records."""
+    """Return the mean penalty of a record on each quasi-identifier, from the total of all records."""
     return (total + release.suppressed) / release.records

@@ -1,4 +1,4 @@
-"""CM, the classification metric (Iyengar 2002): the share of records that are not of their class's majority."""
+"""CM, the classification metric (Iyengar 2002): the share of records outside the majority of their class."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sfumato.losses.loss import ClassTable, Extent, Sum
 
 class ClassificationMetric(Sum):
     name = "cm"
-    summary = "share of records outside the majority of their class, in a column that --target names"
+    summary = "share of records outside the majority of their class, in the column given by --target"
 
     def total(self, classes: ClassTable) -> int | None:
         return None if classes.majority is None else int(classes.majority.sum())

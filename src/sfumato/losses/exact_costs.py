@@ -1,16 +1,18 @@
 """The normalised certainty penalty as exact integers.
 
-NCP (Ghinita 2007, section 2.1) of a box on one attribute: for numbers its extent over the extent of the table, for
-categories the share of leaves under the lowest node that holds it, 0 for a single leaf. Weights are scaled to sum to 1.
+NCP (Ghinita 2007, section 2.1) of a box on one attribute is, for numbers, the extent of the box divided by the extent
+of the table; for categories, the share of leaves under the lowest node that holds the box, and 0 for a single leaf.
+Weights are scaled to sum to 1.
 
 Weight times NCP is scaled to 2 ** 32 and rounded once, here. Sums of these units are exact in any order, so every
-engine and any number of threads break ties in the same way. Attributes are laid out in one flat array, in one of three
+engine and any number of threads break ties in the same way. All attributes share one flat array, each in one of three
 forms:
 
-    DIFFERENCE  a position per code; the cost is the difference, at most ``full``. Null stands so far out that every box
-                that reaches it costs ``full``.
+    DIFFERENCE  one position per code; the cost is the difference of two positions, at most ``full``. Null lies so far
+                out that every box that reaches it costs ``full``.
     TABLE       one entry per (low, high), for up to ``TABLE_LIMIT`` codes.
-    CLIMB       per code its ancestors from the leaf up: (last code under it, cost). For large taxonomies.
+    CLIMB       for each code its ancestors from the leaf up: (last code under the ancestor, cost). For large
+                taxonomies.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ DIFFERENCE, TABLE, CLIMB = 0, 1, 2
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of all attributes, as kernels take them.
+    """The costs of all attributes, in the form that kernels take.
 
     layout: int64[d, 4], C-order: form, start in ``units``, stride (codes for TABLE, levels for CLIMB), full cost.
-    units: int64[...], see the module.
+    units: int64[...], described in the module docstring.
     """
 
     layout: NDArray[np.int64]
@@ -43,12 +45,12 @@ class Costs:
 
     @property
     def full(self) -> int:
-        """The cost of a record released as ``*`` on every attribute."""
+        """Return the cost of a record released as ``*`` on every attribute."""
         return int(self.layout[:, 3].sum())
 
 
 def exact_costs(domains: Sequence[Domain], weights: Sequence[float], records: int) -> Costs:
-    """The cost tables for a table of so many records."""
+    """Return the cost tables for a table with ``records`` records; raise UsageError where sums could overflow."""
     shares = np.asarray(weights, np.float64) / float(np.sum(weights))
     layout = np.zeros((len(domains), 4), np.int64)
     parts: list[NDArray[np.int64]] = []
@@ -64,13 +66,13 @@ def exact_costs(domains: Sequence[Domain], weights: Sequence[float], records: in
             else:
                 form, stride, units = CLIMB, ends.shape[1], np.stack([ends, costs], axis=2).ravel()
         else:
-            raise TypeError(f"no costs are known for {type(domain).__name__}")
+            raise TypeError(f"there are no costs for a domain of type {type(domain).__name__}")
         layout[attribute] = form, start, stride, full
         parts.append(units)
         start += len(units)
     result = Costs(layout, np.concatenate(parts))
     if result.full * records >= 1 << 62:
-        raise UsageError(f"{records:,} records are too many for exact 64-bit costs.")
+        raise UsageError(f"{records:,} records are too many for exact 64-bit costs. Split the table.")
     return result
 
 
@@ -81,13 +83,13 @@ def _positions(domain: NumericDomain, full: int) -> NDArray[np.int64]:
 
 
 def _ancestors(domain: CategoricalDomain, full: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every code and level from the leaf up: the last code under that ancestor, and what it costs."""
+    """Return, for every code and level from the leaf up, the last code under that ancestor and its cost."""
     taxonomy = domain.taxonomy
     nodes = taxonomy.ancestors()
     span = taxonomy.span()
     cost = np.where(span == 1, 0, np.rint(span / max(len(taxonomy.leaves), 1) * full).astype(np.int64))
     ends, costs = taxonomy.last[nodes].astype(np.int64), cost[nodes]
-    # The root is the last level. It also holds null, which is not a leaf, and then always costs everything.
+    # The root is the last level. It also covers null, which is not a leaf, and always costs ``full``.
     levels = nodes.shape[1] + 1
     all_ends = np.full((domain.size, levels), domain.size - 1, np.int64)
     all_costs = np.full((domain.size, levels), full, np.int64)
@@ -109,21 +111,21 @@ def _table(ends: NDArray[np.int64], costs: NDArray[np.int64]) -> NDArray[np.int6
 
 @kernel
 def attribute_cost(layout, units, attribute, low, high):
-    """The cost of a box on one attribute. layout, units: see Costs. low, high: int64 codes, low <= high."""
+    """Return the cost of a box on one attribute. layout, units: see Costs. low, high: int64 codes, low <= high."""
     form, start, stride = layout[attribute, 0], layout[attribute, 1], layout[attribute, 2]
     if form == DIFFERENCE:
         return min(units[start + high] - units[start + low], layout[attribute, 3])
     if form == TABLE:
         return units[start + low * stride + high]
-    place = start + low * stride * 2
-    while units[place] < high:
-        place += 2
-    return units[place + 1]
+    entry = start + low * stride * 2
+    while units[entry] < high:
+        entry += 2
+    return units[entry + 1]
 
 
 @kernel
 def box_cost(low, high, layout, units):
-    """The cost of a record in a box. low, high: int64[d]; layout, units: see Costs."""
+    """Return the cost of one record in a box. low, high: int64[d]; layout, units: see Costs."""
     total = np.int64(0)
     for q in range(len(low)):
         total += attribute_cost(layout, units, q, low[q], high[q])
@@ -131,8 +133,28 @@ def box_cost(low, high, layout, units):
 
 
 @kernel
+def box_costs(low, high, layout, units):
+    """Return the cost of one record in each box: int64[b]. low, high: uint[b, d]; layout, units: see Costs."""
+    costs = np.zeros(len(low), np.int64)
+    for b in range(len(low)):
+        for q in range(low.shape[1]):
+            costs[b] += attribute_cost(layout, units, q, np.int64(low[b, q]), np.int64(high[b, q]))
+    return costs
+
+
+@kernel
+def widened_cost(low, high, codes, layout, units):
+    """Return the cost of a box after a record is added. low, high, codes: uint[d]; layout, units: see Costs."""
+    total = np.int64(0)
+    for q in range(len(codes)):
+        code = np.int64(codes[q])
+        total += attribute_cost(layout, units, q, min(np.int64(low[q]), code), max(np.int64(high[q]), code))
+    return total
+
+
+@kernel
 def widen(low, high, codes):
-    """Make a box hold a record too; whether it grew. low, high: int64[d], changed; codes: uint[d]."""
+    """Widen a box so that it holds a record; return whether it grew. low, high: int64[d], changed; codes: uint[d]."""
     grew = False
     for q in range(len(low)):
         code = np.int64(codes[q])
@@ -152,20 +174,20 @@ def attribute_costs(
     low: NDArray[np.integer],
     high: NDArray[np.integer],
 ) -> NDArray[np.int64]:
-    """What each of some boxes costs on one attribute: int64[...]."""
+    """Return the cost of each box on one attribute: int64[...]. low, high: uint[...], the codes of the boxes."""
     form, start, stride, full = layout[attribute].tolist()
     first, last = low.astype(np.int64), high.astype(np.int64)
-    found: NDArray[np.int64]
+    costs: NDArray[np.int64]
     if form == DIFFERENCE:
-        found = np.minimum(units[start + last] - units[start + first], full)
+        costs = np.minimum(units[start + last] - units[start + first], full)
     elif form == TABLE:
-        found = units[start + first * stride + last]
+        costs = units[start + first * stride + last]
     else:
-        place = start + first * stride * 2
-        while (below := units[place] < last).any():
-            place += 2 * below
-        found = units[place + 1]
-    return found
+        entry = start + first * stride * 2
+        while (below := units[entry] < last).any():
+            entry += 2 * below
+        costs = units[entry + 1]
+    return costs
 
 
 def total_cost(
@@ -175,7 +197,7 @@ def total_cost(
     layout: NDArray[np.int64],
     units: NDArray[np.int64],
 ) -> int:
-    """What all records of the classes pay. low, high: uint[c, d]."""
+    """Return the cost of all records of the classes. starts: int64[c + 1]; low, high: uint[c, d]."""
     sizes, total = np.diff(starts), 0
     for q in range(len(layout)):
         total += int(np.sum(sizes * attribute_costs(layout, units, q, low[:, q], high[:, q])))

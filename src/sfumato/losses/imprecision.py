@@ -1,7 +1,7 @@
 """The imprecision of a selection (LeFevre 2008, section 3.2): the records that it returns and should not.
 
-Who selects from a release has to take every class whose box meets the selection. A record that was left out is taken
-like one whose box is everything.
+A selection from a release must take every class whose box meets it. A suppressed record counts as one whose box is the
+whole domain.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ def returned_records(
     low: NDArray[np.int64],
     high: NDArray[np.int64],
 ) -> int:
-    """How many records of a release a selection returns.
+    """Return how many records of a release a selection returns.
 
-    first, last: int64[c, d], the codes that each class shows, both included; sizes: int64[c]; low, high: int64[d], what
-    is selected.
+    first, last: int64[c, d], the codes that each class shows, both included; sizes: int64[c]; low, high: int64[d], the
+    codes selected, both included.
     """
     if (low > high).any():
         return 0

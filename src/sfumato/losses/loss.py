@@ -1,7 +1,7 @@
-"""What a loss is: one number that says how much a release has lost, from its classes alone.
+"""The contract of a loss: one number, computed from the classes alone, that says how much a release has lost.
 
-A loss is told in two steps, so that a release can be measured a part of its classes at a time: what some classes lose
-together (``total``, which can be ``join``ed with that of others), and what that is for the whole release (``value``).
+A loss is computed in two steps, so that the classes of a release can be measured in parts: ``total`` sums the loss of
+some classes, ``join`` adds two totals, and ``value`` turns the total of all classes into the loss of the release.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class ClassTable:
-    """Classes of a release, all or a part of them, as losses see them.
+    """All or some classes of a release, in the form that losses take.
 
-    sizes: int64[c]. penalties: float64[c, d], the normalised certainty penalty of what each class shows.
-    weights: float64[d], summing to 1. records: those of the original. majority: int64[c], how many records of each
-    class have the class's most frequent value in a target column, where one is named. groups: int64[g], the sizes of
-    the groups by which sensitive values are told, where they are released apart from the quasi-identifiers.
+    sizes: int64[c]. penalties: float64[c, d], the normalised certainty penalty of the values that each class shows.
+    weights: float64[d], summing to 1. records: the number of records of the original. majority: int64[c], how many
+    records of each class have its most frequent value in the target column, where one is named. groups: int64[g], the
+    sizes of the groups, where sensitive values are released by group in a table of their own.
     """
 
     sizes: NDArray[np.int64]
@@ -32,19 +32,19 @@ class ClassTable:
     groups: NDArray[np.int64] | None = None
 
     @property
-    def alike(self) -> NDArray[np.int64]:
-        """How many records each set has whose sensitive values cannot be told apart."""
+    def indistinguishable(self) -> NDArray[np.int64]:
+        """Return the size of each set of records whose sensitive values cannot be distinguished."""
         return self.sizes if self.groups is None else self.groups
 
     @property
     def extent(self) -> Extent:
-        """How much of the release these classes are."""
+        """Return how much of the release these classes cover."""
         return Extent(self.records, int(self.sizes.sum()), self.weights, self.k)
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How large a release is: the records of the original, and those it has. weights, k: see ClassTable."""
+    """The number of records of the original and of the release. weights, k: see ClassTable."""
 
     records: int
     released: int
@@ -56,31 +56,31 @@ class Extent:
         return self.records - self.released
 
     def join(self, other: Extent) -> Extent:
-        """With further classes of the same release."""
+        """Add further classes of the same release."""
         return Extent(self.records, self.released + other.released, self.weights, self.k)
 
 
 class Loss(Protocol):
-    """One file a family of losses; registered in ``losses.measures`` or by the entry point ``sfumato.losses``."""
+    """A loss. Each family has one file; it is registered in ``all_losses`` or by the entry point ``sfumato.losses``."""
 
     name: str
     summary: str
 
     def total(self, classes: ClassTable) -> Any:
-        """What these classes lose together, none where they do not say enough to compute it."""
+        """Return what these classes lose together, or None where they lack the data to compute it."""
         ...
 
     def join(self, one: Any, other: Any) -> Any:
-        """The total of the classes of both, which are of one release."""
+        """Return the total of both sets of classes, which belong to one release."""
         ...
 
     def value(self, total: Any, release: Extent) -> float | int | None:
-        """The loss of the release whose classes have this total, none where there are too few to compute it."""
+        """Return the loss of the release whose classes have this total, or None where it has too few classes."""
         ...
 
 
 class Sum:
-    """A loss whose totals add up."""
+    """A loss whose totals are added."""
 
     def join(self, one: Any, other: Any) -> Any:
         return one + other

@@ -1,6 +1,6 @@
-"""Which records share a class: one published algorithm a file, and the names that users call them by.
+"""Methods decide which records share a class: one published algorithm per file, and the names that users know them by.
 
-``auto`` is the default of every command. A further method is one file and an entry point in the group
+``auto`` is the default of every command. To add a method, write one file and an entry point in the group
 ``sfumato.methods`` whose object is a ``Method``.
 """
 
@@ -47,28 +47,28 @@ __all__ = [
 
 @cache
 def methods() -> dict[str, Method]:
-    """Every method there is, by name: ours first, then those of installed packages."""
-    own: list[Method] = [Auto()]
+    """Return every method by name: the built-in ones first, then those of installed packages."""
+    built_in: list[Method] = [Auto()]
     for ordering in orderings().values():
-        own += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
-    own += [InformationDependency(point="median"), InformationDependency(point="close-k")]
-    own += [MondrianMethod(), MondrianMethod(splits="relaxed")]
-    own += [
+        built_in += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
+    built_in += [InformationDependency(point="median"), InformationDependency(point="close-k")]
+    built_in += [MondrianMethod(), MondrianMethod(splits="relaxed")]
+    built_in += [
         MondrianMethod(rule="information-gain"),
         MondrianMethod(rule="regression"),
         MondrianMethod(rule="selection"),
     ]
-    own += [GainTree(), EligibleTree(), CellPeeling(), TopDown()]
-    own += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups()]
-    own.append(Anatomy())
-    found = {method.name: method for method in own}
+    built_in += [GainTree(), EligibleTree(), CellPeeling(), TopDown()]
+    built_in += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups()]
+    built_in.append(Anatomy())
+    by_name = {method.name: method for method in built_in}
     for entry in entry_points(group="sfumato.methods"):
-        found.setdefault(entry.name, entry.load())
-    return found
+        by_name.setdefault(entry.name, entry.load())
+    return by_name
 
 
 def method_named(name: str) -> Method:
-    """The method that a user asked for."""
+    """Return the method of this name; raise UsageError where there is none."""
     known = methods()
     name = ALSO_NAMED.get(name, name)
     if name not in known:
@@ -77,7 +77,7 @@ def method_named(name: str) -> Method:
 
 
 def chosen_name(name: str, workload: CodedWorkload | None) -> str:
-    """The name of the method that is used: ``auto`` is the rule that the workload asks for, where there is one."""
+    """Return the name of the method to use: with a workload, ``auto`` is the split rule that suits it."""
     if name != AUTO or workload is None:
         return name
     if workload.selections is not None:
@@ -86,7 +86,7 @@ def chosen_name(name: str, workload: CodedWorkload | None) -> str:
 
 
 def check_method(method: Method, requirements: Requirements, kinds: Kinds) -> None:
-    """Raise UsageError where a method cannot meet the requirements, or lacks the workload it needs."""
+    """Raise UsageError where a method cannot meet the requirements, or lacks the workload that it needs."""
     method.check(requirements)
     if isinstance(method, ForWorkload):
         method.check_workload(kinds)

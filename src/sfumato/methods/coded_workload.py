@@ -1,4 +1,4 @@
-"""What a release will be used for, in codes: what is to be predicted, from what, and which records to select."""
+"""The workload of a release in codes: the targets to predict, the features to use, and the records to select."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sfumato.errors import UsageError
 from sfumato.policy.workload import WorkloadSettings
 from sfumato.tables.coding.selections import SelectionBoxes
 
-FEW_VALUES = 20  # a column of more different numbers is predicted as a number, else as a class
-PARTS_OF_A_FEATURE = 4  # a feature of more different numbers than that is told by its quarter
+FEW_VALUES = 20  # a column with more different numbers is predicted as a number, otherwise as a class
+PARTS_OF_A_FEATURE = 4  # a feature with many different numbers is divided into quarters
 
 Kind = Literal["classification", "regression"]
-# A rule that is asked for by name says how a target is predicted whose kind is left open.
+# If the user names a split rule, it decides how to predict a target whose kind is open.
 TARGETS_OF_RULE: dict[str, Kind] = {
     "mondrian:information-gain": "classification",
     "mondrian:regression": "regression",
@@ -47,10 +47,11 @@ class NumberTarget:
 
 @dataclass(frozen=True)
 class Scales:
-    """What of all records decides how finely targets are counted, and what they weigh.
+    """The properties of the whole table that decide the resolution and the weights of targets.
 
-    count: the records. cells: how many combinations of features there are. ranges: float64[t, 2], half the smallest and
-    half the largest number of each target, 0 for classes. impurity: float64[t], what there is to tell of a record.
+    count: the number of records. cells: the number of combinations of features. ranges: float64[t, 2], half the
+    smallest and half the largest number of each target, 0 for classes. impurity: float64[t], the entropy or variance of
+    each target, per record.
     """
 
     count: int
@@ -61,11 +62,11 @@ class Scales:
 
 @dataclass(frozen=True)
 class CodedWorkload:
-    """All by row, also of rows that are not among the records.
+    """The workload. Arrays are by row, including rows that are not among the records.
 
-    cells: uint32[n], the combination of features other than quasi-identifiers that each row has. selections: boxes of
-    codes. least_gain: where a split gains less, regions are divided at the median. scales: those of the whole table,
-    where the records are a part of it.
+    cells: uint32[n], each row's combination of features other than quasi-identifiers. selections: boxes of codes.
+    least_gain: where a split gains less, regions are divided at the median. scales: those of the whole table, where the
+    records are a part of it.
     """
 
     classification: tuple[ClassTarget, ...] = ()
@@ -86,61 +87,64 @@ class CodedWorkload:
 
 @dataclass(frozen=True)
 class Kinds:
-    """Which kinds of tasks there are, or may be."""
+    """The kinds of tasks that a workload has, or may have."""
 
     classification: bool = False
     regression: bool = False
     selection: bool = False
 
     @classmethod
-    def of(cls, asked: WorkloadSettings) -> Kinds:
-        """Before the data are seen: a target whose kind they will tell may be of either."""
+    def of(cls, settings: WorkloadSettings) -> Kinds:
+        """Return the kinds before the data are known: a target whose kind depends on them counts as both."""
         return cls(
-            bool(asked.classification or asked.targets), bool(asked.regression or asked.targets), bool(asked.selection)
+            bool(settings.classification or settings.targets),
+            bool(settings.regression or settings.targets),
+            bool(settings.selection),
         )
 
 
 @runtime_checkable
 class ForWorkload(Protocol):
-    """A method that may need to know what the release is for."""
+    """A method that may need a workload."""
 
     def check_workload(self, kinds: Kinds) -> None:
-        """Raise UsageError, before any work is done, without the tasks that this method needs."""
+        """Raise UsageError, before any work is done, if the workload lacks the tasks that this method needs."""
         ...
 
 
 def kind_of(distinct: int, numbers: NDArray[np.float64]) -> Kind:
-    """Whether a column is predicted as classes or as numbers. numbers: float64[distinct], NaN for what is none."""
+    """Return whether a column is predicted as classes or as numbers. numbers: float64[distinct], NaN for no number."""
     return "regression" if distinct > FEW_VALUES and bool(np.isfinite(numbers).all()) else "classification"
 
 
 def cells_of(features: Sequence[tuple[NDArray[np.uint32], NDArray[np.float64]]]) -> NDArray[np.uint32] | None:
-    """The combination of features of each row, numbered in their order; none without features.
+    """Return the combination of features of each row, numbered in order: uint32[n]; None without features.
 
-    A feature is a code for every row, the last being null, and each value as a number. The feature space is divided by
-    values, and by quarters of the records where a feature has many different numbers.
+    A feature is a code for every row, null being the last, and each value as a number. Features are divided by value,
+    or into quarters of the records where they have many different numbers.
     """
-    found: NDArray[np.int64] | None = None
+    cells: NDArray[np.int64] | None = None
     for codes, numbers in features:
-        here = parts_of_feature(numbers, np.bincount(codes, minlength=len(numbers) + 1))[codes]
-        found = here if found is None else found * (int(here.max(initial=0)) + 1) + here
-        found = np.unique(found, return_inverse=True)[1]
-    return None if found is None else found.astype(np.uint32)
+        parts = parts_of_feature(numbers, np.bincount(codes, minlength=len(numbers) + 1))[codes]
+        cells = parts if cells is None else cells * (int(parts.max(initial=0)) + 1) + parts
+        cells = np.unique(cells, return_inverse=True)[1]
+    return None if cells is None else cells.astype(np.uint32)
 
 
 def parts_of_feature(numbers: NDArray[np.float64], counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Which part of a feature each of its values is in. counts: int[values + 1], how often each occurs, null last."""
+    """Return the part of a feature that each value is in. counts: int[values + 1], how often each occurs, null last."""
     if len(numbers) <= PARTS_OF_A_FEATURE or kind_of(len(numbers), numbers) != "regression":
         return np.arange(len(counts))
-    line = np.argsort(numbers, kind="stable")
-    upto = np.cumsum(counts[:-1][line])
-    first = [upto[-1] * part // PARTS_OF_A_FEATURE for part in range(1, PARTS_OF_A_FEATURE)]
-    bounds = numbers[line][np.searchsorted(upto, first, side="right")]
+    order = np.argsort(numbers, kind="stable")
+    cumulative = np.cumsum(counts[:-1][order])
+    first = [cumulative[-1] * part // PARTS_OF_A_FEATURE for part in range(1, PARTS_OF_A_FEATURE)]
+    bounds = numbers[order][np.searchsorted(cumulative, first, side="right")]
     return np.append(np.searchsorted(bounds, numbers, side="right"), PARTS_OF_A_FEATURE)
 
 
 def not_numbers(name: str) -> UsageError:
+    """Return the error for a numeric target with values that are not numbers."""
     return UsageError(
-        f"the column {name!r} is to be predicted as numbers, but has values that are no finite numbers. Predict it as "
-        "classes ([[workload.classification]]), or choose another column."
+        f"the column {name!r} cannot be predicted as a number: some of its values are not finite numbers. Predict it "
+        "as a class ([[workload.classification]]), or choose another column."
     )

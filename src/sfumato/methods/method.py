@@ -1,4 +1,4 @@
-"""What a method is: given coded records and requirements, it says which records share a class."""
+"""The contract of a method: given coded records and requirements, it decides which records share a class."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from sfumato.tables.coding.domains import Codes, Domain
 if TYPE_CHECKING:
     from sfumato.methods.trees.region_tree import RegionTree
 
+BATCH_CLASSES = 1 << 16  # classes that a method yields at once
+
 
 @dataclass(frozen=True)
 class SensitiveValues:
     """A sensitive attribute in codes, row by row: uint32[n], in the order of the values, ``distinct`` for null.
 
-    numbers: float64[distinct], what each value is as a number, NaN for what is none.
+    numbers: float64[distinct], each value as a number, NaN for values that are not numbers.
     totals: int64[distinct], how often each value occurs in the whole table, where the records are a part of it.
     """
 
@@ -37,7 +39,7 @@ class SensitiveValues:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work a method may do that could go on for ever: so much, or for so long."""
+    """How long an open-ended search may go on: up to a level of effort, or for a number of seconds."""
 
     level: Literal["fast", "balanced", "best"] = "fast"
     seconds: float | None = None
@@ -45,13 +47,13 @@ class Effort:
 
 @dataclass(frozen=True)
 class Records:
-    """A coded table with equal records made one.
+    """A coded table in which equal records are stored once.
 
     codes: uint[m, d], C-order, the distinct records in ascending order of their codes.
     starts: int64[m + 1]; rows: uint32[n]. The rows of distinct record i are rows[starts[i]:starts[i + 1]], ascending.
-    sensitive, persons: by row, also of rows that are not among these records; persons: uint32, where they are counted.
-    workload: what the release is for, by row too.
-    lines: those that were made of these records, by ordering, where several runs share them; one run keeps none.
+    sensitive, persons: by row, including rows that are not among these records; persons: uint32, None unless counted.
+    workload: the purpose of the release, by row too.
+    lines: the lines of these records by ordering, where several runs share them; None for a single run.
     """
 
     codes: Codes
@@ -61,7 +63,7 @@ class Records:
     costs: Costs
     sensitive: Mapping[str, SensitiveValues] = field(default_factory=dict)
     persons: NDArray[np.uint32] | None = None
-    seed: int | None = None  # for methods that draw at random; none was given
+    seed: int | None = None  # for methods that draw at random; None where the user gave none
     effort: Effort = Effort()
     lines: dict[str, Line] | None = None
     workload: CodedWorkload | None = None
@@ -71,16 +73,16 @@ class Records:
         return len(self.rows)
 
     def without(self, left_out: NDArray[np.uint32]) -> Records:
-        """The same without some rows."""
+        """Return the records without the rows ``left_out``."""
         if not len(left_out):
             return self
         stays = np.isin(self.rows, left_out, invert=True)
         weights = np.add.reduceat(stays.astype(np.int64), self.starts[:-1])
-        some = weights > 0
+        occupied = weights > 0
         return replace(
             self,
-            codes=np.compress(some, self.codes, axis=0),
-            starts=np.append(0, np.cumsum(weights[some])),
+            codes=np.compress(occupied, self.codes, axis=0),
+            starts=np.append(0, np.cumsum(weights[occupied])),
             rows=self.rows[stays],
             lines=None,
         )
@@ -88,7 +90,7 @@ class Records:
 
 @dataclass(frozen=True)
 class ClassBatch:
-    """Some classes: class i has rows[starts[i]:starts[i + 1]] and the box low[i]..high[i]."""
+    """A batch of classes: class i has rows[starts[i]:starts[i + 1]] and the box low[i]..high[i]."""
 
     rows: NDArray[np.uint32]
     starts: NDArray[np.int64]
@@ -97,7 +99,7 @@ class ClassBatch:
 
     @classmethod
     def joined(cls, batches: Sequence[ClassBatch]) -> ClassBatch:
-        """Several batches as one."""
+        """Join several batches into one."""
         sizes = np.concatenate([np.diff(batch.starts) for batch in batches])
         return cls(
             np.concatenate([batch.rows for batch in batches]),
@@ -108,7 +110,7 @@ class ClassBatch:
 
 
 class Method(Protocol):
-    """One published algorithm a file."""
+    """A method. Each published algorithm has one file."""
 
     @property
     def name(self) -> str: ...
@@ -121,12 +123,12 @@ class Method(Protocol):
 
     @property
     def use(self) -> str:
-        """When to use it, for people."""
+        """Return when to use the method, in words for users."""
         ...
 
     @property
     def separates(self) -> bool:
-        """Are the sensitive values released in a table of their own, and the quasi-identifiers as they are?"""
+        """Return whether sensitive values get a table of their own and quasi-identifiers are released unchanged."""
         ...
 
     def check(self, requirements: Requirements) -> None:
@@ -134,20 +136,20 @@ class Method(Protocol):
         ...
 
     def meets(self, requirements: Requirements) -> bool:
-        """Does every class of this method meet the requirements? Else neighbouring classes are joined until they do."""
+        """Return whether every class meets the requirements; if not, neighbouring classes are merged until they do."""
         ...
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
-        """Every record in exactly one class, in batches; classes that follow each other lie near each other."""
+        """Yield classes in batches, with every record in exactly one class; near classes follow each other."""
         ...
 
 
 @runtime_checkable
 class Foreseeing(Protocol):
-    """A method that has less work if it knows beforehand which k will be asked for."""
+    """A method that saves work if it knows in advance which values of k will follow."""
 
     def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
-        """Do what ``classes`` of these records will need for each k, where k is all that is asked for."""
+        """Compute in advance what ``classes`` of these records needs for each k, where k is the only requirement."""
         ...
 
 
@@ -157,11 +159,11 @@ class Regional(Method, Protocol):
 
     @property
     def tiles(self) -> bool:
-        """Is every value in one region alone, so that the regions recode further records too?"""
+        """Return whether every value is in exactly one region, so that the regions can recode new records."""
         ...
 
     def tree(
         self, records: Records, requirements: Requirements, progress: Progress
     ) -> tuple[RegionTree, NDArray[np.uint32]]:
-        """The regions, and the rows in the order of the leaves."""
+        """Return the regions, and the rows in the order of the leaves."""
         ...

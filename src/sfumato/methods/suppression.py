@@ -1,13 +1,13 @@
-"""Records that are left out: so that a requirement can be met at all, or because they cost more than they tell.
+"""Suppression: records that are left out so that a requirement can be met at all, or because that lowers the loss.
 
 Not eligible: where a sensitive value is too frequent in the whole table, every value above a common count is cut down
-to it, the largest count with which the requirement holds. Of such a value those records go that lie closest together
-in the order of the quasi-identifiers: there it is hardest to hide.
+to it: the largest count with which the requirement holds. The records of such a value that are closest together in the
+order of the quasi-identifiers go first: there the value is hardest to hide.
 
-Outliers: a record that is left out counts as a loss of 1 on every quasi-identifier, so it is worth leaving out if the
-others of its class gain more than that. The best candidate of each class is taken, the classes are formed anew without
-them, and what has less loss stays. It ends with a round that gains less than one part in a thousand (``WORTH``), so
-fewer may be left out than a search without end would find.
+Outliers: a suppressed record counts as a loss of 1 on every quasi-identifier, so suppressing it pays if the others of
+its class gain more than that. The best candidate of each class is taken, the classes are formed again without them, and
+the result with less loss is kept. The search ends with a round that gains less than one part in a thousand (``WORTH``),
+so it may suppress fewer records than an exhaustive search would.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from sfumato.methods.class_counting import Counting
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.requirements import ClassCounts, Histogram, Joint, Requirement, Requirements
 
-WORTH = 1000  # another round must gain one part in so many
+WORTH = 1000  # a round must gain one part in this many for another to follow
 NOTHING = np.empty(0, np.uint32)
 
 Rows = NDArray[np.uint32]
 
 
 def surplus_rows(records: Records, requirements: Requirements, most: int) -> Rows:
-    """The rows to leave out, at most ``most``, so that the whole table meets the requirements.
+    """Return the rows to suppress, at most ``most``, so that the whole table meets the requirements.
 
-    Raises InfeasibleError where more would have to go, or where leaving out does not help.
+    Raises InfeasibleError where more would have to go, or where suppression does not help.
     """
     left_out = NOTHING
     while True:
@@ -50,24 +50,24 @@ def surplus_rows(records: Records, requirements: Requirements, most: int) -> Row
 
 
 def _refuse(records: Records, requirements: Requirements, left_out: Rows | None) -> None:
-    """Say what cannot be met and, where leaving out ``left_out`` would help, how much that is."""
+    """Raise the error that names the requirement and, where suppressing ``left_out`` would help, how many that is."""
     try:
         requirements.check_feasible(Counting(records, requirements).whole)
     except InfeasibleError as error:
         if left_out is None:
             raise
         share = len(left_out) / records.count
-        digits = max(4, len(str(records.count)))  # so that what is proposed stays below 1
+        digits = max(4, len(str(records.count)))  # enough digits that the proposed fraction stays below 1
         enough = np.ceil(share * 10**digits) / 10**digits
         raise InfeasibleError(
             f"{error} Or leave out {len(left_out):,} of the {records.count:,} records ({share:.2%}): "
-            f"max_suppressed_fraction = {enough:.{digits}f} would do."
+            f"max_suppressed_fraction = {enough:.{digits}f} would be enough."
         ) from None
-    raise AssertionError("a table that is feasible was to be refused")
+    raise AssertionError("the table is feasible, so it must not be refused")
 
 
 def _relief(counting: Counting, part: Requirement) -> Rows:
-    """Rows without which the table, or a part of it, meets a requirement; none where nothing helps."""
+    """Return rows without which the table, or a part of it, meets a requirement; none where nothing helps."""
     if part.attribute is None:
         return NOTHING
     rows = counting.records.rows
@@ -78,22 +78,24 @@ def _relief(counting: Counting, part: Requirement) -> Rows:
     others = [counting.records.sensitive[name].codes[rows] for name in counting.requirements.joint]
     others = [codes for name, codes in zip(counting.requirements.joint, others, strict=True) if name != part.attribute]
     _, group = np.unique(np.stack(others, axis=1), axis=0, return_inverse=True)
-    found = []
+    relief_rows = []
     for number in np.flatnonzero(failing):
         inside = rows[group.ravel() == number]
         relief = _above_cap(counting, part.part, inside)
-        found.append(relief if len(relief) else inside)  # nothing inside helps, so all of it has to go
-    return np.concatenate([NOTHING, *found])
+        relief_rows.append(relief if len(relief) else inside)  # if nothing inside helps, all of it has to go
+    return np.concatenate([NOTHING, *relief_rows])
 
 
 def _above_cap(counting: Counting, part: Requirement, rows: Rows) -> Rows:
-    """Those of ``rows`` that are too many of their value."""
+    """Return those of ``rows`` that exceed the cap on their value."""
     records, name = counting.records, part.attribute or ""
     values = records.sensitive[name]
     codes = values.codes[rows]
     keys = rows if records.persons is None else records.persons[rows]
-    here = codes < values.distinct
-    units = np.unique(np.stack([codes[here], keys[here]], axis=1), axis=0)  # what is counted: a value of a person
+    known = codes < values.distinct
+    units = np.unique(
+        np.stack([codes[known], keys[known]], axis=1), axis=0
+    )  # the values of each person, which are what is counted
     counts = np.bincount(units[:, 0], minlength=values.distinct)
 
     def holds(cap: int) -> bool:
@@ -111,15 +113,15 @@ def _above_cap(counting: Counting, part: Requirement, rows: Rows) -> Rows:
         low, high = (middle, high) if holds(middle) else (low, middle)
     if low == 0:
         return NOTHING
-    goes = []
+    suppressed = []
     for value in np.flatnonzero(counts > low):
-        places = np.flatnonzero(codes == value)
-        gap = np.append(np.diff(places), len(rows))  # to the next record with the value, in the order of the codes
-        crowded = keys[places[np.lexsort([places, gap])]]
+        positions = np.flatnonzero(codes == value)
+        gap = np.append(np.diff(positions), len(rows))  # to the next record with the value, in the order of the codes
+        crowded = keys[positions[np.lexsort([positions, gap])]]
         _, first = np.unique(crowded, return_index=True)
-        gone = crowded[np.sort(first)][: counts[value] - low]
-        goes.append(rows[places[np.isin(keys[places], gone)]])
-    return np.concatenate([NOTHING, *goes])
+        removed_keys = crowded[np.sort(first)][: counts[value] - low]
+        suppressed.append(rows[positions[np.isin(keys[positions], removed_keys)]])
+    return np.concatenate([NOTHING, *suppressed])
 
 
 def trimmed(
@@ -128,26 +130,26 @@ def trimmed(
     most: int,
     classes_of: Callable[[Records], ClassBatch],
 ) -> ClassBatch:
-    """The classes of the records without at most ``most`` outliers, where that has less loss."""
+    """Return the classes of the records, without up to ``most`` outliers where that lowers the loss."""
     full = records.costs.full
     left_out, best = NOTHING, classes_of(records)
     total = _total(best, records)
     while len(left_out) < most:
         candidates = _outliers(best, records)[: most - len(left_out)]
-        found = None
-        while len(candidates) and found is None:
+        better = None
+        while len(candidates) and better is None:
             rest = records.without(np.concatenate([left_out, candidates]))
             if requirements.holds(Counting(rest, requirements).whole).all():
-                tried = classes_of(rest)
-                value = _total(tried, records) + full * (len(left_out) + len(candidates))
-                found = (value, tried) if value < total else None
-            if found is None:
+                batch = classes_of(rest)
+                value = _total(batch, records) + full * (len(left_out) + len(candidates))
+                better = (value, batch) if value < total else None
+            if better is None:
                 candidates = candidates[: len(candidates) // 2]
-        if found is None:
+        if better is None:
             break
         left_out = np.concatenate([left_out, candidates])
-        settled = (total - found[0]) * WORTH <= total
-        total, best = found
+        settled = (total - better[0]) * WORTH <= total
+        total, best = better
         if settled:
             break
     return best
@@ -158,23 +160,25 @@ def _total(batch: ClassBatch, records: Records) -> int:
 
 
 def _outliers(batch: ClassBatch, records: Records) -> Rows:
-    """The row of each class whose absence saves most, if it saves more than a record is worth; the best first."""
+    """Return the row of each class whose absence saves most, if more than a suppressed record costs; the best first."""
     code_of_row = np.empty(int(records.rows.max()) + 1, np.int64)
     code_of_row[records.rows] = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
-    at, costs = code_of_row[batch.rows], records.costs
-    place, saving = best_absences(records.codes, at, batch.starts, batch.low, batch.high, costs.layout, costs.units)
+    record_of, costs = code_of_row[batch.rows], records.costs
+    place, saving = best_absences(
+        records.codes, record_of, batch.starts, batch.low, batch.high, costs.layout, costs.units
+    )
     worth = saving > records.costs.full
     order = np.lexsort([place[worth], -saving[worth]])
-    found: Rows = batch.rows[place[worth][order]]
-    return found
+    rows: Rows = batch.rows[place[worth][order]]
+    return rows
 
 
 @kernel
-def best_absences(codes, at, starts, class_low, class_high, layout, units):
-    """For each class the place whose absence saves most, and what it saves: two int64[c].
+def best_absences(codes, record_of, starts, class_low, class_high, layout, units):
+    """Return for each class the position whose absence saves most, and the saving: two int64[c].
 
-    codes: uint[m, d]; at: int64[n], the record at each place; starts: int64[c + 1]; class_low, class_high: uint[c, d].
-    Of those that save as much, as both of two do, the one that lies farther from the classes beside it.
+    codes: uint[m, d]; record_of: int64[n], the record at each position; starts: int64[c + 1]; class_low, class_high:
+    uint[c, d]. Among equal savings, as with both of two records, the record farther from the neighbouring classes wins.
     """
     classes, d = len(starts) - 1, codes.shape[1]
     best, saving = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
@@ -185,9 +189,9 @@ def best_absences(codes, at, starts, class_low, class_high, layout, units):
         begin, end = starts[i], starts[i + 1]
         lowest[:] = np.int64(1) << 40
         highest[:] = -1
-        for place in range(begin, end):
+        for position in range(begin, end):
             for q in range(d):
-                code = np.int64(codes[at[place], q])
+                code = np.int64(codes[record_of[position], q])
                 if code < lowest[0, q]:
                     lowest[1, q] = lowest[0, q]
                     lowest[0, q] = code
@@ -203,25 +207,25 @@ def best_absences(codes, at, starts, class_low, class_high, layout, units):
         if end - begin < 2:
             continue
         whole = box_cost(lowest[0], highest[0], layout, units) * (end - begin)
-        for place in range(begin, end):
+        for position in range(begin, end):
             touches = False
             for q in range(d):
-                code = np.int64(codes[at[place], q])
+                code = np.int64(codes[record_of[position], q])
                 low[q] = lowest[1, q] if code == lowest[0, q] else lowest[0, q]
                 high[q] = highest[1, q] if code == highest[0, q] else highest[0, q]
                 touches |= low[q] != lowest[0, q] or high[q] != highest[0, q]
             if touches:
                 saved = whole - box_cost(low, high, layout, units) * (end - begin - 1)
-                apart = np.int64(1) << 62
+                distance = np.int64(1) << 62
                 for other in (i - 1, i + 1):
                     if saved >= saving[i] and 0 <= other < classes:
                         for q in range(d):
                             low[q] = class_low[other, q]
                             high[q] = class_high[other, q]
-                        widen(low, high, codes[at[place]])
-                        apart = min(apart, box_cost(low, high, layout, units))
-                if saved > saving[i] or (saved == saving[i] and apart > farthest):
+                        widen(low, high, codes[record_of[position]])
+                        distance = min(distance, box_cost(low, high, layout, units))
+                if saved > saving[i] or (saved == saving[i] and distance > farthest):
                     saving[i] = saved
-                    best[i] = place
-                    farthest = apart
+                    best[i] = position
+                    farthest = distance
     return best, saving

@@ -1,8 +1,8 @@
-"""Many dimensions to one: orderings under which near records have near keys.
+"""Orderings that map many dimensions to one, so that near records have near keys.
 
-Every ordering gives two methods of its name: the best cut by the loss of the true boxes, and with ``-fast`` behind it
-by the distance between keys. A further ordering is one file and an entry point in the group ``sfumato.orderings``
-whose object is an ``Ordering``.
+Every ordering gives two methods: one of its own name, which minimizes the loss of the true boxes, and one with the
+suffix ``-fast``, which minimizes the distance between keys. To add an ordering, write one file and an entry point in
+the group ``sfumato.orderings`` whose object is an ``Ordering``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["Hilbert", "IDistance", "Keys", "KeysOf", "Ordering", "Snake", "order
 
 @cache
 def orderings() -> dict[str, Ordering]:
-    """Every ordering there is, by name: ours first, then those of installed packages."""
-    own: list[Ordering] = [Hilbert(), IDistance(), Snake(), Snake(curve=Hilbert())]
-    found = {ordering.name: ordering for ordering in own}
+    """Return every ordering by name: the built-in ones first, then those of installed packages."""
+    built_in: list[Ordering] = [Hilbert(), IDistance(), Snake(), Snake(curve=Hilbert())]
+    by_name = {ordering.name: ordering for ordering in built_in}
     for entry in entry_points(group="sfumato.orderings"):
-        found.setdefault(entry.name, entry.load())
-    return found
+        by_name.setdefault(entry.name, entry.load())
+    return by_name

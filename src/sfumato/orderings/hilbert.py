@@ -1,10 +1,10 @@
 """The Hilbert curve: many dimensions to one (Ghinita 2007, section 5).
 
-Each attribute is scaled to a grid of 2 ** bits cells a side and the curve visits every cell of the grid, stepping from
+Each attribute is scaled to a grid of 2 ** bits cells a side. The curve visits every cell of the grid and steps from
 each to a neighbour, so records that are close on the curve are close in space. Skilling's transposition (2004) gives
 the position on the curve in O(d * bits) for any d.
 
-Differs from the paper: the number of bits of a key, d * bits, may pass 64; keys are then several words, the most
+Differs from the paper: a key has d * bits bits, which may be more than 64; it then takes several words, the most
 significant first.
 """
 
@@ -24,12 +24,12 @@ from sfumato.tables.coding.domains import Codes, Domain
 
 WORD = 64
 BATCH = 1 << 16
-LANES = 256  # records that are worked on side by side
+LANES = 256  # records that a kernel processes side by side
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hilbert:
-    """Position on the Hilbert curve through the attributes, each with ``2 ** bits`` cells."""
+    """The position on the Hilbert curve through the attributes, each with ``2 ** bits`` cells."""
 
     bits: int = 12
     name = "hilbert"
@@ -42,11 +42,11 @@ class Hilbert:
             raise ValueError("bits must be between 1 and 31")
 
     def fitted(self, codes: Codes, weights: NDArray[np.int64], domains: Sequence[Domain], seed: int) -> KeysOf:
-        """The curve needs no more than the domains."""
+        """Return the keys of the curve, which needs nothing but the domains."""
         return partial(self.keys, domains=domains)
 
     def keys(self, codes: Codes, domains: Sequence[Domain]) -> Keys:
-        """The key of every record. codes: uint[n, d], C-order, not modified."""
+        """Return the key of every record. codes: uint[n, d], C-order, not modified."""
         top = (1 << self.bits) - 1
         return _positions(
             codes, [np.floor(domain.coordinates() * top).astype(np.int32) for domain in domains], self.bits
@@ -54,20 +54,20 @@ class Hilbert:
 
 
 def positions_of_cells(cells: NDArray[np.unsignedinteger], bits: int) -> Keys:
-    """The positions on the curve of cells of the grid: uint[n, d], C-order, below ``2 ** bits``."""
+    """Return the positions on the curve of grid cells. cells: uint[n, d], C-order, below ``2 ** bits``."""
     return _positions(cells, [np.arange(1 << bits, dtype=np.int32)] * cells.shape[1], bits)
 
 
 def _positions(codes: Codes, cells: Sequence[NDArray[np.int32]], bits: int) -> Keys:
-    """The positions on the curve of records of which ``cells`` says in which cell each code lies."""
+    """Return the positions of records on the curve. cells: for each attribute, the grid cell of each code."""
     starts = np.cumsum([0, *(len(cell) for cell in cells)])
     length = len(cells) * bits
     words = np.zeros((len(codes), -(-length // WORD)), np.uint64)
     flat, begin = np.concatenate(cells), starts[:-1].astype(np.int64)
 
     def fill(part: tuple[int, int]) -> None:
-        room, values = np.empty((len(cells) + 1, LANES), np.int32), np.empty(LANES, np.uint64)
-        curve_positions(codes[part[0] : part[1]], flat, begin, bits, room, values, words[part[0] : part[1]])
+        coordinates, values = np.empty((len(cells) + 1, LANES), np.int32), np.empty(LANES, np.uint64)
+        curve_positions(codes[part[0] : part[1]], flat, begin, bits, coordinates, values, words[part[0] : part[1]])
 
     in_threads(fill, slices(len(codes), BATCH))
     return Keys(words, length)
@@ -75,23 +75,23 @@ def _positions(codes: Codes, cells: Sequence[NDArray[np.int32]], bits: int) -> K
 
 @kernel
 def curve_positions(codes, cells, starts, bits, coordinates, values, words):
-    """Write each record's position on the curve into ``words``.
+    """Write the position of each record on the curve into ``words``.
 
-    codes: uint[n, d], C-order, not modified. cells: int32[...], the grid cell of each code, attribute after attribute
-    from ``starts[q]``. coordinates: int32[d + 1, LANES], values: uint64[LANES]: overwritten. words: uint64[n, w],
-    C-order; the last word holds what is left in its low bits.
+    codes: uint[n, d], C-order, not modified. cells: int32[...], the grid cell of each code; those of attribute q begin
+    at ``starts[q]``. coordinates: int32[d + 1, LANES], values: uint64[LANES]: overwritten. words: uint64[n, w],
+    C-order; the last word holds the remaining bits of the key in its low bits.
     """
     n, d = codes.shape
     flips, one = coordinates[d], np.uint64(1)
     for begin in range(0, n, LANES):
-        # Every step is taken for many records side by side, without branches, so that it becomes vector instructions.
+        # Each step handles many records side by side, without branches, so that it compiles to vector instructions.
         count = min(LANES, n - begin)
         for q in range(d):
             x = coordinates[q]
             for t in range(count):
                 x[t] = cells[starts[q] + np.int64(codes[begin + t, q])]
         # Undo the rotations and reflections of the curve from the coarsest level down: where the bit of a coordinate is
-        # set, the lower bits of the first are inverted, elsewhere they are exchanged with those of the coordinate ...
+        # set, invert the lower bits of the first; elsewhere exchange them with those of the coordinate ...
         first = coordinates[0]
         for level in range(bits - 1, 0, -1):
             lower = np.int32((1 << level) - 1)

@@ -1,4 +1,4 @@
-"""What an ordering is: it maps the quasi-identifiers of a record to one key, so that near keys mean near records."""
+"""The contract of an ordering: it maps the quasi-identifiers of a record to one key; near keys mean near records."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ WORD = 64
 class Keys:
     """Keys of ``length`` bits in as many 64-bit words as they need.
 
-    words: uint64[n, w], the most significant first; the last word holds what is left in its low bits.
+    words: uint64[n, w], the most significant first; the last word holds the remaining bits in its low bits.
     """
 
     words: NDArray[np.uint64]
     length: int
 
     def fields(self) -> list[Field]:
-        """The keys as sorting takes them."""
+        """Return the keys as fields to sort by."""
         count = self.words.shape[1]
         last = self.length - WORD * (count - 1)
         return [Field(self.words[:, word], WORD if word < count - 1 else last) for word in range(count)]
 
     def leading(self, bits: int) -> NDArray[np.int64]:
-        """The first ``bits`` bits of every key (all of them if it has fewer), as numbers."""
+        """Return the first ``bits`` bits of every key, or all if it has fewer, as numbers: int64[n]."""
         bits = min(bits, self.length)
         first_width = min(self.length, WORD)
         if bits <= first_width:
             return (self.words[:, 0] >> np.uint64(first_width - bits)).astype(np.int64)
-        raise ValueError("at most one word of a key can be taken as a number")
+        raise ValueError("a number holds at most the first word of a key: ask for fewer bits")
 
 
-# The keys of some records, uint[n, d] in C-order. Depends on each record alone, so that batches can be ordered apart.
+# Returns the keys of records, uint[n, d] in C-order. A key depends on its record alone, so batches can be separate.
 KeysOf = Callable[[Codes], Keys]
 
 
 class Ordering(Protocol):
-    """One file an ordering; registered in ``orderings`` or by the entry point ``sfumato.orderings``."""
+    """An ordering. Each has one file; it is registered in ``orderings`` or by the entry point ``sfumato.orderings``."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def title(self) -> str:
-        """What records are ordered by, for people: "the Hilbert curve"."""
+        """Return what the records are ordered by, in words for users: "the Hilbert curve"."""
         ...
 
     @property
@@ -60,13 +60,13 @@ class Ordering(Protocol):
 
     @property
     def needs_no_table(self) -> bool:
-        """Do the domains tell all that the keys need? Tables larger than memory can then be ordered."""
+        """Return whether the keys need nothing but the domains; tables larger than memory can then be ordered."""
         ...
 
     def fitted(self, codes: Codes, weights: NDArray[np.int64], domains: Sequence[Domain], seed: int) -> KeysOf:
-        """Learn what the keys need from the whole table; what needs nothing of it returns its keys at once.
+        """Learn what the keys need from the whole table, and return the function that gives them.
 
         codes: uint[m, d], C-order, the distinct records in ascending order; weights: int64[m], how often each occurs.
-        What is drawn at random depends on these and on the seed alone, never on the order of the input.
+        Random draws depend on these and on the seed alone, never on the order of the input.
         """
         ...

@@ -1,11 +1,11 @@
-"""Snakes: attribute after attribute, each back and forth, so that a step never leads from one end to the other.
+"""Snakes: attribute after attribute, each back and forth, so that no step jumps from one end to the other.
 
-Records are ordered by the attribute with the fewest values first; where the first goes up by one, the second turns
-round and runs the other way, and so on: the boustrophedon order of a mixed-radix Gray code. Records that agree in the
-attributes with few values stay together, which is what a loss that charges whole groups of categories rewards.
+Records are ordered by the attribute with the fewest values first. Where the first attribute goes up by one, the second
+turns round and runs the other way, and so on: the boustrophedon order of a mixed-radix Gray code. Records that agree in
+the attributes with few values stay together, which pays under a loss that charges whole groups of categories.
 
-``snake`` takes all attributes so; ``snake-hilbert`` the categories, and goes through the numbers of each cell along the
-Hilbert curve, in turn forward and backward.
+``snake`` orders all attributes this way. ``snake-hilbert`` orders only the categories so; within each combination of
+categories it follows the Hilbert curve through the numbers, alternately forward and backward.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sfumato.tables.coding.sorting import Field, bits_for, key_bits
 
 @dataclass(frozen=True, kw_only=True)
 class Snake:
-    """Back and forth through all attributes, or through the categories with a curve through the numbers."""
+    """Back and forth through all attributes, or only through the categories, with a curve through the numbers."""
 
     curve: Hilbert | None = None
     needs_no_table = True
@@ -38,22 +38,24 @@ class Snake:
     @property
     def title(self) -> str:
         return (
-            "a snake through the attributes" if self.curve is None else "a snake of categories and a curve of numbers"
+            "a snake through the attributes"
+            if self.curve is None
+            else "a snake through the categories and a curve through the numbers"
         )
 
     def fitted(self, codes: Codes, weights: NDArray[np.int64], domains: Sequence[Domain], seed: int) -> KeysOf:
-        """A snake needs no more than the domains."""
+        """Return the keys of the snake, which needs nothing but the domains."""
         return partial(self.keys, domains=domains)
 
     def keys(self, codes: Codes, domains: Sequence[Domain]) -> Keys:
-        """The key of every record. codes: uint[n, d], C-order, not modified."""
+        """Return the key of every record. codes: uint[n, d], C-order, not modified."""
         curved = [q for q, domain in enumerate(domains) if self.curve and not isinstance(domain, CategoricalDomain)]
         straight = [q for q in range(len(domains)) if q not in curved]
         fields, backward = [], np.zeros(len(codes), np.bool_)
         for q in sorted(straight, key=lambda q: domains[q].size):
             digit = np.where(backward, domains[q].size - 1 - codes[:, q].astype(np.int64), codes[:, q])
             fields.append(Field(digit.astype(np.uint64), bits_for(domains[q].size)))
-            # Odd runs of this attribute are gone backward: those that an odd number of runs came before.
+            # Runs of the next attribute alternate: a run goes backward if an odd number of runs came before it.
             backward = (digit % 2 == 1) ^ (backward & (domains[q].size % 2 == 1))
         if curved and self.curve:
             curve = self.curve.keys(np.ascontiguousarray(codes[:, curved]), [domains[q] for q in curved])

@@ -19,7 +19,7 @@ import sfumato
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.clustering import kd_tree as neighbours_module
 from sfumato.methods.clustering import nearest_neighbour_groups as module
-from sfumato.methods.clustering.kd_tree import LEAF, NONE, grow, nearest
+from sfumato.methods.clustering.kd_tree import LEAF, NONE, build_kd_tree, nearest_neighbours
 from sfumato.methods.clustering.nearest_neighbour_groups import (
     LARGE_CLASS,
     NearestNeighbourGroups,
@@ -181,10 +181,10 @@ def test_neighbours_and_their_boxes_are_those_of_all_pairs(seed: int) -> None:
     generator = np.random.default_rng(seed)
     records = random_records(generator, 120)
     weights = np.diff(records.starts)
-    tree = grow(records.codes, weights, records.costs)
+    tree = build_kd_tree(records.codes, weights, records.costs)
     for k in (1, 2, 7, 40, 120):
         slow = Slow(records, k)
-        found = nearest(tree, k, records.costs, lambda _: None)
+        found = nearest_neighbours(tree, k, records.costs, lambda _: None)
         for place, record in enumerate(tree.order.tolist()):
             reach, members = slow.neighbours(record)
             assert found.reach[place] == reach
@@ -194,7 +194,7 @@ def test_neighbours_and_their_boxes_are_those_of_all_pairs(seed: int) -> None:
 @pytest.mark.parametrize("count", [1, LEAF, LEAF + 1, 500])
 def test_tree_holds_every_record_once_in_boxes_that_fit(count: int) -> None:
     records = random_records(np.random.default_rng(count), count, (0, 3, 0))
-    tree = grow(records.codes, np.diff(records.starts), records.costs)
+    tree = build_kd_tree(records.codes, np.diff(records.starts), records.costs)
     assert sorted(tree.order.tolist()) == list(range(len(records.codes)))
     assert tree.codes.tolist() == records.codes[tree.order].tolist()
     assert tree.weights.sum() == count

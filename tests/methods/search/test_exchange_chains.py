@@ -16,7 +16,7 @@ from sfumato.methods.class_counting import Counting
 from sfumato.methods.clustering.near_rows import NEAR, near_rows
 from sfumato.methods.method import Records, SensitiveValues
 from sfumato.methods.search.exchange_chains import chain_search
-from sfumato.methods.search.mutable_classes import Asked, SearchPart
+from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.repair import repair
 from sfumato.methods.search.shortfall import tally_for
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements
@@ -39,7 +39,7 @@ class Problem:
         full = Records(records.codes, records.starts, records.rows, records.domains, records.costs, sensitive)
         self.tally = tally_for(len(values), Counting(full, requirements).conjunction())
         self.part = SearchPart(self.codes, np.array(values, np.uint32)[:, None])
-        self.asked = Asked(records.costs.layout, records.costs.units, k)
+        self.asked = SearchRules(records.costs.layout, records.costs.units, k)
 
     def cost(self, rows: list[int]) -> int:
         if not rows:

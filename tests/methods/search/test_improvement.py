@@ -29,7 +29,7 @@ from sfumato.methods.class_counting import Counting
 from sfumato.methods.clustering.agglomeration import agglomerate
 from sfumato.methods.method import ClassBatch, Records, SensitiveValues
 from sfumato.methods.search.improvement import Improvement, SearchLimits, reweighted
-from sfumato.methods.search.mutable_classes import Asked, SearchPart
+from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.shortfall import tally_for
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
@@ -196,7 +196,7 @@ def test_agglomeration_makes_classes_that_hold(kind: str) -> None:
         some = np.ascontiguousarray(values if KINDS[kind] else values[:, :0])
         part = SearchPart(records.codes[at].astype(np.int64), some)
         owner = np.empty(len(rows), np.int64)
-        asked = Asked(records.costs.layout, records.costs.units, 3)
+        asked = SearchRules(records.costs.layout, records.costs.units, 3)
         count = agglomerated(part, asked, tally_for(len(rows), tests), owner)
         order = np.argsort(owner, kind="stable")
         sizes = np.bincount(owner)

@@ -17,10 +17,10 @@ from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.rothko_io_cost import Traffic
 from sfumato.engines.disk.rothko_parts import OpenRegion, Parting, TablePart
 from sfumato.engines.disk.rothko_t import divide_by_counts
+from sfumato.kernels.constants import NONE
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.region_tree import Tiling
 from sfumato.methods.trees.split_from_counts import Split
-from sfumato.methods.trees.split_tests import NONE
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.external.memory_budget import Budget

@@ -27,9 +27,9 @@ from sfumato.engines.disk.frequency_sets import NOBODY, Columns, FrequencySets
 from sfumato.engines.disk.rothko_io_cost import Traffic
 from sfumato.engines.disk.rothko_parts import Classing, OpenRegion, OpenRegions, Parting, TablePart
 from sfumato.errors import UsageError
+from sfumato.kernels.constants import NONE
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.split_from_counts import Split, choose_split
-from sfumato.methods.trees.split_tests import NONE
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.external.memory_budget import Budget

@@ -1,9 +1,9 @@
-"""Agglomeration: records that are joined, the cheapest pair first, until every class meets the requirements.
+"""Agglomeration: clusters are joined, the cheapest pair first, until every one meets the requirements.
 
-It begins with equal records, or single ones where requirements are on sensitive values, and joins the two clusters that
-add the least cost to each other, of which at least one is not a class yet. What a cluster lacks (``lacking``) has to
-become less by it, as long as there is such a pair: joining two records of one sensitive value brings neither of them
-nearer to being diverse.
+It begins with equal records, or with single ones where requirements concern sensitive values, and joins the two
+clusters that add the least cost, of which at least one is not a class yet. Joining must reduce what the clusters lack
+(``shortfall``) as long as there is such a pair: joining two records of the same sensitive value makes neither more
+diverse.
 """
 
 from __future__ import annotations
@@ -13,57 +13,58 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
-from sfumato.methods.search.mutable_classes import COST, FIRST, HIGH, INFINITE, LOW, NONE, SIZE
+from sfumato.methods.search.mutable_classes import COST, FIRST, HIGH, LOW, SIZE
 
-LAST, LACK, NEAREST, AWAY, KNOWN, FIELDS = range(3, 9)  # of Clusters.about, after those of Classes.about
+LAST, LACK, NEAREST, ADDED, KNOWN, FIELDS = range(3, 9)  # columns of Clusters.facts, after those of MutableClasses
 
 
 class Clusters(NamedTuple):
-    """What becomes classes. A cluster of size 0 was joined to another.
+    """Clusters on their way to classes. A cluster of size 0 was joined to another.
 
-    after: int64[n], the row after each in the list of its cluster. about: int64[c, 8], the first row, the size, the
-    cost of one record, the last row, what it lacks to be a class, the cluster that it is to be joined with, what that
-    adds, and whether that is still the nearest. box: int64[c, 2, d].
+    after: int64[n], the next row in the list of the cluster. facts: int64[c, 8], the first row, the size, the cost of
+    one record, the last row, the records that it lacks to be a class, the cluster to join it with, the cost that this
+    adds, and whether these two are up to date. box: int64[c, 2, d].
     """
 
     after: NDArray[np.int64]
-    about: NDArray[np.int64]
+    facts: NDArray[np.int64]
     box: NDArray[np.int64]
 
 
 @kernel
-def agglomerate(part, asked, tally, owner):
-    """Put the rows of a part into classes: how many there are. owner: int64[n], filled.
+def agglomerate(part, rules, tally, owner):
+    """Put the rows of a part into classes; return how many there are. owner: int64[n], filled with the class of each.
 
     All rows together must meet the requirements.
     """
-    clusters = begun(part, asked, tally, owner)
-    after, about, _ = clusters
+    clusters = first_clusters(part, rules, tally, owner)
+    after, facts, _ = clusters
     while True:
         one, least = NONE, INFINITE
-        for cluster in range(len(about)):
-            if about[cluster, SIZE] > 0 and about[cluster, LACK] > 0 and about[cluster, AWAY] < least:
-                one, least = cluster, about[cluster, AWAY]
+        for cluster in range(len(facts)):
+            if facts[cluster, SIZE] > 0 and facts[cluster, LACK] > 0 and facts[cluster, ADDED] < least:
+                one, least = cluster, facts[cluster, ADDED]
         if one == NONE:
             break
-        other = about[one, NEAREST]
-        if not about[one, KNOWN]:
-            find_nearest(part, clusters, one, asked, tally)
-            about[one, KNOWN] = 1
+        other = facts[one, NEAREST]
+        if not facts[one, KNOWN]:
+            find_nearest(part, clusters, one, rules, tally)
+            facts[one, KNOWN] = 1
             continue
-        join(part, clusters, one, other, asked, tally)
-        about[other, KNOWN], about[other, AWAY] = 0, 0
-        for cluster in range(len(about)):
-            # What was nearest to it is larger now, and mostly farther away: it is looked for when its turn comes.
-            nearest = about[cluster, NEAREST]
+        join(part, clusters, one, other, rules, tally)
+        facts[other, KNOWN], facts[other, ADDED] = 0, 0
+        for cluster in range(len(facts)):
+            # The nearest cluster has grown and is mostly farther away now: search again when its turn comes.
+            nearest = facts[cluster, NEAREST]
             if nearest == one or nearest == other:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
-                about[cluster, KNOWN] = 0
+                facts[cluster, KNOWN] = 0
     count = 0
-    for cluster in range(len(about)):
-        if about[cluster, SIZE] > 0:
-            row = about[cluster, FIRST]
+    for cluster in range(len(facts)):
+        if facts[cluster, SIZE] > 0:
+            row = facts[cluster, FIRST]
             while row != NONE:
                 owner[row] = count
                 row = after[row]
@@ -72,8 +73,8 @@ def agglomerate(part, asked, tally, owner):
 
 
 @kernel
-def begun(part, asked, tally, owner):
-    """The clusters that agglomeration begins with. owner: int64[n], overwritten."""
+def first_clusters(part, rules, tally, owner):
+    """Return the clusters that agglomeration begins with. owner: int64[n], overwritten."""
     codes = part.codes
     n, d = codes.shape
     count = 0
@@ -90,92 +91,92 @@ def begun(part, asked, tally, owner):
         if owner[row] == NONE:
             owner[row] = count
             count += 1
-    after, about, box = np.empty(n, np.int64), np.zeros((count, FIELDS), np.int64), np.empty((count, 2, d), np.int64)
-    clusters = Clusters(after, about, box)
+    after, facts, box = np.empty(n, np.int64), np.zeros((count, FIELDS), np.int64), np.empty((count, 2, d), np.int64)
+    clusters = Clusters(after, facts, box)
     for row in range(n):
         cluster = owner[row]
-        if about[cluster, SIZE] == 0:
-            about[cluster, FIRST] = row
+        if facts[cluster, SIZE] == 0:
+            facts[cluster, FIRST] = row
             for q in range(d):
                 box[cluster, LOW, q], box[cluster, HIGH, q] = codes[row, q], codes[row, q]
         else:
-            after[about[cluster, LAST]] = row
+            after[facts[cluster, LAST]] = row
         after[row] = NONE
-        about[cluster, LAST] = row
-        about[cluster, SIZE] += 1
+        facts[cluster, LAST] = row
+        facts[cluster, SIZE] += 1
     for cluster in range(count):
-        about[cluster, LACK] = lack_of(part, clusters, cluster, NONE, asked, tally)
+        facts[cluster, LACK] = lack_of(part, clusters, cluster, NONE, rules, tally)
     return clusters
 
 
 @kernel
-def join(part, clusters, one, other, asked, tally):
-    """Join a cluster to another."""
-    after, about, box = clusters
-    after[about[other, LAST]] = about[one, FIRST]
-    about[other, LAST] = about[one, LAST]
-    about[other, SIZE] += about[one, SIZE]
-    about[one, SIZE] = 0
-    about[other, COST] = 0
+def join(part, clusters, one, other, rules, tally):
+    """Join cluster ``one`` to cluster ``other``."""
+    after, facts, box = clusters
+    after[facts[other, LAST]] = facts[one, FIRST]
+    facts[other, LAST] = facts[one, LAST]
+    facts[other, SIZE] += facts[one, SIZE]
+    facts[one, SIZE] = 0
+    facts[other, COST] = 0
     for q in range(box.shape[2]):
         low, high = min(box[one, LOW, q], box[other, LOW, q]), max(box[one, HIGH, q], box[other, HIGH, q])
         box[other, LOW, q], box[other, HIGH, q] = low, high
-        about[other, COST] += attribute_cost(asked.layout, asked.units, q, low, high)
-    about[other, LACK] = lack_of(part, clusters, other, NONE, asked, tally)
+        facts[other, COST] += attribute_cost(rules.layout, rules.units, q, low, high)
+    facts[other, LACK] = lack_of(part, clusters, other, NONE, rules, tally)
 
 
 @kernel
-def lack_of(part, clusters, cluster, other, asked, tally):
-    """What a cluster, or two of them together, lack to be a class."""
-    after, about, _ = clusters
+def lack_of(part, clusters, cluster, other, rules, tally):
+    """Return how many records a cluster, or two together, lack to be a class; other: NONE for one cluster."""
+    after, facts, _ = clusters
     if len(tally.counts) == 0:
-        size = about[cluster, SIZE] + (about[other, SIZE] if other != NONE else 0)
-        return max(asked.least - size, 0)
+        size = facts[cluster, SIZE] + (facts[other, SIZE] if other != NONE else 0)
+        return max(rules.least - size, 0)
     count = 0
     for second in range(2):
         label = other if second else cluster
-        row = about[label, FIRST] if label != NONE else NONE
+        row = facts[label, FIRST] if label != NONE else NONE
         while row != NONE:
             tally.rows[count] = row
             row, count = after[row], count + 1
-    return tally.lack(part.values, tally.rows, count, asked.least, tally.whole, tally.real, tally.counts)
+    return tally.lack(part.values, tally.rows, count, rules.least, tally.whole, tally.real, tally.counts)
 
 
 @kernel
-def brings_nearer(part, clusters, cluster, other, asked, tally):
-    """Whether two clusters lack less together than apart; with k alone they always do."""
+def reduces_lack(part, clusters, cluster, other, rules, tally):
+    """Return whether two clusters lack less together than separately; with k alone they always do."""
     if len(tally.counts) == 0:
         return True
-    together = lack_of(part, clusters, cluster, other, asked, tally)
-    return together < clusters.about[cluster, LACK] + clusters.about[other, LACK]
+    together = lack_of(part, clusters, cluster, other, rules, tally)
+    return together < clusters.facts[cluster, LACK] + clusters.facts[other, LACK]
 
 
 @kernel
-def find_nearest(part, clusters, cluster, asked, tally):
-    """Find the cluster that adds least to another: one that brings it nearer to being a class, if there is any."""
-    about = clusters.about
-    nearest, away = NONE, np.int64(INFINITE)
+def find_nearest(part, clusters, cluster, rules, tally):
+    """Find the cluster that is cheapest to join, among those that reduce what is lacking if there are any."""
+    facts = clusters.facts
+    nearest, least_added = NONE, np.int64(INFINITE)
     for any_other in range(2):
-        for other in range(len(about)):
-            if other != cluster and about[other, SIZE] > 0:
-                added = increase(about, clusters.box, cluster, other, asked, away)
-                if added < away and (any_other or brings_nearer(part, clusters, cluster, other, asked, tally)):
-                    nearest, away = other, added
+        for other in range(len(facts)):
+            if other != cluster and facts[other, SIZE] > 0:
+                added = increase(facts, clusters.box, cluster, other, rules, least_added)
+                if added < least_added and (any_other or reduces_lack(part, clusters, cluster, other, rules, tally)):
+                    nearest, least_added = other, added
         if nearest != NONE:
             break
-    about[cluster, NEAREST], about[cluster, AWAY] = nearest, away
+    facts[cluster, NEAREST], facts[cluster, ADDED] = nearest, least_added
 
 
 @kernel
-def increase(about, box, one, other, asked, limit):
-    """What joining two clusters, or classes, adds to the cost; ``limit`` where it is not below."""
-    together = about[one, SIZE] + about[other, SIZE]
-    apart = about[one, SIZE] * about[one, COST] + about[other, SIZE] * about[other, COST]
-    below = INFINITE if limit >= INFINITE else (limit + apart) // together + 1
+def increase(facts, box, one, other, rules, limit):
+    """Return the cost that joining two clusters, or classes, adds, or ``limit`` where it is not below that."""
+    size = facts[one, SIZE] + facts[other, SIZE]
+    cost_before = facts[one, SIZE] * facts[one, COST] + facts[other, SIZE] * facts[other, COST]
+    below = INFINITE if limit >= INFINITE else (limit + cost_before) // size + 1
     total = np.int64(0)
     for q in range(box.shape[2]):
         low, high = min(box[one, LOW, q], box[other, LOW, q]), max(box[one, HIGH, q], box[other, HIGH, q])
-        total += attribute_cost(asked.layout, asked.units, q, low, high)
+        total += attribute_cost(rules.layout, rules.units, q, low, high)
         if total >= below:
             return limit
-    return total * together - apart
+    return total * size - cost_before

@@ -1,9 +1,9 @@
-"""For each row of a part of a table, rows that it could share a class with: near ones, of many sensitive values.
+"""Near rows: for each row of a part of a table, rows that it could share a class with, of many sensitive values.
 
-Near is what costs little together. Rows are compared with those that stand beside them in the order of a gain tree, and
-several trees, each with other weights of the attributes, make up for what one of them parts. Of rows that are equal,
-sensitive values included, one is enough, and of one sensitive value there are only some: a row whose nearest ones all
-have its own value would find nobody.
+Rows are near if they cost little together. Each row is compared with those beside it in the order of a gain tree.
+Several trees with different weights of the attributes make up for the neighbours that one tree separates. Among equal
+rows, sensitive values included, one is enough. Only a few rows of each sensitive value are kept: if all near rows had
+the row's own value, it would find no partner.
 """
 
 from __future__ import annotations
@@ -11,75 +11,81 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
-from sfumato.methods.search.mutable_classes import INFINITE, NONE, Asked, SearchPart
+from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 
-NEAR = 32  # rows that are kept for each
-OF_ONE_VALUE = 4  # at least so many of them may have one sensitive value, more where there are few values
+NEAR = 32  # near rows that are kept for each row
+OF_ONE_VALUE = 4  # of these may share a sensitive value; more if there are few values
 TOGETHER = 256  # rows that are compared with each other
 
 
-def near_rows(part: SearchPart, orders: list[NDArray[np.uint32]], distinct: int, asked: Asked) -> NDArray[np.int64]:
-    """The near rows of each, the nearest first, then NONE: int64[n, NEAR]. distinct: how many sensitive values."""
+def near_rows(
+    part: SearchPart, orders: list[NDArray[np.uint32]], distinct: int, rules: SearchRules
+) -> NDArray[np.int64]:
+    """Return the near rows of each row, the nearest first, then NONE: int64[n, NEAR].
+
+    orders: the rows in the order of each tree. distinct: the number of sensitive values.
+    """
     n = len(part.codes)
-    near, away = np.full((n, NEAR), NONE, np.int64), np.full((n, NEAR), INFINITE, np.int64)
+    near, costs = np.full((n, NEAR), NONE, np.int64), np.full((n, NEAR), INFINITE, np.int64)
     of_one_value = max(OF_ONE_VALUE, NEAR // max(distinct, 1) + 1)
     for order in orders:
-        compare(part, order.astype(np.int64), TOGETHER, of_one_value, asked, near, away)
+        compare(part, order.astype(np.int64), TOGETHER, of_one_value, rules, near, costs)
     return near
 
 
 @kernel
-def compare(part, order, together, of_one_value, asked, near, away):
-    """Add to the near rows those that stand together in an order, if they are nearer.
+def compare(part, order, together, of_one_value, rules, near, costs):
+    """Add to the near rows of each row those beside it in an order, if they are nearer.
 
-    order: int64[n]. near, away: int64[n, NEAR], the rows and what one record would cost with each, ascending.
+    order: int64[n]. near, costs: int64[n, NEAR], the rows and the cost of one record with each, ascending.
     """
     codes, values = part
     for begin in range(0, len(order), together):
         count = min(together, len(order) - begin)
-        for one in range(count):
-            row = order[begin + one]
-            # From the next one on and around, so that equal rows do not all find the same one.
+        for i in range(count):
+            row = order[begin + i]
+            # Start with the next row and wrap around, so that equal rows do not all find the same one.
             for step in range(1, count):
-                other = order[begin + (one + step) % count]
-                limit, cost = away[row, -1], np.int64(0)
+                other = order[begin + (i + step) % count]
+                limit, cost = costs[row, -1], np.int64(0)
                 for q in range(codes.shape[1]):
                     low, high = min(codes[row, q], codes[other, q]), max(codes[row, q], codes[other, q])
-                    cost += attribute_cost(asked.layout, asked.units, q, low, high)
+                    cost += attribute_cost(rules.layout, rules.units, q, low, high)
                     if cost >= limit:
                         break
                 if cost < limit:
-                    insert(codes, values, other, cost, of_one_value, near[row], away[row])
+                    insert(codes, values, other, cost, of_one_value, near[row], costs[row])
 
 
 @kernel
-def insert(codes, values, other, cost, of_one_value, near, away):
-    """Put a row among the near ones of another, unless its equal is there or enough nearer ones have its value."""
-    place, same = len(near) - 1, 0
-    for at in range(len(near)):
-        one = near[at]
-        if one == NONE:
+def insert(codes, values, other, cost, of_one_value, near, costs):
+    """Insert a row among the near ones of another, unless its equal is there or enough nearer ones have its value."""
+    i, same = len(near) - 1, 0
+    for j in range(len(near)):
+        present = near[j]
+        if present == NONE:
             break
-        if equal(values, one, other):
-            if away[at] == cost and equal(codes, one, other):
+        if equal(values, present, other):
+            if costs[j] == cost and equal(codes, present, other):
                 return
             same += 1
             if same >= of_one_value:
-                place = at  # the farthest of the value, or one that is farther than enough of them, gives way
+                i = j  # replace the farthest row of the value, or one beyond enough of them
                 break
-    if away[place] <= cost:
+    if costs[i] <= cost:
         return
-    while place > 0 and away[place - 1] > cost:
-        near[place], away[place] = near[place - 1], away[place - 1]
-        place -= 1
-    near[place], away[place] = other, cost
+    while i > 0 and costs[i - 1] > cost:
+        near[i], costs[i] = near[i - 1], costs[i - 1]
+        i -= 1
+    near[i], costs[i] = other, cost
 
 
 @kernel
 def equal(table, one, other):
-    """Whether two rows of a table are equal."""
+    """Return whether two rows of a table are equal."""
     q = 0
     while q < table.shape[1] and table[one, q] == table[other, q]:
         q += 1

@@ -1,1 +1,1 @@
-"""Methods on grids of the domain and levels of taxonomies."""
+"""Methods that generalise by grids over the domain and by levels of taxonomies."""

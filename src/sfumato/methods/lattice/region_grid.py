@@ -1,7 +1,7 @@
-"""A grid of regions: the domain of every attribute in intervals, alike everywhere (single-dimensional global recoding).
+"""A grid of regions: every attribute is cut into the same intervals everywhere (single-dimensional global recoding).
 
-The same regions are also a tree: the domain divided on one attribute after the other. A grid may have many more cells
-than there are records. Then a cell that nobody is in is not told apart from its neighbours.
+The regions also form a tree, which divides the domain on one attribute after the other. A grid may have many more cells
+than there are records. In that case empty cells are not separated from their neighbours.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ MOST_CELLS = 1 << 17
 
 @dataclass(frozen=True)
 class RegionGrid:
-    """starts: for each attribute the first code of every interval, int64, ascending from 0. sizes: of the domains."""
+    """A grid. starts: by attribute, the first code of every interval, int64, ascending from 0; sizes: of domains."""
 
     starts: tuple[NDArray[np.int64], ...]
     sizes: tuple[int, ...]
 
     def intervals_of(self, codes: Codes) -> NDArray[np.int64]:
-        """int64[n, d]: the interval that each value is in."""
-        found = np.empty(codes.shape, np.int64)
+        """Return the interval that each value is in: int64[n, d]."""
+        intervals = np.empty(codes.shape, np.int64)
         for attribute, (starts, size) in enumerate(zip(self.starts, self.sizes, strict=True)):
             interval_of_code = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, size)))
-            found[:, attribute] = interval_of_code[codes[:, attribute]]
-        return found
+            intervals[:, attribute] = interval_of_code[codes[:, attribute]]
+        return intervals
 
     def line(self, codes: Codes) -> NDArray[np.uint32]:
-        """The records by cell, the first attribute first."""
+        """Return the records in the order of their cells, by the first attribute first."""
         return np.lexsort(self.intervals_of(codes).T[::-1]).astype(np.uint32)
 
     def tree(self, codes: Codes, line: NDArray[np.uint32], weights: NDArray[np.int64]) -> RegionTree:
-        """The regions as a tree over these records, which stand in ``line`` for so many rows each."""
+        """Return the regions as a tree over the records in ``line``; weights: the rows of each record."""
         in_line, intervals = codes[line], self.intervals_of(codes)[line]
         everywhere = prod(len(starts) for starts in self.starts) <= MOST_CELLS
         levels = [_Level.whole(self.sizes, len(line), codes.dtype)]
@@ -52,7 +52,7 @@ class RegionGrid:
                 count += len(level.parent)
         for level in levels:
             level.find_boxes(in_line)
-        places = np.append(0, np.cumsum(weights[line]))
+        positions = np.append(0, np.cumsum(weights[line]))
         return RegionTree(
             parent=np.concatenate([level.parent for level in levels]),
             attribute=np.concatenate([level.attribute for level in levels]),
@@ -61,17 +61,17 @@ class RegionGrid:
             high=np.concatenate([level.high for level in levels]),
             box_low=np.concatenate([level.box_low for level in levels]),
             box_high=np.concatenate([level.box_high for level in levels]),
-            begin=places[np.concatenate([level.begin for level in levels])],
-            end=places[np.concatenate([level.end for level in levels])],
+            begin=positions[np.concatenate([level.begin for level in levels])],
+            end=positions[np.concatenate([level.end for level in levels])],
         )
 
 
 @dataclass
 class _Level:
-    """The nodes that were made by dividing on one attribute; ``first`` is the number of the first of them.
+    """The nodes that result from dividing on one attribute; ``first`` is the number of the first of them.
 
-    The rest: see RegionTree, with ``begin`` and ``end`` counting records. The nodes with records follow each other in
-    their order and hold all of them.
+    For the other fields see RegionTree, but ``begin`` and ``end`` count records. The nodes with records follow each
+    other in their order and hold all of them.
     """
 
     first: int
@@ -113,7 +113,7 @@ class _Level:
         first: int,
         everywhere: bool,
     ) -> _Level:
-        """The parts of these nodes, or of those with records. interval: int64[m], of the records in line."""
+        """Divide all nodes (``everywhere``) or those with records. interval: int64[m], of the records in line."""
         parts = len(starts)
         divided = np.flatnonzero((self.begin < self.end) | everywhere)
         owner = np.repeat(np.arange(len(self.begin)), self.end - self.begin)
@@ -127,8 +127,8 @@ class _Level:
         return self._of(first, np.repeat(self.first + divided, parts), low, high, before, after)
 
     def find_boxes(self, in_line: Codes) -> None:
-        """The smallest box around the records of each node."""
-        some = self.begin < self.end
-        begins = self.begin[some]
-        self.box_low[some] = np.minimum.reduceat(in_line, begins, axis=0)
-        self.box_high[some] = np.maximum.reduceat(in_line, begins, axis=0)
+        """Compute the smallest box around the records of each node."""
+        occupied = self.begin < self.end
+        begins = self.begin[occupied]
+        self.box_low[occupied] = np.minimum.reduceat(in_line, begins, axis=0)
+        self.box_high[occupied] = np.maximum.reduceat(in_line, begins, axis=0)

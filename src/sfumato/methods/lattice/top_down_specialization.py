@@ -1,17 +1,17 @@
 """Top-down specialization (Fung, Wang and Yu 2005), the single-dimensional baseline of LeFevre 2008, section 4.4.
 
-Every attribute starts as its most general value. Again and again one value of one attribute is specialised, for all
-records that show it: a category into the children of its node, a range of numbers into two at the threshold with the
-largest information gain. Of the values that can be specialised the one with the best score is taken: the information
-gain about the class over the loss of anonymity, by how much the smallest class would shrink; the gain itself where
-nothing is lost. It goes on as long as every class meets the requirements. The regions are a grid (``grid``).
+Every attribute starts as its most general value. Repeatedly one value of one attribute is specialised, for all records
+that show it: a category into the children of its node, a range of numbers into two at the threshold with the largest
+information gain. The next value is the one with the best score: the information gain about the class divided by the
+loss of anonymity, which is how much the smallest class would shrink; the gain itself where nothing is lost. This
+continues as long as every class meets the requirements. The regions are a grid (``region_grid``).
 
-A gain depends on the records that show the value alone, so it is computed once, from counts by code and class. The
-loss depends on all cuts and is counted anew after each. Time O(S d N) for S specialisations of N distinct records.
+A gain depends only on the records that show the value, so it is computed once, from counts by code and class. The loss
+depends on all cuts and is counted again after each. Time O(S d N) for S specialisations of N distinct records.
 
-Differs from the paper: any requirement can be asked for, not k alone. Several targets count with the weighted sum of
-their gains. Null is apart from the values with the first specialisation. Of equal scores the first attribute and the
-lowest value win. A class shows the smallest box around its records instead of its cell.
+Differs from the paper: any requirement is possible, not k alone. Several targets count with the weighted sum of their
+gains. The first specialisation separates null from the values. Of equal scores the first attribute and the lowest value
+win. A class shows the smallest box around its records instead of its cell.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from sfumato.methods.class_counting import Counting
 from sfumato.methods.coded_workload import Kinds
 from sfumato.methods.lattice.region_grid import RegionGrid
 from sfumato.methods.line.line import rows_along
-from sfumato.methods.line.optimal_cut import BATCH_CLASSES
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.trees.region_tree import RegionTree
 from sfumato.progress import Progress
@@ -36,29 +35,29 @@ from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import CategoricalDomain, Domain
 
 ROOT = 0  # of every taxonomy
-DIGITS = 9  # gains that differ by less are equal, in whatever order they were summed up
+DIGITS = 9  # gains are rounded to this many digits, so that the order of summation does not break ties
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopDownSpecialization:
-    """Specialise, alike everywhere, what tells most of a class."""
+    """Specialise the most informative value about a class, in the same way in every record."""
 
     name = "tds"
     paper = "Fung, Wang, Yu: Top-down specialization for information and privacy preservation, ICDE 2005"
-    summary = "the value that tells most of a class specialised, alike everywhere, then the next; time O(S d N)"
-    use = "to compare with, or when a class is to be learnt and a value must be generalised alike in every record"
+    summary = "the value that is most informative about a class is specialised in all records, then the next; O(S d N)"
+    use = "as a baseline, or to learn a class when a value must be generalised in the same way in every record"
     separates = False
     tiles = True
 
     def check_workload(self, kinds: Kinds) -> None:
         if not kinds.classification:
             raise UsageError(
-                "tds needs a column of classes to predict, and the workload has none. Add --target COLUMN, or "
+                "tds needs a column of classes to predict, but the workload has none. Add --target COLUMN, or "
                 "[[workload.classification]] with its key target to the policy."
             )
 
     def check(self, requirements: Requirements) -> None:
-        """Any requirement can be met: a value is specialised only if all classes meet it, or classes are joined."""
+        """Accept any requirement: a value is specialised only if all classes meet it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
         """Every class is tested, whatever the kind, but classes that show the same are not tested as one."""
@@ -66,18 +65,12 @@ class TopDownSpecialization:
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         tree, rows = self.tree(records, requirements, progress)
-        leaves = tree.classes()
-        for first in range(0, len(leaves), BATCH_CLASSES):
-            these = leaves[first : first + BATCH_CLASSES]
-            starts = np.append(tree.begin[these], tree.end[these[-1]])
-            yield ClassBatch(
-                rows[starts[0] : starts[-1]], starts - starts[0], tree.box_low[these], tree.box_high[these]
-            )
+        yield from tree.class_batches(rows)
 
     def tree(
         self, records: Records, requirements: Requirements, progress: Progress
     ) -> tuple[RegionTree, NDArray[np.uint32]]:
-        """The regions, and the rows in the order of the leaves."""
+        """Return the regions, and the rows in the order of the leaves."""
         grid = self.grid(records, requirements)
         line = grid.line(records.codes)
         tree = grid.tree(records.codes, line, np.diff(records.starts))
@@ -85,9 +78,9 @@ class TopDownSpecialization:
         return tree, rows_along(records.rows, records.starts, line)
 
     def grid(self, records: Records, requirements: Requirements) -> RegionGrid:
-        """The intervals of every attribute."""
+        """Return the intervals of every attribute."""
         if not requirements.holds(Counting(records, requirements).whole).all():
-            # Some records are left out later on; until then only k can be heeded.
+            # Some records will be suppressed later; until then only k can be enforced.
             sizes = tuple(part for part in requirements.parts if part.attribute is None)
             requirements = replace(requirements, parts=sizes, joint=())
         search = _Search(records, requirements)
@@ -101,9 +94,9 @@ class TopDownSpecialization:
 class _Value:
     """A value that can be specialised.
 
-    low, high: its codes. starts: int64, the first code of each part. nodes: the taxonomy node of each part. gain: what
-    the parts tell more of the classes. members: uint32, the distinct records that show the value; part: uint, the part
-    that each of them would be in.
+    low, high: its codes. starts: int64, the first code of each part. nodes: the taxonomy node of each part. gain: the
+    information gain of the parts about the classes. members: uint32, the distinct records that show the value; part:
+    uint, the part that each of them would be in.
     """
 
     attribute: int
@@ -117,7 +110,7 @@ class _Value:
 
 
 class _Search:
-    """The specialisations so far: the values that are shown, and the cells that they make."""
+    """The specialisations so far: the values shown, and the cells that they form."""
 
     def __init__(self, records: Records, requirements: Requirements) -> None:
         self._records, self._requirements = records, requirements
@@ -136,9 +129,9 @@ class _Search:
             self._add(attribute, 0, domain.size - 1, ROOT, everyone)
 
     def specialise(self) -> bool:
-        """Specialise the best value that may be; whether there was one."""
+        """Specialise the best value that is allowed; return whether there was one."""
         scored = [(value, *self._score(value)) for value in self._open]
-        scored.sort(key=lambda one: (-one[1], one[0].attribute, one[0].low))
+        scored.sort(key=lambda entry: (-entry[1], entry[0].attribute, entry[0].low))
         for value, _, smallest in scored:
             if smallest < self._requirements.least_class:  # cells only become smaller
                 self._open.remove(value)
@@ -152,22 +145,22 @@ class _Search:
             self._cell, self._cells, self._smallest = cell, count, smallest
             self.starts[value.attribute].update(value.starts.tolist())
             ends = np.append(value.starts[1:] - 1, value.high).tolist()
-            for place, (start, end) in enumerate(zip(value.starts.tolist(), ends, strict=True)):
-                self._add(value.attribute, start, end, value.nodes[place], value.members[value.part == place])
+            for part, (start, end) in enumerate(zip(value.starts.tolist(), ends, strict=True)):
+                self._add(value.attribute, start, end, value.nodes[part], value.members[value.part == part])
             return True
         return False
 
     def _score(self, value: _Value) -> tuple[float, int]:
-        """The gain over what is lost of anonymity, and the size of the smallest class afterwards."""
+        """Return the gain divided by the loss of anonymity, and the size of the smallest class afterwards."""
         parts = len(value.starts)
-        places = self._cell[value.members] * parts + value.part
-        counts = np.bincount(places, self._weights[value.members], minlength=self._cells * parts)
+        new_cells = self._cell[value.members] * parts + value.part
+        counts = np.bincount(new_cells, self._weights[value.members], minlength=self._cells * parts)
         smallest = min(self._smallest, int(counts[counts > 0].min()))
         lost = self._smallest - smallest
         return (value.gain / lost if lost else value.gain), smallest
 
     def _divided(self, value: _Value) -> tuple[NDArray[np.int64], int]:
-        """The cells after a specialisation, and how many."""
+        """Return the cells after a specialisation, and their number."""
         cell = self._cell.copy()
         cell[value.members] = self._cells + cell[value.members] * len(value.starts) + value.part
         numbers, cell = np.unique(cell, return_inverse=True)
@@ -178,7 +171,7 @@ class _Search:
         return bool(self._requirements.holds(self._counting.classes(self._records.rows, owner, count)).all())
 
     def _add(self, attribute: int, low: int, high: int, node: int, members: NDArray[np.uint32]) -> None:
-        """Remember a value, where there is something to specialise, and something to learn by it."""
+        """Add a value to the open ones, if it can be specialised with a gain."""
         tables = [table[low : high + 1] for table in self._counts[attribute]]
         mixed = any(np.count_nonzero(table.sum(axis=0)) > 1 for table in tables)
         if low == high or not len(members) or not mixed:
@@ -200,7 +193,7 @@ class _Search:
 def parts_of(domain: Domain, low: int, high: int, node: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The taxonomy nodes that a value is specialised into, and the first code of each; none for a range of numbers."""
     codes = domain.size - domain.has_null
-    if low < codes <= high:  # null apart from the values
+    if low < codes <= high:  # separate null from the values
         return (ROOT, ROOT), (low, codes)
     if not isinstance(domain, CategoricalDomain):
         return (), ()
@@ -212,36 +205,36 @@ def parts_of(domain: Domain, low: int, high: int, node: int) -> tuple[tuple[int,
 def gains(
     tables: Sequence[NDArray[np.int64]], importance: Sequence[float], cuts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """The information gain, in bits, of dividing a range of codes before each of the codes in a row of ``cuts``.
+    """Return the information gain, in bits, of dividing a range of codes before each of the codes in a row of ``cuts``.
 
     tables: for each target int64[codes, classes], how many records have each code and class.
     """
     total = np.zeros(len(cuts))
     for table, weight in zip(tables, importance, strict=True):
-        upto = np.zeros((len(table) + 1, table.shape[1]), np.int64)
-        np.cumsum(table, axis=0, out=upto[1:])
+        cumulative = np.zeros((len(table) + 1, table.shape[1]), np.int64)
+        np.cumsum(table, axis=0, out=cumulative[1:])
         edges = np.concatenate([np.zeros((len(cuts), 1), np.int64), cuts, np.full((len(cuts), 1), len(table))], axis=1)
-        parts = np.diff(upto[edges], axis=1)  # [cuts, parts, classes]
-        before = bits(upto[-1])
-        total += weight * (before - bits(parts).sum(axis=1)) / max(int(upto[-1].sum()), 1)
+        parts = np.diff(cumulative[edges], axis=1)  # [cuts, parts, classes]
+        before = bits(cumulative[-1])
+        total += weight * (before - bits(parts).sum(axis=1)) / max(int(cumulative[-1].sum()), 1)
     return total
 
 
 def best_threshold(tables: Sequence[NDArray[np.int64]], importance: Sequence[float]) -> int | None:
-    """How many codes of a range are below the threshold with the largest gain, the lowest of equal ones.
+    """Return how many codes of a range are below the threshold with the largest gain, the lowest among equals.
 
-    The last code below a threshold occurs, and so does one above; none where there is no such threshold.
+    The last code below a threshold occurs in the table, and so does a code above it. None if there is no threshold.
     """
     occurs = np.flatnonzero(np.sum([table.sum(axis=1) for table in tables], axis=0))
     if len(occurs) < 2:
         return None
     thresholds = occurs[:-1] + 1
-    found = np.round(gains(tables, importance, thresholds[:, None]), DIGITS)
-    return int(thresholds[np.argmax(found)])
+    rounded = np.round(gains(tables, importance, thresholds[:, None]), DIGITS)
+    return int(thresholds[np.argmax(rounded)])
 
 
 def _counts(records: Records) -> tuple[list[float], list[list[NDArray[np.int64]]]]:
-    """How much each target counts, and by attribute and target how many records have each code and class."""
+    """Return the weight of each target, and by attribute and target how many records have each code and class."""
     assert records.workload is not None  # see check_workload
     targets = records.workload.classification
     record = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
@@ -252,7 +245,7 @@ def _counts(records: Records) -> tuple[list[float], list[list[NDArray[np.int64]]
         for target in targets:
             classes = target.codes[records.rows].astype(np.int64)
             table = np.bincount(codes * (target.distinct + 1) + classes, minlength=domain.size * (target.distinct + 1))
-            # Records without a class say nothing of it.
+            # Records without a class do not count.
             tables.append(table.reshape(domain.size, target.distinct + 1)[:, : target.distinct])
         by_attribute.append(tables)
     return [target.weight for target in targets], by_attribute

@@ -1,1 +1,1 @@
-"""Methods that put records in a line and cut it."""
+"""Methods that order the records along a line and cut the line into classes."""

@@ -1,11 +1,11 @@
-"""The best partition of a line of blocks under requirements that joining can only help.
+"""The optimal partition of a line of blocks under requirements that longer runs still meet.
 
-A block is a record, or a class that already satisfies what joining would not bring about. A run of blocks may be a
-class once it is long enough; from there on every longer run may be one too (the requirements are closed under addition,
-or the blocks satisfy them and unions of such classes do). So for each last block there is a nearest first block, and a
-run that could be cut into two classes never has less loss than the two: only shorter runs are looked at, and the result
-is the exact optimum over all partitions of the line into runs of blocks. Costs as in ``losses.costs``; a tie goes to
-the shorter run.
+A block is a record, or a class that already meets the requirements that joining would not bring about. A run of blocks
+may be a class once it is long enough, and so may every longer run (the requirements are closed under addition, or the
+blocks meet them and are closed under union). So for each last block there is a nearest first block, and a run that
+could be cut into two classes never has less loss than the two: only shorter runs are tried, and the result is the exact
+optimum over all partitions of the line into runs of blocks. Costs as in ``losses.exact_costs``; a tie goes to the
+shorter run.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import Costs, box_cost, widen
 from sfumato.tables.coding.domains import Codes
-
-INFINITE = 1 << 62
 
 
 def best_runs(
@@ -30,10 +29,10 @@ def best_runs(
     least_distinct: NDArray[np.int64],
     costs: Costs,
 ) -> NDArray[np.int64]:
-    """Where the line of places is cut, both ends included. The whole line must satisfy the requirements.
+    """Return where the line is cut, both ends included. The whole line must meet the requirements.
 
     at: the record at each place. starts: int64[blocks + 1], where each block begins. values: uint32[a, places], the
-    sensitive values, ``distinct[a]`` for null; ``least_distinct[a]`` of them must differ in a class.
+    sensitive values, ``distinct[a]`` for null; a class must have ``least_distinct[a]`` different ones.
     """
     nearest = nearest_starts(starts, values, distinct, least_size, least_distinct)
     cuts = cut_runs(codes, at, starts, nearest, costs.layout, costs.units)
@@ -43,7 +42,7 @@ def best_runs(
 
 @kernel
 def nearest_starts(starts, values, distinct, least_size, least_distinct):
-    """For each block the nearest block with which a class can begin that ends here, -1 for none; int64[blocks]."""
+    """Return for each block the nearest first block of a class that ends here, -1 for none: int64[blocks]."""
     blocks, attributes = len(starts) - 1, values.shape[0]
     nearest = np.empty(blocks, np.int64)
     largest = 1
@@ -55,7 +54,7 @@ def nearest_starts(starts, values, distinct, least_size, least_distinct):
     for end in range(blocks):
         count_block(starts[end], starts[end + 1], values, distinct, 1, count, different)
         while begin < end and starts[end + 1] - starts[begin + 1] >= least_size:
-            # Take the first block out; put it back if that breaks something.
+            # Remove the first block; put it back if the run then fails.
             count_block(starts[begin], starts[begin + 1], values, distinct, -1, count, different)
             if not enough_differ(different, least_distinct):
                 count_block(starts[begin], starts[begin + 1], values, distinct, 1, count, different)
@@ -68,7 +67,7 @@ def nearest_starts(starts, values, distinct, least_size, least_distinct):
 
 @kernel
 def count_block(begin, end, values, distinct, sign, count, different):
-    """Count the sensitive values of some places in, or with a sign of -1 out."""
+    """Add the sensitive values of the places begin..end-1 to the counts, or subtract them with a sign of -1."""
     for a in range(values.shape[0]):
         for place in range(begin, end):
             value = values[a, place]
@@ -80,7 +79,7 @@ def count_block(begin, end, values, distinct, sign, count, different):
 
 @kernel
 def enough_differ(different, least_distinct):
-    """Whether there are as many different values of each attribute as asked for."""
+    """Return whether every attribute has as many different values as required."""
     enough = True
     for a in range(len(least_distinct)):
         enough = enough and different[a] >= least_distinct[a]
@@ -89,9 +88,9 @@ def enough_differ(different, least_distinct):
 
 @kernel
 def cut_runs(codes, at, starts, nearest, layout, units):
-    """The best cuts, as numbers of blocks, ascending from 0 to the number of blocks.
+    """Return the best cuts, as numbers of blocks, ascending from 0 to the number of blocks.
 
-    codes: uint[m, d], C-order; at: uint32[places]; nearest: int64[blocks]; layout, units: see losses.costs.Costs.
+    codes: uint[m, d], C-order; at: uint32[places]; nearest: int64[blocks]; layout, units: see losses.exact_costs.Costs.
     """
     blocks, d = len(starts) - 1, codes.shape[1]
     optimum, back = np.zeros(blocks + 1, np.int64), np.zeros(blocks + 1, np.int64)
@@ -125,7 +124,7 @@ def cut_runs(codes, at, starts, nearest, layout, units):
 
 @kernel
 def follow_back(back):
-    """The cuts that the choices lead back to from the end, ascending. back: int64[n + 1], where the last run began."""
+    """Follow the choices back from the end; return the cuts, ascending. back: int64[n + 1], begin of the last run."""
     classes, end = 0, len(back) - 1
     while end > 0:
         end = back[end]

@@ -1,16 +1,16 @@
 """l-diversity of ordered records (Ghinita 2007, section 4).
 
-The requirement chooses the way. Frequency l-diversity: the frontier heuristic (``frontier``, Fig. 8 and 9) makes
-classes whose values all differ; records of a class need not stand side by side on the line. They are then joined to the
-best runs (``blocks``) until k and any distinct l hold: unions of l-diverse classes stay l-diverse. Distinct l-diversity
-and counts of persons alone: the best runs of single records, which is the exact optimum over consecutive partitions of
-the line. As soon as a requirement on a distribution is among them, all together: the best consecutive partition of
-``windows``.
+The requirements choose the algorithm. Frequency l-diversity: the frontier heuristic (``frontier``, Fig. 8 and 9) forms
+classes whose values all differ; the records of a class need not be adjacent on the line. These classes are then joined
+into the best runs (``blocks``) until k and any distinct l hold: unions of l-diverse classes stay l-diverse. Distinct
+l-diversity and counts of persons alone: the best runs of single records, the exact optimum over partitions of the line
+into runs. With any requirement on a distribution: ``windows`` finds the best partition into runs for all requirements.
 
-Two things are left to joining (``joining``), which then starts from these classes: frequency l-diversity of a second
-attribute, and lines of which ``windows`` finds no partition.
+Two cases are left to merging (``merge_failing``), which starts from these classes: frequency l-diversity of a second
+attribute, and lines for which ``windows`` finds no partition.
 
-Differs from the paper: k and l together, by joining; records without a sensitive value go to a class beside them.
+Differs from the paper: k and l can be combined, by joining; records without a sensitive value go to a class beside
+them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def diverse_cuts(
     at: NDArray[np.uint32],
     parts: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Where the line is cut, and the line itself as it was rearranged: its rows and the record at each place.
+    """Return where the line is cut, and the rearranged line: its rows and the record at each place.
 
-    parts: where parts of the line begin, with its end, each eligible by itself: the frontier is that of one after the
-    other. Otherwise the line is one part.
+    parts: where parts of the line begin, and its end; each part is eligible by itself and has its own frontier. None
+    for a line of one part.
     """
     if _needs_windows(requirements):
         counting = Counting(records, requirements)
@@ -62,11 +62,13 @@ def diverse_cuts(
         values = records.sensitive[frequency.attribute]
         edges = [0, len(at)] if parts is None else parts.tolist()
         class_of_place, classes = np.empty(len(at), np.int64), 0
-        for here in (slice(*edge) for edge in pairwise(edges)):
-            found, count, _ = frontier_classes(position[here], values.codes[rows[here]], values.distinct, frequency.l)
-            class_of_place[here] = found + classes
+        for part in (slice(*edge) for edge in pairwise(edges)):
+            class_in_part, count, _ = frontier_classes(
+                position[part], values.codes[rows[part]], values.distinct, frequency.l
+            )
+            class_of_place[part] = class_in_part + classes
             classes += count
-        # Classes in the order of their first places, the places of each together.
+        # Put the places of each class together, and the classes in the order of their first places.
         first = np.full(classes, len(at))
         np.minimum.at(first, class_of_place, np.arange(len(at)))
         line = np.lexsort([np.arange(len(at)), first[class_of_place]])
@@ -94,19 +96,19 @@ def diverse_cuts(
 
 
 def strictest_frequency(records: Records, requirements: Requirements) -> FrequencyDiversity | None:
-    """The requirement that the frontier serves, if there is one that the records meet as a whole."""
+    """Return the requirement for the frontier: the strictest one on frequencies that all records together meet."""
     frequency = max(_frequencies(requirements), key=lambda part: part.l, default=None)
     return frequency if frequency is not None and _eligible(records, frequency) else None
 
 
 def needs_joining(requirements: Requirements) -> bool:
-    """May some of these classes not meet requirements that the kernel knows?"""
+    """Return whether some of these classes may fail requirements that the kernel knows."""
     frequencies = {part.attribute for part in _frequencies(requirements)}
     return len(frequencies) > 1 or _needs_windows(requirements)
 
 
 def _needs_windows(requirements: Requirements) -> bool:
-    """Does the kernel know a requirement that neither the frontier nor the best runs serve?"""
+    """Return whether the kernel knows a requirement that neither the frontier nor the best runs can serve."""
     return any(
         part.condition() is not None and not isinstance(part, FrequencyDiversity) and not _suits_runs(part)
         for part in _single(requirements)
@@ -114,13 +116,13 @@ def _needs_windows(requirements: Requirements) -> bool:
 
 
 def _suits_runs(part: Requirement) -> bool:
-    """Do the best runs serve it? They count, and take every run longer than one that holds as good."""
+    """Return whether the best runs can serve it: they count, and take for granted that a longer run holds too."""
     condition = part.condition()
     return part.closed_under_addition and condition is not None and condition.kind in (SIZE, DISTINCT)
 
 
 def _distinct_values(requirements: Requirements) -> list[tuple[str, int]]:
-    """How many different values the best runs must have, by sensitive attribute."""
+    """Return how many distinct values the best runs must have, by sensitive attribute."""
     suited = [(part.attribute, part.condition()) for part in _single(requirements) if _suits_runs(part)]
     return [(name, one.whole) for name, one in suited if name is not None and one is not None and one.kind == DISTINCT]
 
@@ -130,12 +132,12 @@ def _frequencies(requirements: Requirements) -> list[FrequencyDiversity]:
 
 
 def _single(requirements: Requirements) -> list[Requirement]:
-    """The requirements, each by itself: what holds jointly holds by itself too."""
+    """Return the requirements one by one. A joint requirement implies the plain one."""
     return [part.part if isinstance(part, Joint) else part for part in requirements.parts]
 
 
 def _eligible(records: Records, frequency: FrequencyDiversity) -> bool:
-    """Counted in records, as the frontier counts; a policy that counts persons may ask for less."""
+    """Return whether the table is eligible by records, as the frontier counts, even if the policy counts persons."""
     values = records.sensitive[frequency.attribute]
     counts = np.bincount(values.codes[records.rows], minlength=values.distinct + 1)[: values.distinct]
     return 0 < int(counts.max(initial=0)) * frequency.l <= int(counts.sum())

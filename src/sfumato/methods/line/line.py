@@ -1,4 +1,4 @@
-"""Records in a line: what an ordering makes of a table, whatever is then asked of the classes."""
+"""Records along a line: the result of an ordering, which does not depend on the requirements."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sfumato.orderings.ordering import Keys
 
 @dataclass(frozen=True)
 class Line:
-    """keys: those of the distinct records. order: uint32[m], the distinct records along the line.
+    """A line of records. keys: of the distinct records. order: uint32[m], the distinct records along the line.
 
     at: uint32[n], the distinct record at each place. table_rows: uint32[n] and starts: int64[m + 1], see Records.
-    cuts: int64[classes + 1], where the line is cut for a kind of cost and a k, as far as that was foreseen.
+    cuts: int64[classes + 1], where the line is cut, by kind of cost and k, as far as this was computed in advance.
     """
 
     keys: Keys
@@ -29,20 +29,20 @@ class Line:
 
     @cached_property
     def rows(self) -> NDArray[np.uint32]:
-        """The row at each place."""
+        """Return the row at each place."""
         return rows_along(self.table_rows, self.starts, self.order)
 
 
 def rows_along(rows: NDArray[np.uint32], starts: NDArray[np.int64], order: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The row at each place of a line, given as the distinct records in order. rows, starts: see Records."""
-    found = np.empty_like(rows)
-    expand(rows, starts, order, found)
-    return found
+    """Return the row at each place of a line, given as the distinct records in order. rows, starts: see Records."""
+    result = np.empty_like(rows)
+    expand(rows, starts, order, result)
+    return result
 
 
 @kernel
 def expand(rows, starts, line, result):
-    """The rows of the distinct records, in the order of ``line``. rows, result: uint32[n]; starts: int64[m + 1]."""
+    """Write the rows of distinct records in the order of ``line``. rows, result: uint32[n]; starts: int64[m + 1]."""
     place = 0
     for i in range(len(line)):
         for row in range(starts[line[i]], starts[line[i] + 1]):

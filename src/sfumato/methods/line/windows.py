@@ -1,14 +1,14 @@
-"""The best consecutive partition of a line under any requirement that the kernel of ``conjunction`` knows.
+"""The best partition of a line into runs under any requirement that the kernel of ``conjunction`` knows.
 
-Requirements on a distribution (entropy, closeness and their like) are not closed under addition: a longer run may fail
-where a shorter one held. So every run of up to ``reach`` places is tried:
+Requirements on a distribution (such as entropy and closeness) are not closed under addition: a longer run may fail
+where a shorter one holds. So every run of up to ``reach`` places is tried:
 
     Opt(i) = min over j of Opt(j) + (i - j) * NCP(places j + 1 to i),    i - j <= reach, and the run holds
 
-Exact over all partitions into runs of at most ``reach`` places. The reach is doubled until a partition exists and a
-further doubling gains less than a thousandth; it is then the cap, and longer runs are not tried. Nor is a reach beyond
-which more than ``MOST_RUNS`` runs would be looked at: where no partition was found by then, there is none here, and the
-caller joins classes instead. Costs and ties as in ``blocks``.
+This is exact over all partitions into runs of at most ``reach`` places. The reach is doubled until a partition exists
+and a further doubling gains less than a thousandth; longer runs are not tried. It is not doubled either where more than
+``MOST_RUNS`` runs would have to be tried: if no partition was found by then, the result is None, and the caller merges
+classes instead. Costs and ties as in ``blocks``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import Costs, box_cost, widen
-from sfumato.methods.line.blocks import INFINITE, follow_back
+from sfumato.methods.line.blocks import follow_back
 from sfumato.requirements.conjunction import Conjunction, class_holds
 from sfumato.tables.coding.domains import Codes
 
 FIRST_REACH = 64
-GAIN = 1000  # a doubling must gain one part in so many
+GAIN = 1000  # a doubling must gain one part in this many
 MOST_RUNS = 1 << 29
 
 
@@ -35,7 +36,7 @@ def best_windows(
     least_size: int,
     costs: Costs,
 ) -> NDArray[np.int64] | None:
-    """Where the line is cut, both ends included; none where the runs that are tried make no partition.
+    """Return where the line is cut, both ends included; None where the runs tried form no partition.
 
     values: uint32[a, n], the sensitive values of each place, ``distinct[a]`` for null.
     """
@@ -58,7 +59,7 @@ def best_windows(
 
 @kernel
 def cut_windows(codes, at, values, tests, least_size, reach, layout, units):
-    """The least cost and the cuts of the best partition into runs of at most ``reach`` places."""
+    """Return the least cost and the cuts of the best partition into runs of at most ``reach`` places."""
     n, d = len(at), codes.shape[1]
     attributes, m = values.shape[0], tests.reference.shape[1]
     optimum, back = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
@@ -73,8 +74,8 @@ def cut_windows(codes, at, values, tests, least_size, reach, layout, units):
         optimum[end] = INFINITE
         for a in range(attributes):
             known[a], largest[a], different[a] = 0, 0, 0
-            for one in range(m + 1):
-                count[a, one] = 0
+            for v in range(m + 1):
+                count[a, v] = 0
         for q in range(d):
             low[q] = np.int64(codes[at[end - 1], q])
             high[q] = low[q]
@@ -92,9 +93,9 @@ def cut_windows(codes, at, values, tests, least_size, reach, layout, units):
             if end - begin < least_size or optimum[begin] >= INFINITE:
                 continue
             value_of_run = optimum[begin] + (end - begin) * cost
-            # Cheaper to see than whether the run holds.
+            # Compare costs first: that is cheaper than the test of the requirements.
             if value_of_run < optimum[end] and class_holds(tests, end - begin, count, known, largest, different):
                 optimum[end] = value_of_run
                 back[end] = begin
-    # Without a partition every place leads back to the start, and the cost tells.
+    # Without a partition every place leads back to the start, and the cost is INFINITE.
     return optimum[n], follow_back(back)

@@ -1,1 +1,1 @@
-"""Search for classes with less loss."""
+"""Searches that lower the loss of given classes."""

@@ -1,17 +1,18 @@
-"""Local search: records change classes as long as that has less loss and every class still meets the requirements.
+"""Local search: records change classes as long as that lowers the loss and every class still meets the requirements.
 
-A step is a move of a record to another class, an exchange of two records, an ejection (a record goes to the class it
-costs least in, and a third class gives one in its stead), or a class that is dissolved, its records going to others one
-by one. For each record in turn the best step is taken if it gains.
+A step is a move of a record to another class; an exchange of two records; an ejection (a record goes to the class where
+it costs least, and a third class gives one of its records in exchange); or the dissolution of a class, whose records go
+to others one by one. For each record in turn the best step is taken if it gains.
 
-Costs are whole numbers and the order of the rows decides ties, so the result is the same everywhere. It can end after
-any step.
+Costs are integers and the order of the rows decides ties, so the result is the same everywhere. The search can stop
+after any step.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
@@ -20,29 +21,28 @@ from sfumato.methods.search.mutable_classes import (
     FIRST,
     HIGH,
     LOW,
-    NONE,
     OWNER,
     SIZE,
     cost_with,
     cost_without,
     holds_with,
     link,
-    look_at,
     nearest_class,
     unlink,
+    update_class,
 )
 
 
 @kernel
-def search(part, classes, asked, tally, passes):
-    """Improve the classes of a part, in at most so many passes over its rows: what is gained."""
+def search(part, classes, rules, tally, passes):
+    """Improve the classes of a part in at most ``passes`` passes over its rows; return the gain."""
     total = np.int64(0)
     for _ in range(passes):
         gained = np.int64(0)
         for row in range(len(part.codes)):
-            gained += best_step(part, classes, row, asked, tally)
-        for label in range(len(classes.about)):
-            gained += dissolve(part, classes, label, asked, tally)
+            gained += best_step(part, classes, row, rules, tally)
+        for class_id in range(len(classes.facts)):
+            gained += dissolve(part, classes, class_id, rules, tally)
         total += gained
         if gained == 0:
             break
@@ -50,142 +50,144 @@ def search(part, classes, asked, tally, passes):
 
 
 @kernel
-def best_step(part, classes, row, asked, tally):
-    """Take the best step that begins with a row, if it gains: what is gained."""
+def best_step(part, classes, row, rules, tally):
+    """Take the best step that begins with a row, if it gains; return the gain."""
     own = classes.rows[row, OWNER]
-    size, cost = classes.about[own, SIZE], classes.about[own, COST]
+    size, cost = classes.facts[own, SIZE], classes.facts[own, COST]
     if cost == 0:
         return np.int64(0)
     left = np.empty((1, 2, part.codes.shape[1]), np.int64)
-    rest = cost_without(classes, own, part.codes, row, asked, left)
-    may_leave = holds_with(part, classes, own, NONE, row, asked, tally)
-    gain, other, to, third = np.int64(0), NONE, NONE, NONE
+    rest = cost_without(classes, own, part.codes, row, rules, left)
+    may_leave = holds_with(part, classes, own, NONE, row, rules, tally)
+    gain, other, target, third = np.int64(0), NONE, NONE, NONE
     if may_leave:
         saved = size * cost - (size - 1) * rest
-        to, added = nearest_class(part, classes, row, asked, tally, saved)
+        target, added = nearest_class(part, classes, row, rules, tally, saved)
         gain = saved - added
-    if to == NONE:
+    if target == NONE:
         if rest == cost:
             return np.int64(0)
-        gain, other = best_exchange(part, classes, row, asked, tally, left, rest)
-        to = NONE if other == NONE else classes.rows[other, OWNER]
+        gain, other = best_exchange(part, classes, row, rules, tally, left, rest)
+        target = NONE if other == NONE else classes.rows[other, OWNER]
         if not may_leave:
-            nearest, added = nearest_class(part, classes, row, asked, tally, size * (cost - rest))
+            nearest, added = nearest_class(part, classes, row, rules, tally, size * (cost - rest))
             if nearest != NONE:
-                more, ejected = best_ejection(part, classes, row, nearest, asked, tally, left, added, gain)
+                ejection_gain, ejected = best_ejection(part, classes, row, nearest, rules, tally, left, added, gain)
                 if ejected != NONE:
-                    gain, other, to, third = more, ejected, nearest, classes.rows[ejected, OWNER]
-    if to != NONE:
+                    gain, other, target, third = ejection_gain, ejected, nearest, classes.rows[ejected, OWNER]
+    if target != NONE:
         unlink(classes, row)
-        link(classes, row, to)
+        link(classes, row, target)
         if other != NONE:
             unlink(classes, other)
             link(classes, other, own)
-        look_at(part, classes, own, asked)
-        look_at(part, classes, to, asked)
+        update_class(part, classes, own, rules)
+        update_class(part, classes, target, rules)
         if third != NONE:
-            look_at(part, classes, third, asked)
+            update_class(part, classes, third, rules)
     return gain
 
 
 @kernel
-def best_exchange(part, classes, row, asked, tally, left, rest):
-    """What an exchange gains most, and the row of another class that it is with. left, rest: without the first."""
-    codes, (rows, about, box), own = part.codes, classes, classes.rows[row, OWNER]
-    own_size, own_cost = about[own, SIZE], about[own, COST]
+def best_exchange(part, classes, row, rules, tally, left, rest):
+    """Return the gain of the best exchange and the row to exchange with. left, rest: the own class without ``row``."""
+    codes, (rows, facts, box), own = part.codes, classes, classes.rows[row, OWNER]
+    own_size, own_cost = facts[own, SIZE], facts[own, COST]
     other_left = np.empty(left.shape, np.int64)
     potential = own_size * (own_cost - rest)
-    gain, found = np.int64(0), NONE
-    for label in range(len(about)):
-        size, cost = about[label, SIZE], about[label, COST]
-        if label == own or size == 0:
+    gain, partner = np.int64(0), NONE
+    for class_id in range(len(facts)):
+        size, cost = facts[class_id, SIZE], facts[class_id, COST]
+        if class_id == own or size == 0:
             continue
-        # What the row adds to a class is mostly not made good by what leaves it.
+        # The cost that the row adds to a class is seldom saved by the row that leaves it.
         below = cost + min(potential + potential // 2, potential + size * cost) // size + 1
-        if cost_with(box, label, codes, row, asked, below) >= below:
+        if cost_with(box, class_id, codes, row, rules, below) >= below:
             continue
-        other = about[label, FIRST]
+        other = facts[class_id, FIRST]
         while other != NONE:
-            here = cost_with(left, 0, codes, other, asked, own_cost)
-            if here < own_cost:
-                won = own_size * (own_cost - here)
-                cost_without(classes, label, codes, other, asked, other_left)
-                below = cost + (won - gain) // size + 1
-                there = cost_with(other_left, 0, codes, row, asked, below)
-                won -= size * (there - cost)
+            cost_here = cost_with(left, 0, codes, other, rules, own_cost)
+            if cost_here < own_cost:
+                new_gain = own_size * (own_cost - cost_here)
+                cost_without(classes, class_id, codes, other, rules, other_left)
+                below = cost + (new_gain - gain) // size + 1
+                cost_there = cost_with(other_left, 0, codes, row, rules, below)
+                new_gain -= size * (cost_there - cost)
                 if (
-                    there < below
-                    and won > gain
-                    and holds_with(part, classes, own, other, row, asked, tally)
-                    and holds_with(part, classes, label, row, other, asked, tally)
+                    cost_there < below
+                    and new_gain > gain
+                    and holds_with(part, classes, own, other, row, rules, tally)
+                    and holds_with(part, classes, class_id, row, other, rules, tally)
                 ):
-                    gain, found = won, other
+                    gain, partner = new_gain, other
             other = rows[other, AFTER]
-    return gain, found
+    return gain, partner
 
 
 @kernel
-def best_ejection(part, classes, row, to, asked, tally, left, added, least):
-    """What it gains most, above ``least``, when ``row`` leaves for ``to`` and a row of a third class comes in: that."""
-    codes, (rows, about, _), own = part.codes, classes, classes.rows[row, OWNER]
-    own_size, own_cost = about[own, SIZE], about[own, COST]
+def best_ejection(part, classes, row, to, rules, tally, left, added, least):
+    """Return the best gain above ``least`` if ``row`` goes to ``to`` and a row of a third class comes in; and that."""
+    codes, (rows, facts, _), own = part.codes, classes, classes.rows[row, OWNER]
+    own_size, own_cost = facts[own, SIZE], facts[own, COST]
     third_left = np.empty(left.shape, np.int64)
-    gain, found = least, NONE
+    gain, incoming = least, NONE
     for other in range(len(codes)):
-        label = rows[other, OWNER]
-        size, worth = about[label, SIZE], about[label, SIZE] * about[label, COST]
-        if label == own or label == to or size <= asked.least:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
+        class_id = rows[other, OWNER]
+        size, class_cost = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
+        if class_id == own or class_id == to or size <= rules.least:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
             continue
-        here = cost_with(left, 0, codes, other, asked, own_cost + 1)
-        won = own_size * (own_cost - here) - added
-        if here > own_cost or won + worth <= gain:
+        cost_here = cost_with(left, 0, codes, other, rules, own_cost + 1)
+        new_gain = own_size * (own_cost - cost_here) - added
+        if cost_here > own_cost or new_gain + class_cost <= gain:
             continue
-        won += worth - (size - 1) * cost_without(classes, label, codes, other, asked, third_left)
+        new_gain += class_cost - (size - 1) * cost_without(classes, class_id, codes, other, rules, third_left)
         if (
-            won > gain
-            and holds_with(part, classes, own, other, row, asked, tally)
-            and holds_with(part, classes, label, NONE, other, asked, tally)
+            new_gain > gain
+            and holds_with(part, classes, own, other, row, rules, tally)
+            and holds_with(part, classes, class_id, NONE, other, rules, tally)
         ):
-            gain, found = won, other
-    return gain, found
+            gain, incoming = new_gain, other
+    return gain, incoming
 
 
 @kernel
-def dissolve(part, classes, label, asked, tally):
-    """Give the rows of a class to others, each where it costs least, if that gains: what is gained."""
-    codes, (rows, about, box) = part.codes, classes
-    count, worth = about[label, SIZE], about[label, SIZE] * about[label, COST]
-    if worth == 0:
+def dissolve(part, classes, class_id, rules, tally):
+    """Give the rows of a class to other classes, each where it costs least, if that gains; return the gain."""
+    codes, (rows, facts, box) = part.codes, classes
+    count, saved = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
+    if saved == 0:
         return np.int64(0)
     leaving, targets = np.empty(count, np.int64), np.empty(count, np.int64)
-    row, place = about[label, FIRST], 0
+    row, i = facts[class_id, FIRST], 0
     while row != NONE:
-        leaving[place] = row
-        row, place = rows[row, AFTER], place + 1
-    spent, gone = np.int64(0), 0
-    while gone < count:
-        row = leaving[gone]
-        to, added = nearest_class(part, classes, row, asked, tally, worth - spent)
-        if to == NONE:
+        leaving[i] = row
+        row, i = rows[row, AFTER], i + 1
+    spent, moved = np.int64(0), 0
+    while moved < count:
+        row = leaving[moved]
+        target, added = nearest_class(part, classes, row, rules, tally, saved - spent)
+        if target == NONE:
             break
         spent += added
-        targets[gone] = to
+        targets[moved] = target
         unlink(classes, row)
-        link(classes, row, to)
-        about[to, COST] = 0
+        link(classes, row, target)
+        facts[target, COST] = 0
         for q in range(codes.shape[1]):
-            box[to, LOW, q], box[to, HIGH, q] = (
-                min(box[to, LOW, q], codes[row, q]),
-                max(box[to, HIGH, q], codes[row, q]),
+            box[target, LOW, q], box[target, HIGH, q] = (
+                min(box[target, LOW, q], codes[row, q]),
+                max(box[target, HIGH, q], codes[row, q]),
             )
-            about[to, COST] += attribute_cost(asked.layout, asked.units, q, box[to, LOW, q], box[to, HIGH, q])
-        gone += 1
-    dissolved = gone == count
+            facts[target, COST] += attribute_cost(
+                rules.layout, rules.units, q, box[target, LOW, q], box[target, HIGH, q]
+            )
+        moved += 1
+    dissolved = moved == count
     if not dissolved:
-        for place in range(gone):
-            unlink(classes, leaving[place])
-            link(classes, leaving[place], label)
-    for place in range(gone):
-        look_at(part, classes, targets[place], asked)
-    look_at(part, classes, label, asked)
-    return worth - spent if dissolved else np.int64(0)
+        for i in range(moved):
+            unlink(classes, leaving[i])
+            link(classes, leaving[i], class_id)
+    for i in range(moved):
+        update_class(part, classes, targets[i], rules)
+    update_class(part, classes, class_id, rules)
+    return saved - spent if dissolved else np.int64(0)

@@ -1,8 +1,8 @@
-"""Records that are put into classes, taken out and moved: what searching for better classes has in common.
+"""Classes whose rows can be added, removed and moved: the data structure of all searches for better classes.
 
-Kernels work on a part of a table: some rows, each in a class. The rows of a class are a doubly linked list, so that one
-more or one fewer costs nothing; the two lowest and two highest codes of each attribute tell the box of a class with any
-one of its rows left out.
+Kernels work on a part of a table: some rows, each in a class. The rows of a class are a doubly linked list, so that
+adding or removing one takes constant time; the two lowest and two highest codes of each attribute give the box of a
+class without any one of its rows.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import ABOVE_CODES, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
 
-NONE = -1
-FAR = 1 << 40  # more than any code
-INFINITE = 1 << 62
-
-OWNER, AFTER, BEFORE = range(3)  # of Classes.rows
-FIRST, SIZE, COST = range(3)  # of Classes.about
-LOW, HIGH, LOW2, HIGH2 = range(4)  # of Classes.box
+# Columns of MutableClasses.rows, .facts and .box.
+OWNER, AFTER, BEFORE = range(3)
+FIRST, SIZE, COST = range(3)
+LOW, HIGH, LOW2, HIGH2 = range(4)
 
 
-class Asked(NamedTuple):
-    """What records cost, and the fewest that a class has. layout, units: see losses.costs.Costs."""
+class SearchRules(NamedTuple):
+    """The costs of records, and the least size of a class. layout, units: see losses.exact_costs.Costs."""
 
     layout: NDArray[np.int64]
     units: NDArray[np.int64]
@@ -33,28 +31,29 @@ class Asked(NamedTuple):
 
 
 class SearchPart(NamedTuple):
-    """Some rows of a table. codes: int64[n, d]. values: uint32[n, a], the sensitive ones, or ``distinct``. C-order."""
+    """Some rows of a table. codes: int64[n, d]; values: uint32[n, a], sensitive, ``distinct`` for null; C-order."""
 
     codes: NDArray[np.int64]
     values: NDArray[np.uint32]
 
 
-class Classes(NamedTuple):
-    """Which class each row of a part is in, and what the classes are like. A class of size 0 is none.
+class MutableClasses(NamedTuple):
+    """The class of each row of a part, and the facts of each class. A class of size 0 is unused.
 
-    rows: int64[n, 3], the class of a row and its neighbours in the list of the class, NONE at its ends. about:
+    rows: int64[n, 3], the class of a row and its neighbours in the list of the class, NONE at its ends. facts:
     int64[c, 3], the first row, the size and the cost of one record. box: int64[c, 4, d], the lowest and highest codes
-    of a class, and those of its rows without one that has them. Few arrays, since each takes time to compile.
+    of a class, and the lowest and highest once a row that has them is removed. The arrays are few, since each takes
+    time to compile.
     """
 
     rows: NDArray[np.int64]
-    about: NDArray[np.int64]
+    facts: NDArray[np.int64]
     box: NDArray[np.int64]
 
 
 @kernel
-def count_of(owner):
-    """How many classes there are. owner: int64[n], the class of each row, numbers without gaps."""
+def class_count(owner):
+    """Return the number of classes. owner: int64[n], the class of each row, numbered without gaps."""
     count = np.int64(0)
     for row in range(len(owner)):
         count = max(count, owner[row] + 1)
@@ -62,54 +61,56 @@ def count_of(owner):
 
 
 @kernel
-def classes_of(part, owner, most, asked):
-    """The classes of a part, with room for ``most``. owner: int64[n], the class of each row."""
+def build_classes(part, owner, most, rules):
+    """Return the MutableClasses of a part, with room for ``most``. owner: int64[n], the class of each row."""
     n, d = part.codes.shape
-    classes = Classes(np.empty((n, 3), np.int64), np.zeros((most, 3), np.int64), np.empty((most, 4, d), np.int64))
-    for label in range(most):
-        classes.about[label, FIRST] = NONE
+    classes = MutableClasses(
+        np.empty((n, 3), np.int64), np.zeros((most, 3), np.int64), np.empty((most, 4, d), np.int64)
+    )
+    for class_id in range(most):
+        classes.facts[class_id, FIRST] = NONE
     for row in range(n):
         link(classes, row, owner[row])
-    for label in range(most):
-        look_at(part, classes, label, asked)
+    for class_id in range(most):
+        update_class(part, classes, class_id, rules)
     return classes
 
 
 @kernel
-def link(classes, row, label):
-    """Put a row into a class; its box is not looked at."""
-    rows, about, _ = classes
-    first = about[label, FIRST]
-    rows[row, OWNER], rows[row, AFTER], rows[row, BEFORE] = label, first, NONE
+def link(classes, row, class_id):
+    """Put a row into a class, without updating the box of the class."""
+    rows, facts, _ = classes
+    first = facts[class_id, FIRST]
+    rows[row, OWNER], rows[row, AFTER], rows[row, BEFORE] = class_id, first, NONE
     if first != NONE:
         rows[first, BEFORE] = row
-    about[label, FIRST] = row
-    about[label, SIZE] += 1
+    facts[class_id, FIRST] = row
+    facts[class_id, SIZE] += 1
 
 
 @kernel
 def unlink(classes, row):
-    """Take a row out of its class; its box is not looked at."""
-    rows, about, _ = classes
-    label, after, before = rows[row, OWNER], rows[row, AFTER], rows[row, BEFORE]
+    """Remove a row from its class, without updating the box of the class."""
+    rows, facts, _ = classes
+    class_id, after, before = rows[row, OWNER], rows[row, AFTER], rows[row, BEFORE]
     if before == NONE:
-        about[label, FIRST] = after
+        facts[class_id, FIRST] = after
     else:
         rows[before, AFTER] = after
     if after != NONE:
         rows[after, BEFORE] = before
     rows[row, OWNER] = NONE
-    about[label, SIZE] -= 1
+    facts[class_id, SIZE] -= 1
 
 
 @kernel
-def look_at(part, classes, label, asked):
-    """Find the box and the cost of a class anew."""
-    codes, (rows, about, box) = part.codes, classes
+def update_class(part, classes, class_id, rules):
+    """Recompute the box and the cost of a class."""
+    codes, (rows, facts, box) = part.codes, classes
     total = np.int64(0)
     for q in range(codes.shape[1]):
-        low, low2, high, high2 = FAR, FAR, NONE, NONE
-        row = about[label, FIRST]
+        low, low2, high, high2 = ABOVE_CODES, ABOVE_CODES, NONE, NONE
+        row = facts[class_id, FIRST]
         while row != NONE:
             code = codes[row, q]
             if code < low:
@@ -121,67 +122,78 @@ def look_at(part, classes, label, asked):
             elif code > high2:
                 high2 = code
             row = rows[row, AFTER]
-        box[label, LOW, q], box[label, HIGH, q], box[label, LOW2, q], box[label, HIGH2, q] = low, high, low2, high2
-        if about[label, SIZE] > 0:
-            total += attribute_cost(asked.layout, asked.units, q, low, high)
-    about[label, COST] = total
+        box[class_id, LOW, q], box[class_id, HIGH, q], box[class_id, LOW2, q], box[class_id, HIGH2, q] = (
+            low,
+            high,
+            low2,
+            high2,
+        )
+        if facts[class_id, SIZE] > 0:
+            total += attribute_cost(rules.layout, rules.units, q, low, high)
+    facts[class_id, COST] = total
 
 
 @kernel
-def cost_with(box, label, codes, row, asked, limit):
-    """The cost of a box with a row more; any number from ``limit`` on where it is not below that."""
+def cost_with(box, class_id, codes, row, rules, limit):
+    """Return the cost of a box with one more row, or any number from ``limit`` up if it is not below that."""
     total = np.int64(0)
     for q in range(codes.shape[1]):
         code = codes[row, q]
-        low, high = min(box[label, LOW, q], code), max(box[label, HIGH, q], code)
-        total += attribute_cost(asked.layout, asked.units, q, low, high)
+        low, high = min(box[class_id, LOW, q], code), max(box[class_id, HIGH, q], code)
+        total += attribute_cost(rules.layout, rules.units, q, low, high)
         if total >= limit:
             break
     return total
 
 
 @kernel
-def cost_without(classes, label, codes, row, asked, left):
-    """The cost of a class without one of its rows, 0 where it was the last. left: int64[1, 2, d], its box then."""
+def cost_without(classes, class_id, codes, row, rules, left):
+    """Return the cost of a class without one of its rows, 0 if it was the last. left: int64[1, 2, d], gets its box."""
     box = classes.box
-    total, some = np.int64(0), classes.about[label, SIZE] > 1
+    total, has_others = np.int64(0), classes.facts[class_id, SIZE] > 1
     for q in range(codes.shape[1]):
         code = codes[row, q]
-        left[0, LOW, q] = box[label, LOW2 if code == box[label, LOW, q] else LOW, q]
-        left[0, HIGH, q] = box[label, HIGH2 if code == box[label, HIGH, q] else HIGH, q]
-        if some:
-            total += attribute_cost(asked.layout, asked.units, q, left[0, LOW, q], left[0, HIGH, q])
+        left[0, LOW, q] = box[class_id, LOW2 if code == box[class_id, LOW, q] else LOW, q]
+        left[0, HIGH, q] = box[class_id, HIGH2 if code == box[class_id, HIGH, q] else HIGH, q]
+        if has_others:
+            total += attribute_cost(rules.layout, rules.units, q, left[0, LOW, q], left[0, HIGH, q])
     return total
 
 
 @kernel
-def nearest_class(part, classes, row, asked, tally, limit):
-    """The other class that a row adds the least cost to, below ``limit``, and that holds with it: class and cost.
+def nearest_class(part, classes, row, rules, tally, limit):
+    """Return the other class that holds with the row at the least added cost below ``limit``, and that cost.
 
-    NONE where there is none.
+    The class is NONE where there is none.
     """
-    about, own = classes.about, classes.rows[row, OWNER]
-    best, to = limit, NONE
-    for label in range(len(about)):
-        size, cost = about[label, SIZE], about[label, COST]
-        # A record more costs at least what one there costs now.
-        if label == own or size == 0 or cost >= best:
+    facts, own = classes.facts, classes.rows[row, OWNER]
+    best, nearest = limit, NONE
+    for class_id in range(len(facts)):
+        size, cost = facts[class_id, SIZE], facts[class_id, COST]
+        # One more record costs at least as much as each record of the class costs now.
+        if class_id == own or size == 0 or cost >= best:
             continue
         below = (best + cost * size) // (size + 1) + 1
-        added = cost_with(classes.box, label, part.codes, row, asked, below) * (size + 1) - cost * size
-        if added < best and holds_with(part, classes, label, row, NONE, asked, tally):
-            best, to = added, label
-    return to, best
+        added = cost_with(classes.box, class_id, part.codes, row, rules, below) * (size + 1) - cost * size
+        if added < best and holds_with(part, classes, class_id, row, NONE, rules, tally):
+            best, nearest = added, class_id
+    return nearest, best
 
 
 @kernel
-def holds_with(part, classes, label, more, less, asked, tally):
-    """Whether a class meets the requirements with one row more and one less; NONE for none."""
-    if classes.about[label, SIZE] + (more != NONE) - (less != NONE) < asked.least:
+def holds_with(part, classes, class_id, more, less, rules, tally):
+    """Return whether a class meets the requirements with row ``more`` added and row ``less`` removed; NONE for none."""
+    if classes.facts[class_id, SIZE] + (more != NONE) - (less != NONE) < rules.least:
         return False
     if len(tally.counts) == 0:
         return True
-    row, count = classes.about[label, FIRST], 0
+    return lack_with(part, classes, class_id, more, less, rules, tally) == 0
+
+
+@kernel
+def lack_with(part, classes, class_id, more, less, rules, tally):
+    """Return how many records a class lacks with row ``more`` added and row ``less`` removed; NONE for none."""
+    row, count = classes.facts[class_id, FIRST], 0
     while row != NONE:
         if row != less:
             tally.rows[count] = row
@@ -190,4 +202,4 @@ def holds_with(part, classes, label, more, less, asked, tally):
     if more != NONE:
         tally.rows[count] = more
         count += 1
-    return tally.lack(part.values, tally.rows, count, asked.least, tally.whole, tally.real, tally.counts) == 0
+    return tally.lack(part.values, tally.rows, count, rules.least, tally.whole, tally.real, tally.counts)

@@ -1,111 +1,96 @@
-"""Repairing: classes that do not meet the requirements exchange records with near ones until they do.
+"""Repair: classes that do not meet the requirements exchange records with near ones until they do.
 
-Classes that are good for k alone mostly meet l-diversity too. Those that do not have too many records of one value:
-the exchange that brings such a class nearer to holding at the least cost, and leaves the other one holding, is made
-again and again. What cannot be repaired so is left as it is.
+Classes that are good for k alone mostly meet l-diversity too. Those that do not have too many records of one value.
+Such a class repeatedly makes the cheapest exchange that brings it closer to the requirements and leaves the other class
+meeting them. A class that cannot be repaired this way is left as it is.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.search.exchange_chains import cost_instead
 from sfumato.methods.search.mutable_classes import (
     AFTER,
     COST,
     FIRST,
-    INFINITE,
-    NONE,
     OWNER,
     SIZE,
-    classes_of,
-    count_of,
+    build_classes,
+    class_count,
     holds_with,
+    lack_with,
     link,
-    look_at,
     unlink,
+    update_class,
 )
 
 
 @kernel
-def repair(part, owner, near, asked, tally):
-    """Make classes hold by exchanges, as far as that goes: what that costs.
+def repair(part, owner, near, rules, tally):
+    """Make classes meet the requirements by exchanges, as far as possible; return the added cost.
 
-    owner: int64[n], the class of each row, changed; numbers without gaps. near: int64[n, ...], see near_rows.
+    owner: int64[n], the class of each row, numbered without gaps, changed. near: int64[n, ...], see near_rows.
     """
-    classes = classes_of(part, owner, count_of(owner), asked)
-    tried = np.zeros(len(classes.about), np.int64)
+    classes = build_classes(part, owner, class_count(owner), rules)
+    tried = np.zeros(len(classes.facts), np.int64)
     spent, clock = np.int64(0), 0
-    for label in range(len(classes.about)):
-        lack = lack_instead(part, classes, label, NONE, NONE, asked, tally)
+    for class_id in range(len(classes.facts)):
+        lack = lack_with(part, classes, class_id, NONE, NONE, rules, tally)
         while lack > 0:
             clock += 1
-            cost, row, other = nearest_exchange(part, classes, label, lack, near, asked, tally, tried, clock)
+            cost, row, other = nearest_exchange(part, classes, class_id, lack, near, rules, tally, tried, clock)
             if row == NONE:
                 break
-            to = classes.rows[other, OWNER]
+            other_class = classes.rows[other, OWNER]
             unlink(classes, row)
             unlink(classes, other)
-            link(classes, row, to)
-            link(classes, other, label)
-            look_at(part, classes, label, asked)
-            look_at(part, classes, to, asked)
+            link(classes, row, other_class)
+            link(classes, other, class_id)
+            update_class(part, classes, class_id, rules)
+            update_class(part, classes, other_class, rules)
             spent += cost
-            lack = lack_instead(part, classes, label, NONE, NONE, asked, tally)
+            lack = lack_with(part, classes, class_id, NONE, NONE, rules, tally)
     for row in range(len(owner)):
         owner[row] = classes.rows[row, OWNER]
     return spent
 
 
 @kernel
-def nearest_exchange(part, classes, label, lack, near, asked, tally, tried, clock):
-    """The exchange with a near class after which a class lacks less: what it costs, and the two rows, NONE if none.
+def nearest_exchange(part, classes, class_id, lack, near, rules, tally, tried, clock):
+    """Return the cheapest exchange with a near class after which a class lacks less: its cost and the two rows or NONE.
 
-    tried: int64[c], the clock at which a class was last tried with; near rows of all rows of the class lead to them.
+    tried: int64[c], the clock when each class was last tried. The near rows of a class lead to near classes.
     """
-    codes, (rows, about, box) = part.codes, classes
-    size, cost = about[label, SIZE], about[label, COST]
-    least, found, partner = INFINITE, NONE, NONE
-    member = about[label, FIRST]
+    codes, (rows, facts, box) = part.codes, classes
+    size, cost = facts[class_id, SIZE], facts[class_id, COST]
+    least, best_row, partner = INFINITE, NONE, NONE
+    member = facts[class_id, FIRST]
     while member != NONE:
-        for beside in near[member]:
-            if beside == NONE:
+        for near_row in near[member]:
+            if near_row == NONE:
                 break
-            to = rows[beside, OWNER]
-            if to == label or tried[to] == clock:
+            other_class = rows[near_row, OWNER]
+            if other_class == class_id or tried[other_class] == clock:
                 continue
-            tried[to] = clock
-            other = about[to, FIRST]
+            tried[other_class] = clock
+            other = facts[other_class, FIRST]
             while other != NONE:
-                row = about[label, FIRST]
+                row = facts[class_id, FIRST]
                 while row != NONE:
-                    change = size * (cost_instead(box, label, codes, other, row, asked, INFINITE) - cost)
+                    change = size * (cost_instead(box, class_id, codes, other, row, rules, INFINITE) - cost)
                     if change < least:
-                        there = cost_instead(box, to, codes, row, other, asked, INFINITE)
-                        change += about[to, SIZE] * (there - about[to, COST])
+                        other_cost = cost_instead(box, other_class, codes, row, other, rules, INFINITE)
+                        change += facts[other_class, SIZE] * (other_cost - facts[other_class, COST])
                     if (
                         change < least
-                        and lack_instead(part, classes, label, other, row, asked, tally) < lack
-                        and holds_with(part, classes, to, row, other, asked, tally)
+                        and lack_with(part, classes, class_id, other, row, rules, tally) < lack
+                        and holds_with(part, classes, other_class, row, other, rules, tally)
                     ):
-                        least, found, partner = change, row, other
+                        least, best_row, partner = change, row, other
                     row = rows[row, AFTER]
                 other = rows[other, AFTER]
         member = rows[member, AFTER]
-    return least, found, partner
-
-
-@kernel
-def lack_instead(part, classes, label, more, less, asked, tally):
-    """What a class lacks to hold with one row more and one less; NONE for none."""
-    row, count = classes.about[label, FIRST], 0
-    while row != NONE:
-        if row != less:
-            tally.rows[count] = row
-            count += 1
-        row = classes.rows[row, AFTER]
-    if more != NONE:
-        tally.rows[count] = more
-        count += 1
-    return tally.lack(part.values, tally.rows, count, asked.least, tally.whole, tally.real, tally.counts)
+    return least, best_row, partner

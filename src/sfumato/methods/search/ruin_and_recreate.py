@@ -1,16 +1,17 @@
-"""Rebuilding: some neighbouring classes are dissolved, formed anew by agglomeration, searched, and kept if better.
+"""Ruin and recreate: dissolve some neighbouring classes, rebuild them by agglomeration and search, keep them if better.
 
-Local search ends where no single step gains. Taking a class and those nearest to it apart and putting them together
-again leads out of there, and because they are few it takes little time: what is done again and again is small. Classes
-that cost as much as before are taken too, so that the next try starts from somewhere else.
+Local search ends where no single step gains. Dissolving a class and those nearest to it and rebuilding them leads out
+of such a local optimum, and takes little time because they are few. New classes that cost as much as the old ones are
+kept too, so that the next try starts from somewhere else.
 
-The random numbers are the kernel's own (xorshift64*, Vigna 2016), so that they are the same everywhere.
+The kernel draws its own random numbers (xorshift64*, Vigna 2016), so that they are the same everywhere.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.clustering.agglomeration import agglomerate, increase
 from sfumato.methods.search.local_search import search
@@ -18,24 +19,22 @@ from sfumato.methods.search.mutable_classes import (
     AFTER,
     COST,
     FIRST,
-    INFINITE,
-    NONE,
     OWNER,
     SIZE,
     SearchPart,
-    classes_of,
+    build_classes,
     link,
-    look_at,
     unlink,
+    update_class,
 )
 
-SPARE = 8  # classes that there may be more than before
-SHUFFLE = 2  # how near a class is counts for more by up to one part in so many
+SPARE = 8  # room for additional classes
+SHUFFLE = 2  # the distance of a class is raised at random, by up to one part in this many
 
 
 @kernel
-def drawn(state):
-    """A random number. state: uint64[1], not 0."""
+def next_random(state):
+    """Return a random number and advance the state. state: uint64[1], not 0."""
     number = state[0]
     number ^= number >> np.uint64(12)
     number ^= number << np.uint64(25)
@@ -45,25 +44,26 @@ def drawn(state):
 
 
 @kernel
-def rebuild(part, owner, most, asked, tally, first, tries, near, passes, state):
-    """Improve the classes of a part by search and by so many tries to rebuild ``near`` of them: what is gained.
+def rebuild(part, owner, most, rules, tally, first, tries, near, passes, state):
+    """Improve the classes of a part by search and by ``tries`` tries to rebuild ``near`` of them; return the gain.
 
-    owner: int64[n], the class of each row, below ``most``, changed; numbers need not be without gaps.
+    owner: int64[n], the class of each row, below ``most``, gaps allowed, changed. first, passes: the passes of the
+    search over all rows, and over those of a try.
     """
-    classes = classes_of(part, owner, most + SPARE, asked)
-    gained = search(part, classes, asked, tally, first)
-    labels = np.empty(near, np.int64)
+    classes = build_classes(part, owner, most + SPARE, rules)
+    gained = search(part, classes, rules, tally, first)
+    class_ids = np.empty(near, np.int64)
     for _ in range(tries):
-        centre = classes.rows[np.int64(drawn(state) % np.uint64(len(part.codes))), OWNER]
-        count = neighbours(classes, centre, asked, labels, state)
-        chosen, worth = rows_of(classes, labels, count)
-        if count < 2 or worth == 0:
+        centre = classes.rows[np.int64(next_random(state) % np.uint64(len(part.codes))), OWNER]
+        count = neighbours(classes, centre, rules, class_ids, state)
+        chosen, cost = rows_of(classes, class_ids, count)
+        if count < 2 or cost == 0:
             continue
-        few = part_of(part, chosen)
-        made = agglomerate(few, asked, tally, owner)
-        again = classes_of(few, owner, made, asked)
-        search(few, again, asked, tally, passes)
-        gained += take_over(part, classes, labels, count, worth, again, chosen, asked)
+        small_part = part_of(part, chosen)
+        count_made = agglomerate(small_part, rules, tally, owner)
+        rebuilt = build_classes(small_part, owner, count_made, rules)
+        search(small_part, rebuilt, rules, tally, passes)
+        gained += replace_classes(part, classes, class_ids, count, cost, rebuilt, chosen, rules)
     for row in range(len(owner)):
         owner[row] = classes.rows[row, OWNER]
     return gained
@@ -71,88 +71,88 @@ def rebuild(part, owner, most, asked, tally, first, tries, near, passes, state):
 
 @kernel
 def part_of(part, chosen):
-    """The part of the chosen rows: int64[n]."""
+    """Return the part that has the chosen rows: int64[n]."""
     codes = np.empty((len(chosen), part.codes.shape[1]), np.int64)
     values = np.empty((len(chosen), part.values.shape[1]), np.uint32)
-    for place in range(len(chosen)):
+    for i in range(len(chosen)):
         for q in range(codes.shape[1]):
-            codes[place, q] = part.codes[chosen[place], q]
+            codes[i, q] = part.codes[chosen[i], q]
         for a in range(values.shape[1]):
-            values[place, a] = part.values[chosen[place], a]
+            values[i, a] = part.values[chosen[i], a]
     return SearchPart(codes, values)
 
 
 @kernel
-def rows_of(classes, labels, count):
-    """The rows of the first ``count`` classes that are named, ascending, and what they cost."""
-    rows, about, _ = classes
-    worth, size, inside = np.int64(0), 0, np.zeros(len(about), np.int64)
-    for place in range(count):
-        label = labels[place]
-        worth += about[label, SIZE] * about[label, COST]
-        size += about[label, SIZE]
-        inside[label] = 1
-    chosen, place = np.empty(size, np.int64), 0
+def rows_of(classes, class_ids, count):
+    """Return the rows of the first ``count`` classes in ``class_ids``, ascending, and their total cost."""
+    rows, facts, _ = classes
+    cost, size, inside = np.int64(0), 0, np.zeros(len(facts), np.int64)
+    for i in range(count):
+        class_id = class_ids[i]
+        cost += facts[class_id, SIZE] * facts[class_id, COST]
+        size += facts[class_id, SIZE]
+        inside[class_id] = 1
+    chosen, i = np.empty(size, np.int64), 0
     for row in range(len(rows)):
         if inside[rows[row, OWNER]]:
-            chosen[place] = row
-            place += 1
-    return chosen, worth
+            chosen[i] = row
+            i += 1
+    return chosen, cost
 
 
 @kernel
-def take_over(part, classes, labels, count, worth, again, chosen, asked):
-    """Put the new classes of the chosen rows in place of those that are named, if they cost no more: what is gained."""
-    about = classes.about
-    total, left = np.int64(0), 0
-    for label in range(len(again.about)):
-        total += again.about[label, SIZE] * again.about[label, COST]
-        left += again.about[label, SIZE] > 0
-    if total > worth:
+def replace_classes(part, classes, class_ids, count, cost, rebuilt, chosen, rules):
+    """Replace the first ``count`` of ``class_ids`` by the rebuilt classes if they cost no more; return the gain."""
+    facts = classes.facts
+    total, needed = np.int64(0), 0
+    for class_id in range(len(rebuilt.facts)):
+        total += rebuilt.facts[class_id, SIZE] * rebuilt.facts[class_id, COST]
+        needed += rebuilt.facts[class_id, SIZE] > 0
+    if total > cost:
         return np.int64(0)
-    free, label = np.empty(max(left, count), np.int64), 0
-    for place in range(count):
-        free[place] = labels[place]
-    for place in range(count, left):
-        while label < len(about) and about[label, SIZE] > 0:
-            label += 1
-        if label == len(about):
-            return np.int64(0)  # no room for so many
-        free[place] = label
-        label += 1
-    for place in range(len(chosen)):
-        unlink(classes, chosen[place])
-    place = 0
-    for label in range(len(again.about)):
-        row = again.about[label, FIRST]
-        place += row != NONE
+    free, class_id = np.empty(max(needed, count), np.int64), 0
+    for i in range(count):
+        free[i] = class_ids[i]
+    for i in range(count, needed):
+        while class_id < len(facts) and facts[class_id, SIZE] > 0:
+            class_id += 1
+        if class_id == len(facts):
+            return np.int64(0)  # too few unused classes
+        free[i] = class_id
+        class_id += 1
+    for i in range(len(chosen)):
+        unlink(classes, chosen[i])
+    i = 0
+    for class_id in range(len(rebuilt.facts)):
+        row = rebuilt.facts[class_id, FIRST]
+        i += row != NONE
         while row != NONE:
-            link(classes, chosen[row], free[place - 1])
-            row = again.rows[row, AFTER]
-    for place in range(len(free)):
-        look_at(part, classes, free[place], asked)
-    return worth - total
+            link(classes, chosen[row], free[i - 1])
+            row = rebuilt.rows[row, AFTER]
+    for i in range(len(free)):
+        update_class(part, classes, free[i], rules)
+    return cost - total
 
 
 @kernel
-def neighbours(classes, centre, asked, labels, state):
-    """Fill ``labels`` with a class and those that it would cost least to join it with, more or less: how many."""
-    about = classes.about
-    labels[0] = centre
-    away = np.empty(len(labels), np.int64)
+def neighbours(classes, centre, rules, class_ids, state):
+    """Fill ``class_ids`` with a class and its nearest ones by the cost of joining, with some noise; return how many."""
+    facts = classes.facts
+    class_ids[0] = centre
+    distances = np.empty(len(class_ids), np.int64)
     count = 1
-    for label in range(len(about)):
-        if label == centre or about[label, SIZE] == 0:
+    for class_id in range(len(facts)):
+        if class_id == centre or facts[class_id, SIZE] == 0:
             continue
-        limit = away[count - 1] if count == len(labels) else np.int64(INFINITE)
-        added = increase(about, classes.box, centre, label, asked, limit)
-        added += added // SHUFFLE // 1024 * np.int64(drawn(state) % np.uint64(1024))
-        if count == len(labels) and added >= away[count - 1]:
+        limit = distances[count - 1] if count == len(class_ids) else np.int64(INFINITE)
+        added = increase(facts, classes.box, centre, class_id, rules, limit)
+        added += added // SHUFFLE // 1024 * np.int64(next_random(state) % np.uint64(1024))
+        if count == len(class_ids) and added >= distances[count - 1]:
             continue
-        count = min(count + 1, len(labels))
-        place = count - 1
-        while place > 1 and away[place - 1] > added:
-            away[place], labels[place] = away[place - 1], labels[place - 1]
-            place -= 1
-        away[place], labels[place] = added, label
+        count = min(count + 1, len(class_ids))
+        i = count - 1
+        while i > 1 and distances[i - 1] > added:
+            distances[i], class_ids[i] = distances[i - 1], class_ids[i - 1]
+            i -= 1
+        distances[i], class_ids[i] = added, class_id
     return count

@@ -1,7 +1,7 @@
-"""What some rows lack to be a class, under any conjunction of requirements.
+"""How many records a set of rows lacks to be a class, under any conjunction of requirements.
 
-Searching asks that at every step and in many kernels, and what it takes to answer is large: so it is compiled once, and
-kernels are given it as an argument (see ``kernels.entrance``). Requirements are packed into two arrays for it.
+Searches ask this at every step and in many kernels, and the code that answers is large: it is compiled once and passed
+to kernels as an argument (see ``kernels.decorator.entrance``). For it the requirements are packed into two arrays.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from sfumato.kernels.decorator import entrance, kernel
 from sfumato.requirements.conjunction import DISTINCT, FREQUENCY, SIZE, Conjunction, distribution_holds
 
-HEAD = 4  # numbers that say how long the packed parts are
+HEAD = 4  # numbers that give the lengths of the packed arrays
 
 
 class ShortfallCounts(NamedTuple):
-    """What kernels need to test rows.
+    """The working space that kernels need to test rows.
 
-    lack: ``lack_of_rows``, compiled. rows: int64[n], the rows that are tested. whole: int64, real: float64: the packed
-    requirements. counts: int64[a, m + 4], how often each value of an attribute occurs, null last, then how many values
-    there are, the most of one, and the different ones; all 0 between tests. Where nothing but the least size is asked
-    for there are no attributes.
+    lack: ``lack_of_rows``, compiled. rows: int64[n], the rows to test. whole: int64, real: float64: the packed
+    requirements. counts: int64[a, m + 4], how often each value of an attribute occurs, null last, then the number of
+    values, the largest count, and the number of different values; all 0 between tests. Where the least size is the only
+    requirement there are no attributes.
     """
 
     lack: Any
@@ -36,7 +36,7 @@ class ShortfallCounts(NamedTuple):
 
 
 def tally_for(n: int, tests: Conjunction) -> ShortfallCounts:
-    """Room to test up to n + 1 rows."""
+    """Return working space to test up to n + 1 rows."""
     a, m = tests.reference.shape
     head = np.array([len(tests.kind), a, m, tests.weight.shape[1]])
     whole = [head, tests.kind, tests.attribute, tests.whole, tests.distinct, tests.nodes.ravel()]
@@ -58,21 +58,22 @@ def _compiled() -> Any:
 
 
 def lack_of_rows(values, rows, count, least, whole, real, counts):
-    """``lack_of_counted``, as it is given to kernels."""
+    """Call ``lack_of_counted``: the uncompiled function that is passed to kernels."""
     return lack_of_counted(values, rows, count, least, whole, real, counts)
 
 
 @kernel
 def lack_of_counted(values, rows, count, least, whole, real, counts):
-    """How many records the first ``count`` of the rows lack at least to be a class, 0 where they are one.
+    """Return how many records the first ``count`` of the rows lack at least to be a class, 0 where they are one.
 
-    What requirements on a distribution lack is not known; then it is 1. values: uint32[n, a], the sensitive ones.
+    Requirements on a distribution do not say how much is lacking; it counts as 1. values: uint32[n, a], the sensitive
+    ones.
     """
     t, attributes, m = whole[0], len(counts), counts.shape[1] - 4
     known, largest, different = m + 1, m + 2, m + 3
-    for place in range(count):
+    for i in range(count):
         for a in range(attributes):
-            value = values[rows[place], a]
+            value = values[rows[i], a]
             if value < whole[HEAD + 3 * t + a]:
                 counts[a, known] += 1
                 counts[a, different] += counts[a, value] == 0
@@ -94,15 +95,15 @@ def lack_of_counted(values, rows, count, least, whole, real, counts):
             if lack == 0 and whole[HEAD + test] > DISTINCT:
                 lack += not packed_holds(test, whole, real, counts)
     for a in range(attributes):
-        for place in range(count):
-            counts[a, values[rows[place], a]] = 0
+        for i in range(count):
+            counts[a, values[rows[i], a]] = 0
         counts[a, known], counts[a, largest], counts[a, different] = 0, 0, 0
     return lack
 
 
 @kernel
 def packed_holds(test, whole, real, counts):
-    """Whether a class meets a requirement on a distribution, as it was packed by ``tally_for``."""
+    """Return whether a class meets a requirement on a distribution, packed by ``tally_for``."""
     t, attributes, m, s = whole[0], whole[1], whole[2], whole[3]
     a = whole[HEAD + t + test]
     values = whole[HEAD + 3 * t + a]

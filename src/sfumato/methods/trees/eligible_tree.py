@@ -1,14 +1,15 @@
-"""The eligible tree: a gain tree of which every part can be l-diverse by itself, then the frontier inside its leaves.
+"""The eligible tree: a gain tree in which every part can be l-diverse by itself, then the frontier inside its leaves.
 
 A part of the table is divided where that leaves the least total NCP, as in ``gain_tree``, but only so that no sensitive
 value has more than 1/l of the records of either side: both are eligible (Ghinita 2007, section 4.2), so each can be
-divided into l-diverse classes without the other. Where no division is left, the records of the leaf are put into
-classes by the frontier heuristic (``frontier``), in the order of a gain tree, and joined for k as on any line.
+divided into l-diverse classes without the other. Where no division is left, the frontier heuristic (``frontier``) puts
+the records of the leaf into classes, in the order of a gain tree; they are joined for k as on any line.
 
-The frontier along one line of the whole table takes the records that a class lacks from far along the line. Here they
-come from the same leaf, which is small in every attribute: on Adult .019 instead of .041 along Hilbert's (l = 2).
+Along one line of the whole table, the frontier takes the records that a class lacks from far along the line. Here they
+come from the same leaf, which is small in every attribute: on Adult the loss is .019 instead of .041 along the Hilbert
+curve (l = 2).
 
-Rows are divided, not distinct records: those with equal codes may have different sensitive values.
+The tree divides rows, not distinct records: rows with equal codes may have different sensitive values.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import ABOVE_CODES, INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import Costs, attribute_cost
@@ -30,18 +32,15 @@ from sfumato.methods.trees.gain_tree import (
     BLOCK,
     CODE,
     COUNT,
-    FAR,
     HIGH,
-    INFINITE,
     LOW,
-    NONE,
     REST_HIGH,
     REST_LOW,
     GainTree,
     fill_slots,
+    gain_buffers,
     gain_order,
-    part_at,
-    room_for,
+    separate_sides,
 )
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
@@ -49,20 +48,18 @@ from sfumato.tables.coding.domains import CategoricalDomain, Codes
 
 
 class EligibleTree:
-    """Divide where that gains most and both sides stay eligible, then form classes inside the leaves."""
+    """Divide where that gains most and both sides stay eligible; then form classes inside the leaves."""
 
     name = "eligible-tree"
-    paper = (
-        "the frontier of Ghinita et al., VLDB 2007, inside a tree of the divisions by NCP, as in Xu et al., KDD 2006"
-    )
+    paper = "the frontier of Ghinita et al., VLDB 2007, inside a tree of divisions by NCP, as in Xu et al., KDD 2006"
     summary = (
-        "a tree of the divisions that take most loss away and leave both sides eligible, the frontier in its leaves"
+        "a tree of the divisions that lower the loss most and leave both sides eligible, the frontier in its leaves"
     )
-    use = "frequency l-diversity: far less loss than along a line, in little time; for other requirements `gain-tree`"
+    use = "frequency l-diversity: much less loss than along a line, in little time; otherwise it is `gain-tree`"
     separates = False
 
     def check(self, requirements: Requirements) -> None:
-        """Any requirement can be met: without one on frequencies it is the gain tree."""
+        """Accept any requirement: without one on frequencies the gain tree is used."""
 
     def meets(self, requirements: Requirements) -> bool:
         return requirements.tested
@@ -76,22 +73,22 @@ class EligibleTree:
         categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
         line = gain_order(records.codes, weights, categorical, records.costs, requirements.least_class)
         values = records.sensitive[frequency.attribute]
-        at = np.repeat(np.arange(len(records.codes), dtype=np.uint32), weights)
+        record_of = np.repeat(np.arange(len(records.codes), dtype=np.uint32), weights)
         rank = np.empty(len(line), np.int64)
         rank[line] = np.arange(len(line))
         limits = EligibilityLimits(frequency.l, requirements.least_class, values.distinct)
-        places, leaves = eligible_leaves(
-            np.take(records.codes, at, axis=0), values.codes[records.rows], limits, categorical, records.costs
+        positions, leaves = eligible_leaves(
+            np.take(records.codes, record_of, axis=0), values.codes[records.rows], limits, categorical, records.costs
         )
-        # Inside the leaves, in the order of the line.
+        # Inside the leaves, records are in the order of the line.
         leaf = np.repeat(np.arange(len(leaves) - 1), np.diff(leaves))
-        places = places[np.lexsort((places, rank[at[places]], leaf))]
-        rows, at = records.rows[places], at[places]
-        yield from diverse_classes(records, requirements, np.arange(len(at)), rows, at, leaves, progress)
+        positions = positions[np.lexsort((positions, rank[record_of[positions]], leaf))]
+        rows, record_of = records.rows[positions], record_of[positions]
+        yield from diverse_classes(records, requirements, np.arange(len(record_of)), rows, record_of, leaves, progress)
 
 
 class EligibilityLimits(NamedTuple):
-    """What the sides of a division have to be like. values: how many sensitive values there are; null comes after."""
+    """The conditions on both sides of a division. values: the number of sensitive values; null comes after."""
 
     l: int
     least: int
@@ -101,9 +98,9 @@ class EligibilityLimits(NamedTuple):
 def eligible_leaves(
     codes: Codes, values: NDArray[np.uint32], limits: EligibilityLimits, categorical: NDArray[np.bool_], costs: Costs
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The rows in the order of the leaves, and where each leaf begins, with the end.
+    """Return the rows in the order of the leaves, and where each leaf begins, with the end.
 
-    codes: uint[n, d], C-order. values: uint32[n]. All rows together are eligible.
+    codes: uint[n, d], C-order. values: uint32[n]. All rows together must be eligible.
     """
     n, d = codes.shape
     order, weights = np.arange(n, dtype=np.uint32), np.ones(n, np.int64)
@@ -111,10 +108,10 @@ def eligible_leaves(
     largest = int(codes.max(initial=0)) + 1
 
     def grow(part: tuple[int, int], stop: int) -> None:
-        here = slice(*part)
-        room = room_for(part[1] - part[0], d, largest)
-        line = order[here], spare[here], begins[here]
-        grow_tree(*line, codes, weights, values, limits, stop, categorical, costs.layout, costs.units, room)
+        span = slice(*part)
+        buffers = gain_buffers(part[1] - part[0], d, largest)
+        line = order[span], spare[span], begins[span]
+        grow_tree(*line, codes, weights, values, limits, stop, categorical, costs.layout, costs.units, buffers)
 
     grow((0, n), BLOCK)
     edges = [*np.flatnonzero(begins).tolist(), n]
@@ -124,8 +121,8 @@ def eligible_leaves(
 
 
 @kernel
-def grow_tree(order, spare, begins, codes, weights, values, limits, stop, categorical, layout, units, room):
-    """Divide rows until parts have at most ``stop`` of them or no division is left, and mark where each part begins.
+def grow_tree(order, spare, begins, codes, weights, values, limits, stop, categorical, layout, units, buffers):
+    """Divide rows until parts have at most ``stop`` rows or no division is left; mark where each part begins.
 
     order: uint32[m], changed; spare: uint32[m], overwritten; begins: bool[m].
     """
@@ -142,9 +139,9 @@ def grow_tree(order, spare, begins, codes, weights, values, limits, stop, catego
             continue
         part = order[begin:end]
         attribute, limit, alone = eligible_division(
-            part, by_slot, codes, weights, values, counts, limits, categorical, layout, units, room
+            part, by_slot, codes, weights, values, counts, limits, categorical, layout, units, buffers
         )
-        middle = part_at(part, spare, codes, attribute, limit, alone)
+        middle = separate_sides(part, spare, codes, attribute, limit, alone)
         if middle > 0:
             waiting[depth, 0], waiting[depth, 1] = begin + middle, end
             waiting[depth + 1, 0], waiting[depth + 1, 1] = begin, begin + middle
@@ -152,16 +149,16 @@ def grow_tree(order, spare, begins, codes, weights, values, limits, stop, catego
 
 
 @kernel
-def eligible_division(order, by_slot, codes, weights, values, counts, limits, categorical, layout, units, room):
-    """The division with the least cost that leaves both sides eligible: see gain_tree.best_division.
+def eligible_division(order, by_slot, codes, weights, values, counts, limits, categorical, layout, units, buffers):
+    """Return the division with the least cost that leaves both sides eligible: see gain_tree.best_division.
 
-    by_slot: uint32[>= m], overwritten. counts: int64[3, v + 1], overwritten: how often values occur in all, up to a
+    by_slot: uint32[>= m], overwritten. counts: int64[3, v + 1], overwritten: the counts of values in all rows, up to a
     slot, and in a slot.
     """
     n, d = len(order), codes.shape[1]
     low, high = np.empty(d, np.int64), np.empty(d, np.int64)
     for q in range(d):
-        low[q], high[q] = FAR, NONE
+        low[q], high[q] = ABOVE_CODES, NONE
     clear(counts, 0)
     for row in order:
         counts[0, values[row]] += 1
@@ -172,54 +169,54 @@ def eligible_division(order, by_slot, codes, weights, values, counts, limits, ca
     if n >= 2 * max(limits.least, limits.l):
         for q in range(d):
             if low[q] < high[q]:
-                slots = fill_slots(order, codes, weights, q, low[q], high[q], room)
-                sort_by_slot(order, slots, by_slot, room)
+                slots = fill_slots(order, codes, weights, q, low[q], high[q], buffers)
+                sort_by_slot(order, slots, by_slot, buffers)
                 cost, slot, single = eligible_slot(
-                    slots, n, best, by_slot, values, counts, limits, categorical[q], layout, units, room
+                    slots, n, best, by_slot, values, counts, limits, categorical[q], layout, units, buffers
                 )
                 if slot != NONE:
-                    best, attribute, limit, alone = cost, q, room.about[slot, CODE], single
+                    best, attribute, limit, alone = cost, q, buffers.slots[slot, CODE], single
     return attribute, limit, alone
 
 
 @kernel
-def sort_by_slot(order, slots, by_slot, room):
+def sort_by_slot(order, slots, by_slot, buffers):
     """Put rows in the order of their slots. by_slot: uint32[>= m], filled."""
-    slot_of, about = room.slot, room.about
-    place = np.zeros(slots + 1, np.int64)
+    slot_of = buffers.slot
+    next_free = np.zeros(slots + 1, np.int64)
     for slot in range(slots):
-        place[slot + 1] = place[slot] + about[slot, COUNT]
-    for one in range(len(order)):
-        slot = slot_of[one]
-        by_slot[place[slot]] = order[one]
-        place[slot] += 1
+        next_free[slot + 1] = next_free[slot] + buffers.slots[slot, COUNT]
+    for i in range(len(order)):
+        slot = slot_of[i]
+        by_slot[next_free[slot]] = order[i]
+        next_free[slot] += 1
 
 
 @kernel
-def eligible_slot(slots, n, below, by_slot, values, counts, limits, categorical, layout, units, room):
-    """The least cost of a division by slot, if below a limit, the slot, and whether it is alone against all others."""
-    about, box = room.about, room.box
+def eligible_slot(slots, n, below, by_slot, values, counts, limits, categorical, layout, units, buffers):
+    """Return the least cost of a division by slot, if under ``below``, the slot, and whether it is a side alone."""
+    slot_facts, box = buffers.slots, buffers.box
     d = box.shape[2]
     before_box = np.empty((2, d), np.int64)
     for q in range(d):
-        box[slots, REST_LOW, q], box[slots, REST_HIGH, q] = FAR, NONE
-        before_box[LOW, q], before_box[HIGH, q] = FAR, NONE
+        box[slots, REST_LOW, q], box[slots, REST_HIGH, q] = ABOVE_CODES, NONE
+        before_box[LOW, q], before_box[HIGH, q] = ABOVE_CODES, NONE
     for slot in range(slots - 1, -1, -1):
         for q in range(d):
             box[slot, REST_LOW, q] = min(box[slot + 1, REST_LOW, q], box[slot, LOW, q])
             box[slot, REST_HIGH, q] = max(box[slot + 1, REST_HIGH, q], box[slot, HIGH, q])
-    best, found, single, before = below, NONE, False, np.int64(0)
+    best, best_slot, single, before = below, NONE, False, np.int64(0)
     clear(counts, 1)
     for slot in range(slots - 1):
-        here = about[slot, COUNT]
-        if here == 0:
+        rows = slot_facts[slot, COUNT]
+        if rows == 0:
             continue
         clear(counts, 2)
-        for place in range(before, before + here):
-            counts[1, values[by_slot[place]]] += 1
-            counts[2, values[by_slot[place]]] += 1
+        for i in range(before, before + rows):
+            counts[1, values[by_slot[i]]] += 1
+            counts[2, values[by_slot[i]]] += 1
         for upto in range(2):  # the slot alone against all others, then all up to it
-            size = before + here if upto else here
+            size = before + rows if upto else rows
             if min(size, n - size) < max(limits.least, limits.l) or (upto == 0 and (before == 0 or not categorical)):
                 continue
             cost = np.int64(0)
@@ -233,28 +230,28 @@ def eligible_slot(slots, n, below, by_slot, values, counts, limits, categorical,
                 cost += size * attribute_cost(layout, units, q, low, high)
                 cost += (n - size) * attribute_cost(layout, units, q, rest_low, rest_high)
             if cost < best and both_eligible(counts[0], counts[1 if upto else 2], limits):
-                best, found, single = cost, slot, upto == 0
-        before += here
+                best, best_slot, single = cost, slot, upto == 0
+        before += rows
         for q in range(d):
             before_box[LOW, q] = min(before_box[LOW, q], box[slot, LOW, q])
             before_box[HIGH, q] = max(before_box[HIGH, q], box[slot, HIGH, q])
-    return best, found, single
+    return best, best_slot, single
 
 
 @kernel
 def clear(counts, line):
-    """Set a line of counts to 0."""
+    """Set one row of the counts to 0."""
     for value in range(counts.shape[1]):
         counts[line, value] = 0
 
 
 @kernel
-def both_eligible(all_of, some, limits):
-    """Whether no value has more than 1/l of some records, nor of the others. all_of, some: int64[v + 1], null last."""
+def both_eligible(all_counts, some_counts, limits):
+    """Return whether no value has more than 1/l of some records, or of the others. counts: int64[v + 1], null last."""
     known, known_some, largest, largest_rest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for value in range(limits.values):
-        known += all_of[value]
-        known_some += some[value]
-        largest = max(largest, some[value])
-        largest_rest = max(largest_rest, all_of[value] - some[value])
+        known += all_counts[value]
+        known_some += some_counts[value]
+        largest = max(largest, some_counts[value])
+        largest_rest = max(largest_rest, all_counts[value] - some_counts[value])
     return 0 < largest <= known_some // limits.l and 0 < largest_rest <= (known - known_some) // limits.l

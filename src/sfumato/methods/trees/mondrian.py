@@ -1,22 +1,22 @@
 """Mondrian (LeFevre et al. 2006; LeFevre 2008, section 2; Ghinita 2007, section 6.1): regions divided recursively.
 
 The domain is divided on one attribute, and so is every part, as long as there is an allowable split: one whose parts
-all meet every requirement, k and any others. Where a region is divided is the business of a split rule
-(``split_median`` and others); the regions are a tree (``tree``). Time O(N d log N), or O(N d log(N)^2) where values are
-many; N counts distinct records, with their sensitive values and targets if there are any; with relaxed splits, rows.
+all meet every requirement, k and any others. A split rule decides where a region is divided (``split_median`` and
+others); the regions form a tree (``region_tree``). Time O(N d log N), or O(N d log(N)^2) where values are many; N
+counts distinct records, including their sensitive values and targets if any; with relaxed splits, rows.
 
 - ``mondrian``: records of one value stay together, so that the regions tile the domain.
-- ``mondrian-relaxed``: records of the median value go to either side. With k alone, and but for equal records, every
+- ``mondrian-relaxed``: records of the median value go to either side. With k alone, and except for equal records, every
   class then has fewer than 2k records.
-- ``mondrian:information-gain``, ``mondrian:regression``: equal values together, and a region is divided where that
-  tells most of what is to be predicted (``split_targets``); then at the median.
+- ``mondrian:information-gain``, ``mondrian:regression``: equal values stay together, and a region is divided where the
+  parts are most informative about the targets (``split_prediction``); then at the median.
 - ``mondrian:selection``: a region is first divided where selections begin and end (``split_selection``), then by the
-  targets where there are any, then at the median.
+  targets if any, then at the median.
 
-Differs from the paper: a class shows the smallest box around its records instead of its region. What the split rule
-does differently is said there. k persons are counted here; requirements that ``conjunction`` does not know, that hold
-jointly or that count the sensitive values of persons are left to joining. What is known of them is heeded before, as
-far as the whole table meets it.
+Differs from the paper: a class shows the smallest box around its records instead of its region. Each split rule lists
+its own differences. k persons are counted here; requirements that ``conjunction`` does not know, joint ones, and those
+that count the sensitive values of persons are met by merging classes afterwards. Conditions that the kernel can test
+are enforced before, as far as the whole table meets them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from sfumato.errors import UsageError
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.coded_workload import CodedWorkload, Kinds
 from sfumato.methods.line.line import rows_along
-from sfumato.methods.line.optimal_cut import BATCH_CLASSES
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.trees.region_tree import BY_SELECTION, BY_TARGETS, RegionTree, grow_tree
 from sfumato.methods.trees.sampled_tests import SampledTests
@@ -51,12 +50,12 @@ FIRST_RULES = {
     "selection": BY_SELECTION,
 }
 SUMMARIES = {
-    "information-gain": "divided where the parts tell most of the class to predict, then at the median",
-    "regression": "divided where the parts tell most of the number to predict, then at the median",
-    "selection": "divided where selections begin and end, then by what is to be predicted, then at the median",
+    "information-gain": "divided where the parts best predict a class, then at the median",
+    "regression": "divided where the parts best predict a number, then at the median",
+    "selection": "divided where selections begin and end, then by the targets, then at the median",
 }
 USES = {
-    "information-gain": "when a classifier will be learnt from the release; needs a target",
+    "information-gain": "when a classifier will be trained on the release; needs a target",
     "regression": "when a number will be predicted from the release; needs a target",
     "selection": "when known groups of records will be selected from the release; needs selections",
 }
@@ -69,7 +68,7 @@ NEEDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class MondrianMethod:
-    """Divide the widest attribute at its median, or where it serves the workload, and then the parts."""
+    """Divide the widest attribute at its median, or where that serves the workload; then divide the parts."""
 
     splits: Literal["strict", "relaxed"] = "strict"
     rule: Literal["median", "information-gain", "regression", "selection"] = "median"
@@ -95,8 +94,8 @@ class MondrianMethod:
     def summary(self) -> str:
         if self.rule != "median":
             return SUMMARIES[self.rule]
-        sides = "equal values together" if self.splits == "strict" else "equal values on either side"
-        return f"the widest attribute divided at its median, then its parts, {sides}; time O(N d log N)"
+        sides = "equal values stay together" if self.splits == "strict" else "equal values may be separated"
+        return f"the widest attribute divided at its median, then its parts; {sides}; time O(N d log N)"
 
     @property
     def use(self) -> str:
@@ -107,20 +106,20 @@ class MondrianMethod:
         return "when classes should be of nearly equal size"
 
     def check_workload(self, kinds: Kinds) -> None:
-        there = {
+        present = {
             "information-gain": kinds.classification,
             "regression": kinds.regression,
             "selection": kinds.selection,
         }
-        if not there.get(self.rule, True):
+        if not present.get(self.rule, True):
             needed, flag, header, key = NEEDS[self.rule]
             raise UsageError(
-                f"{self.name} needs {needed}, and the workload has none. Add {flag}, or {header} with "
+                f"{self.name} needs {needed}, but the workload has none. Add {flag}, or {header} with "
                 f"its key {key} to the policy."
             )
 
     def check(self, requirements: Requirements) -> None:
-        """Any requirement can be met: a region is divided only if its parts meet it, or classes are joined."""
+        """Accept any requirement: a region is divided only if its parts meet it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
         known = all(part.condition() is not None for part in requirements.parts)
@@ -129,28 +128,22 @@ class MondrianMethod:
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         tree, rows = self.tree(records, requirements, progress)
-        leaves = tree.classes()
-        for first in range(0, len(leaves), BATCH_CLASSES):
-            these = leaves[first : first + BATCH_CLASSES]
-            starts = np.append(tree.begin[these], tree.end[these[-1]])
-            yield ClassBatch(
-                rows[starts[0] : starts[-1]], starts - starts[0], tree.box_low[these], tree.box_high[these]
-            )
+        yield from tree.class_batches(rows)
 
     def tree(
         self, records: Records, requirements: Requirements, progress: Progress
     ) -> tuple[RegionTree, NDArray[np.uint32]]:
-        """The regions, and the rows in the order of the leaves."""
+        """Return the regions, and the rows in the order of the leaves."""
         start = self.start(records, requirements)
         tree = start.grown(progress)
         origin = np.ascontiguousarray(start.units.data[:, ORIGIN])
         return tree, rows_along(start.rows, start.starts, origin)
 
     def start(self, records: Records, requirements: Requirements) -> Start:
-        """All that a tree of these records is grown from."""
+        """Return the start that the tree of these records is grown from."""
         tests, columns = _tests(records, requirements)
-        tasks, selected, told = self._workload(records, len(columns))
-        rows, starts, units = _units(records, [*columns, *told], single=self.splits == "relaxed")
+        tasks, selected, target_columns = self._workload(records, len(columns))
+        rows, starts, units = _units(records, [*columns, *target_columns], single=self.splits == "relaxed")
         return Start(
             rule=RELAXED_MEDIAN if self.splits == "relaxed" else FIRST_RULES[self.rule],
             rows=rows,
@@ -166,7 +159,7 @@ class MondrianMethod:
     def _workload(
         self, records: Records, placed: int
     ) -> tuple[SplitTargets | None, Selected | None, list[NDArray[np.uint32]]]:
-        """The workload as the rule takes it, and the columns that it is about, by row."""
+        """Return the workload as the rule takes it, and its columns by row, which follow ``placed`` others."""
         if self.rule == "median":
             return None, None, []
         workload = records.workload or CodedWorkload()
@@ -178,18 +171,18 @@ class MondrianMethod:
 
 
 def _tests(records: Records, requirements: Requirements) -> tuple[Conjunction, list[NDArray[np.uint32]]]:
-    """What every part of a split has to meet, and the columns that it is about, by row."""
+    """Return the tests that every part of a split must meet, and the columns that they concern, by row."""
     if records.persons is None:
         columns = [records.sensitive[name].codes for name in requirements.attributes]
         return Counting(records, requirements).conjunction(), columns
-    # The kernel counts records. Counted so, the table may not meet what it meets in persons, and neither would a part.
-    counted = replace(records, persons=None)
-    whole = Counting(counted, requirements).whole
-    met = tuple(part for part in requirements.parts if part.condition() is None or part.holds(whole).all())
-    heeded = replace(requirements, parts=met)
-    tests = Counting(counted, heeded).conjunction()
-    columns = [records.sensitive[name].codes for name in heeded.attributes]
-    tests = tests._replace(  # k persons: as many different values of one more column
+    # The kernel counts records. By records, the table and its parts may fail what they meet by persons.
+    by_records = replace(records, persons=None)
+    whole = Counting(by_records, requirements).whole
+    met_parts = tuple(part for part in requirements.parts if part.condition() is None or part.holds(whole).all())
+    enforced = replace(requirements, parts=met_parts)
+    tests = Counting(by_records, enforced).conjunction()
+    columns = [records.sensitive[name].codes for name in enforced.attributes]
+    tests = tests._replace(  # k persons: at least k different values in one more column
         kind=np.append(tests.kind, DISTINCT),
         attribute=np.append(tests.attribute, len(columns)),
         whole=np.append(tests.whole, requirements.least_class),
@@ -201,7 +194,7 @@ def _tests(records: Records, requirements: Requirements) -> tuple[Conjunction, l
 
 @dataclass(frozen=True)
 class Start:
-    """What a tree is grown from. Unit i has rows[starts[i]:starts[i + 1]]; see ``tree.grow_tree`` for the rest."""
+    """The data that a tree is grown from. Unit i has rows[starts[i]:starts[i + 1]]; for the rest see ``grow_tree``."""
 
     rule: int
     rows: NDArray[np.uint32]
@@ -216,7 +209,7 @@ class Start:
     def grown(
         self, progress: Progress, within: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None
     ) -> RegionTree:
-        """The tree; the units are put in the order of its leaves. within: see ``grow_tree``."""
+        """Grow the tree and put the units in the order of its leaves. within: see ``grow_tree``."""
         return grow_tree(
             self.rule, self.units, self.ground, self.tests, self.sizes, progress, self.tasks, self.selected, within
         )
@@ -225,27 +218,29 @@ class Start:
 def _units(
     records: Records, columns: list[NDArray[np.uint32]], *, single: bool
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], Units]:
-    """What is divided: rows that are equal in codes and ``columns`` as one unit, or with ``single`` each apart.
+    """Return the rows in the order of the units, where those of each unit begin, and the units.
 
-    The rows in the order of the units, and where those of each unit begin. They are in the order of their codes, then
-    of the columns, so the order of the input leaves no trace.
+    A unit has the rows that are equal in codes and ``columns``, or with ``single`` one row. Units are in the order of
+    their codes, then of the columns, so the order of the input leaves no trace.
     """
-    rows, starts, at = records.rows, records.starts, None
+    rows, starts, record_of = records.rows, records.starts, None
     if columns:
-        at = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
-        fields = [Field(codes, bits_for(int(codes.max()) + 1)) for codes in (at, *(codes[rows] for codes in columns))]
+        record_of = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
+        fields = [
+            Field(codes, bits_for(int(codes.max()) + 1)) for codes in (record_of, *(codes[rows] for codes in columns))
+        ]
         line = sort_rows(fields, len(rows))
-        rows, at = rows[line.rows], at[line.rows]
+        rows, record_of = rows[line.rows], record_of[line.rows]
         starts = line.starts
     if single:
-        if at is None:
-            at = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
+        if record_of is None:
+            record_of = np.repeat(np.arange(len(records.codes), dtype=np.uint32), np.diff(records.starts))
         starts = np.arange(len(rows) + 1)
     first = starts[:-1]
     data = np.empty((len(first), VALUES + len(columns)), np.uint32)
     data[:, WEIGHT] = np.diff(starts)
     data[:, ORIGIN] = np.arange(len(first))
-    for place, codes in enumerate(columns):
-        data[:, VALUES + place] = codes[rows[first]]
-    codes_of = records.codes.copy() if at is None else np.take(records.codes, at[first], axis=0)
+    for i, codes in enumerate(columns):
+        data[:, VALUES + i] = codes[rows[first]]
+    codes_of = records.codes.copy() if record_of is None else np.take(records.codes, record_of[first], axis=0)
     return rows, starts, Units(codes_of, data)

@@ -1,15 +1,17 @@
-"""Whether the parts of a split will meet the requirements, seen on a sample alone (LeFevre 2008, section 5.2.1).
+"""Tests on a sample: will the parts of a split meet the requirements (LeFevre 2008, section 5.2.1)?
 
 The split is made if the hypothesis that it is not allowable can be rejected: with n of N records in the sample, at a
-level of alpha / m for each of m parts, so that alpha is the chance that any of them was taken wrongly. Who grows a tree
-so counts afterwards and undoes what was wrong; the tests save work, and no promise rests on them.
+level of alpha / m for each of m parts, so that alpha bounds the probability that any of them was accepted wrongly. An
+engine that grows a tree this way counts all records afterwards and undoes the wrong splits; the tests save work, and no
+guarantee depends on them.
 
-- records: the share of a part in the sample against k / N, as if it were normal, corrected for a finite population.
-- recursive (c, l): c p_2 - p_1 against 0, the shares estimated from the part's n_i records.
+- records: the share of a part in the sample against k / N, by the normal approximation with finite population
+  correction.
+- recursive (c, l): c p_2 - p_1 against 0, the shares estimated from the n_i records of the part.
 - variance: chi-square with n_i - 1 degrees of freedom, by the approximation of Wilson and Hilferty.
 - distinct: a sample has no more values than all records, so there is nothing to test.
-- frequency, alpha, beta, delta: each share with its standard error on the wrong side; entropy with its own; closeness
-  with the largest error that a share can have. The paper has no tests of these.
+- frequency, alpha, beta, delta: each share with its standard error on the unfavourable side; entropy with its own
+  standard error; closeness with the largest error that a share can have. The paper has no tests of these.
 
 Differs from the paper: the correction uses (N - n) / N throughout, the variance has none and is used only where n < N.
 """
@@ -42,15 +44,15 @@ from sfumato.requirements.conjunction import (
 )
 
 ALPHA_LEVEL = 0.05
-LISTED = 1 << 10  # numbers of parts that have an entry of their own
+LISTED = 1 << 10  # smaller numbers of parts have an entry of their own
 
 
 class SampledTests(NamedTuple):
     """A conjunction that is tested on a sample.
 
-    normal: float64[...], how many standard errors a part must be away from failing, by the number of parts, 1 being the
-    first; the last is for all larger numbers too; 0 where what the sample shows is taken for true. correction: by what
-    the variance of an estimate is smaller because the sample is a part of the records.
+    normal: float64[...], the required distance of a part from failing, in standard errors, by the number of parts from
+    1; the last entry is for all larger numbers too; 0 where the sample is taken at face value. correction: the factor
+    of the variance of an estimate because the population is finite.
     """
 
     kind: NDArray[np.int64]
@@ -73,12 +75,12 @@ class SampledTests(NamedTuple):
 def sampled_tests(
     tests: Conjunction, sample: int, records: int, most_parts: int, alpha: float | None = ALPHA_LEVEL
 ) -> SampledTests:
-    """The tests for a ``sample`` of so many ``records``; with no alpha what it shows is taken for true."""
+    """Return the tests for ``sample`` of ``records`` records; with alpha None the sample is taken at face value."""
     return SampledTests(*tests, standard_errors(most_parts, alpha), (records - sample) / records)
 
 
 def standard_errors(most_parts: int, alpha: float | None) -> NDArray[np.float64]:
-    """See ``SampledTests.normal``."""
+    """Return ``SampledTests.normal`` for splits into up to ``most_parts`` parts."""
     parts = [*range(1, min(most_parts, LISTED)), max(most_parts, 1)]
     if alpha is None:
         return np.zeros(len(parts))
@@ -86,7 +88,7 @@ def standard_errors(most_parts: int, alpha: float | None) -> NDArray[np.float64]
 
 
 def least_sampled(k: int, sample: int, records: int, normal: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many records of the sample a part must have for k of all to be believed, by the number of parts."""
+    """Return how many records of the sample a part needs so that k of all are plausible, by the number of parts."""
     share = k / records
     error = np.sqrt(share * (1 - share) / max(sample - 1, 1) * (records - sample) / records)
     least: NDArray[np.int64] = np.maximum(np.ceil(sample * (share + normal * error) - 1e-9), 1).astype(np.int64)
@@ -94,7 +96,7 @@ def least_sampled(k: int, sample: int, records: int, normal: NDArray[np.float64]
 
 
 def part_holds(tests: Any, parts: Any, size: Any, count: Any, known: Any, largest: Any, different: Any) -> bool:
-    """Whether one of the parts of a split meets the requirements. See ``class_holds``."""
+    """Return whether one of the parts of a split meets the requirements. See ``class_holds``."""
     if isinstance(tests, SampledTests):
         return bool(sample_holds(tests, parts, size, count, known, largest, different))
     return bool(class_holds(tests, size, count, known, largest, different))
@@ -102,7 +104,7 @@ def part_holds(tests: Any, parts: Any, size: Any, count: Any, known: Any, larges
 
 @overload(part_holds)
 def _part_holds(tests, parts, size, count, known, largest, different):
-    """The same for kernels: each is compiled for one of the two kinds of tests alone."""
+    """Choose the version of ``part_holds`` that a kernel compiles: for a sample or for all records."""
 
     def of_sample(tests, parts, size, count, known, largest, different):
         return sample_holds(tests, parts, size, count, known, largest, different)
@@ -115,7 +117,7 @@ def _part_holds(tests, parts, size, count, known, largest, different):
 
 @kernel
 def sample_holds(tests, parts, size, count, known, largest, different):
-    """Whether a part of a split, of which ``size`` records are in the sample, can be believed to hold.
+    """Return whether a part of a split, with ``size`` records in the sample, can be assumed to meet the requirements.
 
     See ``class_holds``. The number of records is not tested here.
     """
@@ -143,7 +145,7 @@ def sample_holds(tests, parts, size, count, known, largest, different):
             if bound * last - first <= error * deviation:
                 return False
         elif kind == VARIANCE:
-            if not variance_believed(count[a, :m], tests.numbers[a, :m], n, bound, z):
+            if not variance_plausible(count[a, :m], tests.numbers[a, :m], n, bound, z):
                 return False
         elif kind == ENTROPY:
             mean, squares = 0.0, 0.0
@@ -157,17 +159,17 @@ def sample_holds(tests, parts, size, count, known, largest, different):
         elif kind in (BETA, BETA_ENHANCED, DELTA):
             for v in range(m):
                 share, usual = count[a, v] / n, tests.reference[a, v]
-                doubt = error * np.sqrt(share * (1 - share))
+                margin = error * np.sqrt(share * (1 - share))
                 if usual == 0:
                     continue
                 if kind == DELTA:
-                    if share <= doubt or np.log((share + doubt) / usual) >= bound:
+                    if share <= margin or np.log((share + margin) / usual) >= bound:
                         return False
-                    if np.log((share - doubt) / usual) <= -bound:
+                    if np.log((share - margin) / usual) <= -bound:
                         return False
                 elif share > usual:
                     limit = min(bound, -np.log(usual)) if kind == BETA_ENHANCED else bound
-                    if (share + doubt) / usual - 1 > limit:
+                    if (share + margin) / usual - 1 > limit:
                         return False
         elif not distribution_holds(
             kind, whole, bound - error / 2, count[a, :m], n, tests.reference[a, :m], tests.numbers[a, :m],
@@ -178,8 +180,8 @@ def sample_holds(tests, parts, size, count, known, largest, different):
 
 
 @kernel
-def variance_believed(count, numbers, n, bound, z):
-    """Whether n values, counted, are a sample of values whose variance is not below ``bound``."""
+def variance_plausible(count, numbers, n, bound, z):
+    """Return whether n values, given as counts, come from values whose variance is not below ``bound``."""
     if n < 2:
         return False
     mean = 0.0

@@ -1,27 +1,28 @@
 """The split rule for selections (LeFevre 2008, section 3.2, eq. 7): regions that lie inside a selection or outside.
 
-Who selects from a release takes every record whose box meets the selection. The records among them that should not be
-there are its imprecision. Of all allowable splits the one is taken that lowers the sum of weight times imprecision
-most; of equal ones the first attribute's, and its lowest threshold. Where none lowers it, the next rule goes on.
+A selection from a release takes every record whose box meets it. The records among them that it should not return are
+its imprecision. The rule takes the allowable split that lowers the sum of weight times imprecision most; among equal
+ones that of the first attribute, and its lowest threshold. Where none lowers the sum, the next rule is tried.
 
-Differs from the paper: a part's box is the smallest box around the records of its region, cut at the codes of the part
-that occur, since a release shows smallest boxes. A threshold is put to the edge of a selection that lies between two
-codes that occur, so that the regions are right for records to come. Attributes are divided as in ``split_targets``.
+Differs from the paper: the box of a part is the smallest box around the records of its region, cut at the codes of the
+part that occur, since a release shows smallest boxes. If the edge of a selection lies between two codes that occur, the
+threshold is put there, so that the regions suit future records. Attributes are divided as in ``split_prediction``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.trees.split_prediction import BRANCHES, best_threshold, take_split
 from sfumato.methods.trees.split_targets import BEFORE
-from sfumato.methods.trees.split_tests import NONE, WEIGHT, frequency_set, natural_parts, parts_hold
+from sfumato.methods.trees.split_tests import WEIGHT, frequency_set, natural_parts, parts_hold
 
 
 @kernel
-def split_by_selection(units, begin, end, low, high, ground, room, secrets, selected, counters):
-    """The split of a region: its attribute or NONE, and how many parts, in ``room``.
+def split_by_selection(units, begin, end, low, high, shared, buffers, sensitive, selected, counters):
+    """Return the split of a region: its attribute or NONE, and the number of parts in ``buffers``.
 
     low, high: int64[d], the smallest box around the units begin..end-1.
     """
@@ -33,33 +34,33 @@ def split_by_selection(units, begin, end, low, high, ground, room, secrets, sele
     for attribute in range(len(low)):
         if low[attribute] == high[attribute]:
             continue
-        groups = frequency_set(units, attribute, begin, end, low[attribute], high[attribute], room, secrets)
-        parts = natural_parts(attribute, groups, ground, room)
-        branches = parts > 0 and parts_hold(units, parts, ground, room, secrets)
-        add_reductions(units, attribute, begin, end, groups, branches, met, selected, room, counters)
+        groups = frequency_set(units, attribute, begin, end, low[attribute], high[attribute], buffers, sensitive)
+        parts = natural_parts(attribute, groups, shared, buffers)
+        branches = parts > 0 and parts_hold(units, parts, shared, buffers, sensitive)
+        add_reductions(units, attribute, begin, end, groups, branches, met, selected, buffers, counters)
         at = np.int64(BRANCHES)
         if not branches:
-            at = best_threshold(units, groups, best_gain, ground, room, secrets, counters.gain)
+            at = best_threshold(units, groups, best_gain, shared, buffers, sensitive, counters.gain)
         gain = counters.gain[max(at, 0)]
         if at != NONE and gain > best_gain:
             best, best_at, best_gain = np.int64(attribute), at, gain
     if best == NONE:
         return NONE, 0
-    parts = take_split(units, best, best_at, begin, end, low[best], high[best], ground, room, secrets)
+    parts = take_split(units, best, best_at, begin, end, low[best], high[best], shared, buffers, sensitive)
     if best_at != BRANCHES:
-        edge = edge_between(room.code[best_at], room.code[best_at + 1], best, met, selected)
-        room.last[0], room.first[1] = edge, edge + 1
+        edge = edge_between(buffers.code[best_at], buffers.code[best_at + 1], best, met, selected)
+        buffers.last[0], buffers.first[1] = edge, edge + 1
     return best, parts
 
 
 @kernel
-def add_reductions(units, attribute, begin, end, groups, branches, met, selected, room, counters):
-    """Fill ``counters.gain`` with by how much each threshold lowers the imprecision, or the parts of ``room``: gain[0].
+def add_reductions(units, attribute, begin, end, groups, branches, met, selected, buffers, counters):
+    """Fill ``counters.gain`` with the imprecision that each threshold saves, or gain[0] with that of the parts.
 
-    met: bool[s], which selections the region's box meets.
+    met: bool[s], which selections the box of the region meets.
     """
     codes, data = units
-    code, upto, ends = room.code, room.upto, room.last
+    code, upto, ends = buffers.code, buffers.upto, buffers.last
     outside, gain = counters.groups[BEFORE], counters.gain
     for group in range(groups):
         gain[group] = 0.0
@@ -105,7 +106,7 @@ def add_reductions(units, attribute, begin, end, groups, branches, met, selected
 
 @kernel
 def edge_between(below, above, attribute, met, selected):
-    """The last code below a threshold between two codes: at the edge of a selection where there is one."""
+    """Return the last code below a threshold between two codes: at the edge of a selection where there is one."""
     for box in range(len(met)):
         if met[box]:
             for edge in (selected.edges[0, box, attribute] - 1, selected.edges[1, box, attribute]):

@@ -1,8 +1,8 @@
-"""What split rules for a workload know of it: targets as whole numbers, and their counts by the values of an attribute.
+"""The targets of a workload in the form that split rules take: integers, and their counts by the codes of an attribute.
 
-All sums are of whole numbers, so they are exact in any order, and splits that part the records alike gain alike. A
-class is its code. A number is its distance from the middle of the column's range, in steps that are so fine that the
-sum of squares over all records just fits into 64 bits. Entropies are in units of 2 ** -s bits, s as large as fits.
+All sums are of integers, so they are exact in any order, and splits that divide the records equally have equal gains. A
+class is its code. A number is its distance from the middle of the range of its column, in steps so fine that the sum of
+squares over all records just fits into 64 bits. Entropies are in units of 2 ** -s bits, with s as large as fits.
 
 Records without a target count in requirements, but neither for nor against a split.
 """
@@ -14,29 +14,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.coded_workload import ClassTarget, CodedWorkload, NumberTarget, Scales
-from sfumato.methods.trees.split_tests import CODES_A_UNIT, FEW_CODES, NONE, VALUES, WEIGHT
+from sfumato.methods.trees.split_tests import CODES_A_UNIT, FEW_CODES, VALUES, WEIGHT
 from sfumato.tables.coding.sorting import sort_numbers
 
-MISSING = (1 << 32) - 1  # a number that is not there
+MISSING = (1 << 32) - 1  # the code of a missing number
 FINEST = 28  # bits on either side of the middle
 EXACT_BITS, LARGEST_BITS = 52, 61
-LOGARITHMS = 1 << 16  # of so many counts are looked up
+LOGARITHMS = 1 << 16  # logarithms of smaller counts are looked up
 
 
-COLUMN, CLASSES, ABSENT = range(3)  # of a target
+COLUMN, CLASSES, ABSENT = range(3)  # fields of a target
 START, BEFORE, AFTER = range(3)  # of a group
 SLOT, COUNT, TOTAL = range(3)  # of an entry
 
 
 class SplitTargets(NamedTuple):
-    """What is to be predicted, as kernels take it. Few arrays: each of them makes kernels longer to compile.
+    """The targets in the form that kernels take. The arrays are few, since each adds to the compile time of kernels.
 
-    targets: int64[3, t], where each stands in Units.data, how many classes there are, 0 for numbers, and what stands
-    for none. factor: float64[t], from units to what is compared. cell: the column of the features' combination, -1
-    without any; cells: how many there are. middle: what stands for the middle of a range. logarithms: int64, x log2 x
-    in units for small x; scale: the units of a bit. least: the gain of a record below which a split is not worth it.
+    targets: int64[3, t], the column of each in Units.data, its number of classes, 0 for numbers, and the code of a
+    missing one. factor: float64[t], from units to comparable gains. cell: the column of the combination of features, -1
+    without features; cells: the number of combinations. middle: the code of the middle of a range. logarithms: int64,
+    x log2 x in units for small x; scale: the units of a bit. least: the least gain per record that justifies a split.
     """
 
     targets: NDArray[np.int64]
@@ -50,8 +51,9 @@ class SplitTargets(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """What is to be selected, as kernels take it: edges: int64[2, s, d], the first and last codes of each box;
-    weights: float64[s].
+    """The selections in the form that kernels take.
+
+    edges: int64[2, s, d], the first and last codes of each box; weights: float64[s].
     """
 
     edges: NDArray[np.int64]
@@ -59,13 +61,13 @@ class Selected(NamedTuple):
 
 
 class TargetCounters(NamedTuple):
-    """Working space.
+    """Working space: how often the codes of an attribute occur with the values of a target.
 
-    How often an attribute's codes go with a target's values: group g of the frequency set has the entries
-    groups[START, g] to groups[START, g + 1] - 1; the purity of the groups up to it is groups[BEFORE, g], from it on
-    groups[AFTER, g]. entries: int64[3, u], cell and class of each, its records, and the sum of their numbers. tally:
-    int64[2, ...], the last two by code, and sums: int64[3, ...], records by cell and class, then records and the sum
-    of their numbers by cell; both 0 between uses. gain: float64, of the threshold after each group.
+    Group g of the frequency set has the entries groups[START, g] to groups[START, g + 1] - 1; the purity of the groups
+    up to it is groups[BEFORE, g], that from it on groups[AFTER, g]. entries: int64[3, u], cell and class of each, its
+    number of records, and the sum of their numbers. tally: int64[2, ...], the last two by code, and sums:
+    int64[3, ...], records by cell and class, then records and the sum of their numbers by cell; both 0 between uses.
+    gain: float64, of the threshold after each group.
     """
 
     groups: NDArray[np.int64]
@@ -78,7 +80,7 @@ class TargetCounters(NamedTuple):
 def tasks_of(
     workload: CodedWorkload, rows: NDArray[np.uint32], placed: int
 ) -> tuple[SplitTargets, list[NDArray[np.uint32]]]:
-    """The tasks, and the columns that they are about, by row of the table; ``placed`` columns stand before them."""
+    """Return the targets, and their columns by row of the table, which follow ``placed`` other columns."""
     scales = workload.scales or _scales_of(workload, rows)
     count = max(scales.count, 2)
     shift = _shift_for(count)
@@ -111,16 +113,16 @@ def tasks_of(
 
 
 def _shift_for(count: int) -> int:
-    """The bits of a number on either side of the middle of its range."""
+    """Return the bits of a number on either side of the middle of its range."""
     return min(FINEST, (LARGEST_BITS - count.bit_length()) // 2)
 
 
 def _scales_of(workload: CodedWorkload, rows: NDArray[np.uint32]) -> Scales:
-    """Those of the records that are these rows."""
+    """Return the scales of the records in these rows."""
     halves = []
     for target in workload.targets:
         known = target.values[rows] if isinstance(target, NumberTarget) else np.empty(0)
-        known = known[~np.isnan(known)] / 2  # the distance of two large numbers may be more than any number
+        known = known[~np.isnan(known)] / 2  # the distance of two large numbers could overflow
         halves.append((known.min(), known.max()) if len(known) else (0.0, 0.0))
     cells = 1 if workload.cells is None else int(workload.cells[rows].max(initial=0)) + 1
     weighing = Weighing(workload, len(rows), cells, np.array(halves).reshape(-1, 2))
@@ -129,18 +131,18 @@ def _scales_of(workload: CodedWorkload, rows: NDArray[np.uint32]) -> Scales:
 
 
 class Weighing:
-    """Counts what there is to tell of all records, some at a time. ``workload``: of any records, for what it names."""
+    """Sums up the impurity of the targets of all records, some at a time. ``workload``: only its targets are read."""
 
     def __init__(self, workload: CodedWorkload, count: int, cells: int, ranges: NDArray[np.float64]) -> None:
         self._count, self._cells, self._ranges = count, cells, ranges
-        # Where classes alone are told nothing depends on it.
+        # With classes alone, nothing depends on the impurity.
         self._needed = bool(workload.regression)
         self._classes = [np.zeros((cells, one.distinct), np.int64) for one in workload.classification if self._needed]
         self._sums = [np.zeros((2, cells), np.int64) for _ in workload.regression]  # records, and their numbers
         self._squares = [0] * len(workload.regression)
 
     def add(self, workload: CodedWorkload, rows: NDArray[np.uint32]) -> None:
-        """Some rows of a workload."""
+        """Add some rows of a workload."""
         if not self._needed:
             return
         cells = np.zeros(len(rows), np.int64) if workload.cells is None else workload.cells[rows].astype(np.int64)
@@ -149,36 +151,36 @@ class Weighing:
             known = codes < target.distinct
             np.add.at(counts, (cells[known], codes[known]), 1)
         shift = _shift_for(max(self._count, 2))
-        for place, number in enumerate(workload.regression):
-            low, high = self._ranges[len(workload.classification) + place].tolist()
+        for i, number in enumerate(workload.regression):
+            low, high = self._ranges[len(workload.classification) + i].tolist()
             coded = _coded(number, low, high, shift)[rows]
             known = coded != MISSING
             steps = coded[known].astype(np.int64) - (1 << shift)
-            np.add.at(self._sums[place][0], cells[known], 1)
-            np.add.at(self._sums[place][1], cells[known], steps)
-            self._squares[place] += int(np.square(steps).sum())
+            np.add.at(self._sums[i][0], cells[known], 1)
+            np.add.at(self._sums[i][1], cells[known], steps)
+            self._squares[i] += int(np.square(steps).sum())
 
     def scales(self) -> Scales:
         impurity = [_entropy(counts) for counts in self._classes]
         sums = zip(self._sums, self._squares, strict=True)
-        impurity += [_variance(one[0], one[1], squares) for one, squares in sums]
+        impurity += [_variance(sums_of_target[0], sums_of_target[1], squares) for sums_of_target, squares in sums]
         return Scales(self._count, self._cells, self._ranges, np.array(impurity))
 
 
 def _coded(target: NumberTarget, low: float, high: float, shift: int) -> NDArray[np.uint32]:
-    """The numbers in whole steps from the middle of their range, which is at 2 ** shift. low, high: halves of it."""
+    """Return the numbers in steps from the middle of their range, which is at 2 ** shift. low, high: half its ends."""
     coded = np.full(len(target.values), MISSING, np.uint32)
-    there = ~np.isnan(target.values)
+    known = ~np.isnan(target.values)
     if high > low:
-        share = (target.values[there] / 2 - low) / (high - low)
-        coded[there] = np.rint(np.clip(share, 0, 1) * (2 << shift)).astype(np.uint32)
+        share = (target.values[known] / 2 - low) / (high - low)
+        coded[known] = np.rint(np.clip(share, 0, 1) * (2 << shift)).astype(np.uint32)
     else:
-        coded[there] = 1 << shift
+        coded[known] = 1 << shift
     return coded
 
 
 def _entropy(counts: NDArray[np.int64]) -> float:
-    """Of the classes of a record whose features are known, in bits. counts: int64[cells, classes]."""
+    """Return the entropy of the class of a record with known features, in bits. counts: int64[cells, classes]."""
     both, of_cell = counts[counts > 0], counts.sum(axis=1)
     of_cell = of_cell[of_cell > 0]
     if not len(of_cell):
@@ -187,7 +189,7 @@ def _entropy(counts: NDArray[np.int64]) -> float:
 
 
 def _variance(sizes: NDArray[np.int64], sums: NDArray[np.int64], squares: int) -> float:
-    """Of the number of a record whose features are known, in squares of steps. sizes, sums: int64[cells]."""
+    """Return the variance of a record's number, its features known, in squared steps. sizes, sums: int64[cells]."""
     if not sizes.any():
         return 0.0
     between = sum(int(total) ** 2 / int(size) for total, size in zip(sums, sizes, strict=True) if size)
@@ -197,10 +199,10 @@ def _variance(sizes: NDArray[np.int64], sums: NDArray[np.int64], squares: int) -
 def _factors(
     workload: CodedWorkload, impurity: NDArray[np.float64], steps: NDArray[np.float64], scale: float
 ) -> NDArray[np.float64]:
-    """What a unit of each target's gain is worth.
+    """Return the factor that makes the gains of the targets comparable.
 
     Classes alone: bits, summed (eq. 5). Numbers alone: squared errors, summed (eq. 6), as a share of those of all
-    records. Both: each as a share of what it is for all records.
+    records. Both: each as a share of its value for all records.
     """
     weights = np.array([target.weight for target in workload.targets])
     if not len(weights):
@@ -220,7 +222,7 @@ def _factors(
 
 
 def counters_for(units: int, largest_domain: int, tasks: SplitTargets | None) -> TargetCounters:
-    """Working space for regions of at most so many units."""
+    """Return working space for regions of at most ``units`` units."""
     groups = min(units, largest_domain) + 2
     cells, slots = 1, 1
     if tasks is not None:
@@ -236,8 +238,8 @@ def counters_for(units: int, largest_domain: int, tasks: SplitTargets | None) ->
 
 
 @kernel
-def count_entries(units, target, attribute, begin, end, low, high, groups, tasks, room, counters):
-    """Fill ``counters`` with the entries of a target in the units begin..end-1, whose frequency set is in ``room``."""
+def count_entries(units, target, attribute, begin, end, low, high, groups, tasks, buffers, counters):
+    """Fill ``counters`` with the entries of a target in units begin..end-1, whose frequency set is in ``buffers``."""
     codes, data = units
     starts, entries, tally = counters.groups[START], counters.entries, counters.tally
     column, classes, absent = tasks.targets[:, target]
@@ -247,15 +249,15 @@ def count_entries(units, target, attribute, begin, end, low, high, groups, tasks
     dense = (high - low + 1) * slots <= FEW_CODES + CODES_A_UNIT * (end - begin)
     if not dense:
         packed = np.empty(end - begin, np.uint64)
-        for place in range(end - begin):
-            packed[place] = np.uint64(codes[begin + place, attribute]) << np.uint64(32) | np.uint64(place)
+        for i in range(end - begin):
+            packed[i] = np.uint64(codes[begin + i, attribute]) << np.uint64(32) | np.uint64(i)
         sort_numbers(packed)
     group = -1
-    for place in range(end - begin):
-        unit = begin + place
+    for i in range(end - begin):
+        unit = begin + i
         if not dense:
-            unit = begin + np.int64(packed[place] & np.uint64(0xFFFFFFFF))
-            if group < 0 or room.code[group] != np.int64(packed[place] >> np.uint64(32)):
+            unit = begin + np.int64(packed[i] & np.uint64(0xFFFFFFFF))
+            if group < 0 or buffers.code[group] != np.int64(packed[i] >> np.uint64(32)):
                 group += 1
                 starts[group] = made
         value = np.int64(data[unit, column])
@@ -278,7 +280,7 @@ def count_entries(units, target, attribute, begin, end, low, high, groups, tasks
     if dense:
         for group in range(groups):
             starts[group] = made
-            first = (room.code[group] - low) * slots
+            first = (buffers.code[group] - low) * slots
             for slot in range(slots):
                 if tally[0, first + slot] > 0:
                     entries[SLOT, made], entries[COUNT, made] = slot, tally[0, first + slot]

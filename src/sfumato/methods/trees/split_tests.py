@@ -1,9 +1,9 @@
-"""What every split rule of a region tree needs: the values of an attribute in a region, and tests of its parts.
+"""The basis of every split rule of a region tree: the values of an attribute in a region, and tests of its parts.
 
-A rule looks at one attribute through its frequency set (LeFevre 2008, section 5.1): the codes that occur in the region,
-ascending, and how many records have each. With sensitive requirements the units are also put in line by their code,
-so that every part of the region is a run of the line. Only how many rows stand for each combination of a code and the
-values beside it decides what a rule finds, so units may be those combinations, counted beforehand.
+A rule sees one attribute through its frequency set (LeFevre 2008, section 5.1): the codes that occur in the region,
+ascending, and how many records have each. With sensitive requirements the units are also sorted by their code, so that
+every part of the region is a run of the sorted units. The result of a rule depends only on the number of rows with each
+combination of a code and the values beside it, so units may be those combinations, counted beforehand.
 """
 
 from __future__ import annotations
@@ -21,18 +21,16 @@ from sfumato.requirements.conjunction import Conjunction
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain
 from sfumato.tables.coding.sorting import sort_numbers
 
-NONE = -1
-BEYOND = 1 << 40  # more than any code
-# Codes are counted in a table where it is not much larger than the region; else its records are sorted.
+# Codes are counted in a table if that is not much larger than the region; otherwise its records are sorted.
 FEW_CODES, CODES_A_UNIT = 64, 4
 WEIGHT, ORIGIN, VALUES = 0, 1, 2  # the columns of Units.data
 
 
 class Units(NamedTuple):
-    """What is divided: distinct records, or single rows where records of equal codes may have to be told apart.
+    """The items that are divided: distinct records, or single rows where records of equal codes may be separated.
 
-    codes: uint[u, d], C-order. data: uint32[u, 2 + a], C-order: the rows that each stands for, the record or row it is,
-    and its sensitive values, null being ``distinct``.
+    codes: uint[u, d], C-order. data: uint32[u, 2 + a], C-order: the number of rows of each unit, its record or row, and
+    its sensitive values, ``distinct`` for null.
     """
 
     codes: Codes
@@ -40,13 +38,13 @@ class Units(NamedTuple):
 
 
 class SplitData(NamedTuple):
-    """What is the same in every region.
+    """The data that all regions share.
 
-    layout, costs: see losses.costs.Costs. branches: int64[..., 2]; for every code of an attribute the first and last
-    code of the branches of the domain that it is on, from the widest to the code itself. levels: int64[d, 2], where the
-    branches of an attribute begin, and how many there are for each code. ordered: bool[d], are its values numbers?
-    least: int64[...], the fewest records that a part of a split can have, by the number of its parts, 1 being the
-    first; the last is also for all larger numbers. divisible: the fewest records that a region must have to be divided.
+    layout, costs: see losses.exact_costs.Costs. branches: int64[..., 2]; for every code of an attribute the first and
+    last code of the branches of the domain that it is on, from the widest to the code itself. levels: int64[d, 2],
+    where the branches of an attribute begin, and how many there are for each code. ordered: bool[d], whether its values
+    are numbers. least: int64[...], the fewest records of a part of a split, by the number of parts from 1; the last
+    entry is for all larger numbers too. divisible: the fewest records of a region that can be divided.
     """
 
     layout: NDArray[np.int64]
@@ -59,11 +57,11 @@ class SplitData(NamedTuple):
 
 
 class SplitBuffers(NamedTuple):
-    """Working space.
+    """Working space of a split rule.
 
-    The frequency set of one attribute: code: int64, the codes; upto: int64, the records up to each of them, from 0 on.
-    The parts of a split: first, last: int64, the codes of each, which may reach beyond the region; ends: int64, the
-    records up to each. tally: int64, all 0.
+    The frequency set of one attribute: code: int64, the codes; upto: int64, the number of records up to each of them,
+    beginning with 0. The parts of a split: first, last: int64, the codes of each, which may reach beyond the region;
+    ends: int64, the number of records up to each. tally: int64, all 0.
     """
 
     code: NDArray[np.int64]
@@ -74,11 +72,11 @@ class SplitBuffers(NamedTuple):
     tally: NDArray[np.int64]
 
 
-class Secrets(NamedTuple):
-    """What sensitive requirements need; kernels are given None instead where there are none.
+class SensitiveCounts(NamedTuple):
+    """Working space of the tests of sensitive requirements; kernels take None where there are none.
 
-    tests: all requirements. line: uint32[u], the units of a frequency set by code. The rest counts the values of a
-    class, see conjunction.class_holds; all are 0 between tests.
+    tests: all requirements. line: uint32[u], the units of a frequency set in the order of their codes. The other arrays
+    count the values of a class, see conjunction.class_holds; all are 0 between tests.
     """
 
     tests: Conjunction | SampledTests
@@ -90,7 +88,7 @@ class Secrets(NamedTuple):
 
 
 def ground_of(domains: Sequence[Domain], costs: Costs, least: int) -> SplitData:
-    """What the kernels know of the attributes."""
+    """Return the shared data of the attributes. least: the fewest records of a class."""
     parts = [branches_of(domain) for domain in domains]
     sizes = [part.shape[0] * part.shape[1] for part in parts]
     return SplitData(
@@ -105,7 +103,7 @@ def ground_of(domains: Sequence[Domain], costs: Costs, least: int) -> SplitData:
 
 
 def branches_of(domain: Domain) -> NDArray[np.int64]:
-    """int64[codes, levels, 2]: null apart from the values; then, of categories, the nodes below the root."""
+    """Return the branches of a domain, int64[codes, levels, 2]: null and the values, then the nodes below the root."""
     codes = domain.size - domain.has_null
     levels = []
     if domain.has_null:
@@ -115,34 +113,34 @@ def branches_of(domain: Domain) -> NDArray[np.int64]:
         paths = taxonomy.ancestors().astype(np.int64)
         depth = np.count_nonzero(paths > 0, axis=1)
         for level in range(1, taxonomy.levels):
-            # From the root down, where paths go up; a leaf that is nearer to the root stays what it is.
+            # Paths go up; we go from the root down. A leaf near the root stays the same on the levels below.
             nodes = paths[np.arange(codes), np.maximum(depth - level, 0)]
             levels.append(np.stack([taxonomy.first[nodes], taxonomy.last[nodes]], axis=1).astype(np.int64))
-    found = np.full((domain.size, len(levels), 2), codes, np.int64)
+    result = np.full((domain.size, len(levels), 2), codes, np.int64)
     for level, branches in enumerate(levels):
-        found[:codes, level] = branches
-    return found
+        result[:codes, level] = branches
+    return result
 
 
-def room_for(units: int, largest_domain: int) -> SplitBuffers:
-    """Working space for regions of at most so many units."""
+def split_buffers(units: int, largest_domain: int) -> SplitBuffers:
+    """Return working space for regions of at most ``units`` units."""
     code, upto, first, last, ends = np.empty((5, min(units, largest_domain) + 1), np.int64)
     tally = np.zeros(min(largest_domain, FEW_CODES + CODES_A_UNIT * units), np.int64)
     return SplitBuffers(code, upto, first, last, ends, tally)
 
 
-def secrets_for(units: int, tests: Conjunction | SampledTests) -> Secrets:
-    """The same for sensitive requirements."""
+def sensitive_counts(units: int, tests: Conjunction | SampledTests) -> SensitiveCounts:
+    """Return working space for the tests of regions of at most ``units`` units."""
     counts = np.zeros((tests.attributes, int(tests.distinct.max()) + 1), np.int64)
     known, largest, different = np.zeros((3, tests.attributes), np.int64)
-    return Secrets(tests, np.empty(units, np.uint32), counts, known, largest, different)
+    return SensitiveCounts(tests, np.empty(units, np.uint32), counts, known, largest, different)
 
 
 @kernel
-def frequency_set(units, attribute, begin, end, low, high, room, secrets):
-    """Fill ``room`` with the frequency set of the units begin..end-1, whose codes are low..high: how many codes."""
+def frequency_set(units, attribute, begin, end, low, high, buffers, sensitive):
+    """Fill ``buffers`` with the frequency set of the units begin..end-1, with codes low..high; return its length."""
     codes, data = units
-    code, upto, tally = room.code, room.upto, room.tally
+    code, upto, tally = buffers.code, buffers.upto, buffers.tally
     span, groups = high - low + 1, 0
     upto[0] = 0
     if span <= FEW_CODES + CODES_A_UNIT * (end - begin):
@@ -154,67 +152,67 @@ def frequency_set(units, attribute, begin, end, low, high, room, secrets):
                 upto[groups + 1] = upto[groups] + tally[step]
                 tally[step] = 0
                 groups += 1
-        if secrets is not None:
+        if sensitive is not None:
             for unit in range(begin, end):
                 tally[np.int64(codes[unit, attribute]) - low] += 1
             first = np.int64(0)
-            for step in range(span):  # where its units begin in line
+            for step in range(span):  # where the units of a code begin in line
                 first, tally[step] = first + tally[step], first
             for unit in range(begin, end):
                 step = np.int64(codes[unit, attribute]) - low
-                secrets.line[tally[step]] = unit
+                sensitive.line[tally[step]] = unit
                 tally[step] += 1
             for step in range(span):
                 tally[step] = 0
         return groups
     packed = np.empty(end - begin, np.uint64)
-    for place in range(end - begin):
-        packed[place] = np.uint64(codes[begin + place, attribute]) << np.uint64(32) | np.uint64(place)
+    for i in range(end - begin):
+        packed[i] = np.uint64(codes[begin + i, attribute]) << np.uint64(32) | np.uint64(i)
     sort_numbers(packed)
-    for place in range(end - begin):
-        unit = begin + np.int64(packed[place] & np.uint64(0xFFFFFFFF))
-        here = np.int64(packed[place] >> np.uint64(32))
-        if place == 0 or code[groups - 1] != here:
-            code[groups] = here
+    for i in range(end - begin):
+        unit = begin + np.int64(packed[i] & np.uint64(0xFFFFFFFF))
+        unit_code = np.int64(packed[i] >> np.uint64(32))
+        if i == 0 or code[groups - 1] != unit_code:
+            code[groups] = unit_code
             upto[groups + 1] = upto[groups]
             groups += 1
         upto[groups] += data[unit, WEIGHT]
-        if secrets is not None:
-            secrets.line[place] = unit
+        if sensitive is not None:
+            sensitive.line[i] = unit
     return groups
 
 
 @kernel
-def natural_parts(attribute, groups, ground, room):
-    """Divide the codes of a frequency set as the domain branches; branches without records are left out.
+def natural_parts(attribute, groups, shared, buffers):
+    """Divide the codes of a frequency set along the branches of the domain, without branches that have no records.
 
-    Fills the parts of ``room``; how many there are, 0 where the domain does not branch.
+    Fills the parts of ``buffers`` and returns their number, 0 where the domain does not branch.
     """
-    code, upto, first, last, ends, _ = room
-    branches = ground.branches[ground.levels[attribute, 0] :]
-    levels, level, parts = ground.levels[attribute, 1], 0, 0
+    code, upto, first, last, ends, _ = buffers
+    branches = shared.branches[shared.levels[attribute, 0] :]
+    levels, level, parts = shared.levels[attribute, 1], 0, 0
     while level < levels and branches[code[0] * levels + level, 1] >= code[groups - 1]:
         level += 1
     if level < levels:
         for group in range(groups):
             if parts == 0 or code[group] > last[parts - 1]:
-                place = code[group] * levels + level
-                first[parts], last[parts] = branches[place, 0], branches[place, 1]
+                entry = code[group] * levels + level
+                first[parts], last[parts] = branches[entry, 0], branches[entry, 1]
                 parts += 1
             ends[parts - 1] = upto[group + 1]
     return parts
 
 
 @kernel
-def least_of(parts, ground):
-    """The fewest records of each part of a split into so many."""
-    return ground.least[min(parts, len(ground.least)) - 1]
+def least_of(parts, shared):
+    """Return the fewest records of each part of a split into ``parts`` parts."""
+    return shared.least[min(parts, len(shared.least)) - 1]
 
 
 @kernel
-def add_unit(unit, data, secrets):
-    """Count the values of a unit: the rows that it stands for."""
-    tests, _, counts, known, largest, different = secrets
+def add_unit(unit, data, sensitive):
+    """Count the values of a unit; return its number of rows."""
+    tests, _, counts, known, largest, different = sensitive
     weight = np.int64(data[unit, WEIGHT])
     for a in range(len(known)):
         value = data[unit, VALUES + a]
@@ -227,77 +225,77 @@ def add_unit(unit, data, secrets):
 
 
 @kernel
-def forget(first, last, data, secrets):
-    """Set the counts of the units from first to last - 1 of the line back to 0."""
-    for place in range(first, last):
-        for a in range(len(secrets.known)):
-            secrets.counts[a, data[secrets.line[place], VALUES + a]] = 0
-    for a in range(len(secrets.known)):
-        secrets.known[a], secrets.largest[a], secrets.different[a] = 0, 0, 0
+def clear_counts(first, last, data, sensitive):
+    """Reset the counts of the units from first to last - 1 of the line to 0."""
+    for i in range(first, last):
+        for a in range(len(sensitive.known)):
+            sensitive.counts[a, data[sensitive.line[i], VALUES + a]] = 0
+    for a in range(len(sensitive.known)):
+        sensitive.known[a], sensitive.largest[a], sensitive.different[a] = 0, 0, 0
 
 
 @kernel
-def parts_hold(units, parts, ground, room, secrets):
-    """Whether every part of ``room`` meets the requirements."""
-    ends, least = room.ends, least_of(parts, ground)
+def parts_hold(units, parts, shared, buffers, sensitive):
+    """Return whether every part in ``buffers`` meets the requirements."""
+    ends, least = buffers.ends, least_of(parts, shared)
     for part in range(parts):
         if ends[part] - (ends[part - 1] if part > 0 else 0) < least:
             return False
-    if secrets is not None:
+    if sensitive is not None:
         data = units.data
-        tests, line, counts, known, largest, different = secrets
-        place, counted = 0, np.int64(0)
+        tests, line, counts, known, largest, different = sensitive
+        i, counted = 0, np.int64(0)
         for part in range(parts):
-            first, before = place, counted
+            first, before = i, counted
             while counted < ends[part]:
-                counted += add_unit(line[place], data, secrets)
-                place += 1
+                counted += add_unit(line[i], data, sensitive)
+                i += 1
             holds = part_holds(tests, parts, counted - before, counts, known, largest, different)
-            forget(first, place, data, secrets)
+            clear_counts(first, i, data, sensitive)
             if not holds:
                 return False
     return True
 
 
 @kernel
-def allowed_thresholds(units, groups, ground, room, secrets):
-    """After which codes of the frequency set both sides meet the requirements: bool[groups - 1]."""
-    data, upto = units.data, room.upto
-    tests, line, counts, known, largest, different = secrets
-    total, least = upto[groups], least_of(2, ground)
+def allowed_thresholds(units, groups, shared, buffers, sensitive):
+    """Return after which codes of the frequency set both sides meet the requirements: bool[groups - 1]."""
+    data, upto = units.data, buffers.upto
+    tests, line, counts, known, largest, different = sensitive
+    total, least = upto[groups], least_of(2, shared)
     allowed = np.ones(groups - 1, np.bool_)
     count, counted = 0, np.int64(0)
     while counted < total:
         counted += data[line[count], WEIGHT]
         count += 1
     for side in range(2):  # the classes from the first code up, then those from the last code down
-        place, counted = 0, np.int64(0)
+        i, counted = 0, np.int64(0)
         for step in range(groups - 1):
             group = step if side == 0 else groups - 1 - step
             reached = upto[group + 1] if side == 0 else total - upto[group]
             while counted < reached:
-                counted += add_unit(line[place if side == 0 else count - 1 - place], data, secrets)
-                place += 1
+                counted += add_unit(line[i if side == 0 else count - 1 - i], data, sensitive)
+                i += 1
             threshold = group - side
             if allowed[threshold]:
                 allowed[threshold] = min(reached, total - reached) >= least and part_holds(
                     tests, 2, reached, counts, known, largest, different
                 )
-        forget(0, count, data, secrets)
+        clear_counts(0, count, data, sensitive)
     return allowed
 
 
 @kernel
-def divide(units, spare, attribute, begin, end, parts, share, room):
-    """Put the units begin..end-1 in the order of their parts, and otherwise leave it as it is.
+def divide(units, spare, attribute, begin, end, parts, share, buffers):
+    """Put the units begin..end-1 in the order of their parts, stably.
 
-    The parts are those of ``room``; of the units with the last code of the first part only the first ``share`` belong
-    to it, and the others to the second. Then ``room.ends`` is where the units of each part end, and ``room.upto`` the
-    rows they stand for. spare: like units; its range is overwritten.
+    The parts are those in ``buffers``; of the units with the last code of the first part only the first ``share``
+    belong to it, the others to the second. Afterwards ``buffers.ends`` has where the units of each part end, and
+    ``buffers.upto`` their numbers of rows. spare: like units; its range is overwritten.
     """
     codes, data = units
     spare_codes, spare_data = spare
-    last, ends, weights = room.last, room.ends, room.upto
+    last, ends, weights = buffers.last, buffers.ends, buffers.upto
     for part in range(parts):
         ends[part], weights[part] = 0, 0
     for moving in range(2):  # first count, then move
@@ -323,9 +321,9 @@ def divide(units, spare, attribute, begin, end, parts, share, room):
                 weights[part] += data[unit, WEIGHT]
             ends[part] += 1
         if moving == 0:
-            place = begin
+            position = begin
             for part in range(parts):
-                ends[part], place = place, place + ends[part]
+                ends[part], position = position, position + ends[part]
     for unit in range(begin, end):
         for q in range(codes.shape[1]):
             codes[unit, q] = spare_codes[unit, q]

@@ -1,0 +1,50 @@
+"""The largest prices of the records in a box, counted with their copies."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.kernels.decorator import kernel
+
+
+class LargestPrices(NamedTuple):
+    """A list of prices in descending order, with room for one entry more than the copies that are kept.
+
+    price: int64 or float64; copies: int64, how many records have it; record: int64, the entry's number.
+    """
+
+    price: NDArray[np.int64] | NDArray[np.float64]
+    copies: NDArray[np.int64]
+    record: NDArray[np.int64]
+
+
+@kernel
+def add_price(price, copies, record, limit, size, held, total, largest):
+    """Insert a price if it is among the ``limit`` largest; return the numbers of entries and copies, and their sum.
+
+    size, held, total: the numbers of entries and copies and their sum before. largest: LargestPrices, changed.
+    """
+    if limit == 0 or (held >= limit and price <= largest.price[size - 1]):
+        return size, held, total
+    at = size
+    while at > 0 and largest.price[at - 1] < price:
+        largest.price[at], largest.copies[at] = largest.price[at - 1], largest.copies[at - 1]
+        largest.record[at] = largest.record[at - 1]
+        at -= 1
+    copies = min(copies, limit)
+    largest.price[at], largest.copies[at], largest.record[at] = price, copies, record
+    size += 1
+    held += copies
+    total += copies * price
+    while held > limit:
+        last = size - 1
+        removed = min(held - limit, largest.copies[last])
+        held -= removed
+        total -= removed * largest.price[last]
+        largest.copies[last] -= removed
+        if largest.copies[last] == 0:
+            size -= 1
+    return size, held, total

@@ -74,7 +74,7 @@ def _keep_machine_code(compiled: Any, function: Any) -> None:
 
 
 class _Compilers(NamedTuple):
-    """whole: compiles kernels that Python calls. part: compiles those that other kernels call, or None: as ``whole``."""
+    """whole: compiles kernels that Python calls. part: those that other kernels call; None if ``whole`` does both."""
 
     whole: Any
     part: Any

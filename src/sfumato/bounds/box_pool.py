@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.bounds.problem import BoundProblem
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
-from sfumato.methods.clustering.kd_tree import DEEPEST, NONE
+from sfumato.methods.clustering.kd_tree import DEEPEST
 from sfumato.tables.coding.domains import Codes
 
 PATIENCE = 10  # steps without a gain before they are shortened

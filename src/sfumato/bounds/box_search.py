@@ -26,9 +26,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import DIFFERENCE, attribute_cost
-from sfumato.methods.clustering.kd_tree import DEEPEST, FAR, NONE, distance
+from sfumato.methods.clustering.kd_tree import DEEPEST, FAR, distance
 
 
 class DiversityLimits(NamedTuple):

@@ -23,18 +23,17 @@ from pathlib import Path
 from types import FunctionType
 from typing import IO, Any
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-    import msvcrt
-
 import numba
 from numba.core import caching, compiler, serialize
 from numba.core.compiler_lock import global_compiler_lock
 from platformdirs import user_cache_path
 
 from sfumato.kernels.fingerprint import CannotHashError, fingerprint
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 LONGEST_WAIT = 120.0  # seconds; the holder of the lock may have been stopped
 WAIT = 0.02  # seconds between two attempts to lock
@@ -168,17 +167,17 @@ class _FileLock:
 
 def _try_lock(file: IO[bytes]) -> bool:
     try:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
+        if sys.platform == "win32":
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):  # held by another process
         return False
     return True
 
 
 def _unlock(file: IO[bytes]) -> None:
-    if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_UN)
-    else:
+    if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -10,7 +10,7 @@ docstrings and line numbers are no part of it. Where it meets something that it 
 the kernel is compiled in every process: a miss costs seconds, while a false hit could break a promise.
 """
 
-# mypy: disable-error-code="no-untyped-call"
+# mypy: disable-error-code="no-untyped-call, attr-defined, union-attr"
 from __future__ import annotations
 
 import hashlib

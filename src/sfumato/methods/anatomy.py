@@ -24,7 +24,7 @@ import numpy as np
 
 from sfumato.errors import UsageError
 from sfumato.kernels.decorator import kernel
-from sfumato.methods.line.frontier import pop, push
+from sfumato.kernels.heap import pop, push
 from sfumato.methods.method import ClassBatch, Records, SensitiveValues
 from sfumato.progress import Progress
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
-from sfumato.methods.search.mutable_classes import COST, FIRST, HIGH, INFINITE, LOW, NONE, SIZE
+from sfumato.methods.search.mutable_classes import COST, FIRST, HIGH, LOW, SIZE
 
 LAST, LACK, NEAREST, AWAY, KNOWN, FIELDS = range(3, 9)  # of Clusters.about, after those of Classes.about
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import Costs, attribute_cost
@@ -29,7 +30,6 @@ DEEPEST = 128  # nodes that wait at once: two for each halving of at most 2 ** 3
 SEARCHED = 1 << 9  # records whose neighbours one thread finds at once
 ROUND = 1 << 14  # records after which progress is told
 FAR = 1 << 62
-NONE = -1
 
 
 class Tree(NamedTuple):

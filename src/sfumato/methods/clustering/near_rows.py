@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
-from sfumato.methods.search.mutable_classes import INFINITE, NONE, Asked, SearchPart
+from sfumato.methods.search.mutable_classes import Asked, SearchPart
 
 NEAR = 32  # rows that are kept for each
 OF_ONE_VALUE = 4  # at least so many of them may have one sensitive value, more where there are few values

@@ -47,10 +47,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import attribute_cost, box_cost, exact_costs, widen
-from sfumato.methods.clustering.kd_tree import DEEPEST, FAR, NONE, Tree, distance, grow, nearest
+from sfumato.methods.clustering.kd_tree import DEEPEST, FAR, Tree, distance, grow, nearest
 from sfumato.methods.line.optimal_cut import BATCH_CLASSES
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.orderings import Hilbert

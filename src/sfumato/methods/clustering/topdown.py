@@ -32,6 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads, slices, thread_count
 from sfumato.losses.exact_costs import attribute_cost, widen
@@ -44,9 +45,7 @@ from sfumato.tables.coding.domains import Codes
 ROUNDS = 6  # on the way to the farthest pair
 SHARE = 1 << 14  # distinct records of a class that one thread divides to the end
 STEP = 1 << 10  # classes that are mended before progress is told
-NONE = -1
 WAITING = 128  # more parts, or nodes of a tree, than can wait at a time: two for each bit of their number
-INFINITE = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)

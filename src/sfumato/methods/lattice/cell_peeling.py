@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import Costs, attribute_cost, attribute_costs
@@ -29,7 +30,7 @@ from sfumato.methods.line.line import rows_along
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.search.mutable_classes import INFINITE, NONE, Asked, SearchPart
+from sfumato.methods.search.mutable_classes import Asked, SearchPart
 from sfumato.methods.search.shortfall import ShortfallCounts, tally_for
 from sfumato.methods.trees.gain_tree import gain_order
 from sfumato.methods.trees.split_tests import branches_of

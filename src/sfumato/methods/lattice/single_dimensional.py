@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.line.line import expand
@@ -38,7 +39,6 @@ from sfumato.requirements.conjunction import Conjunction, class_holds
 from sfumato.tables.coding.domains import Codes
 
 WAITING = 128  # more intervals than can wait at a time: two for each bit of the number of records
-NONE = -1
 
 
 @dataclass(frozen=True, kw_only=True)

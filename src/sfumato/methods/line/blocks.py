@@ -13,11 +13,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import Costs, box_cost, widen
 from sfumato.tables.coding.domains import Codes
-
-INFINITE = 1 << 62
 
 
 def best_runs(

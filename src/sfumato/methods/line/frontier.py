@@ -26,9 +26,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
+from sfumato.kernels.heap import pop, push, sink
 
-NONE = -1  # no place, no class
 # The weight of a count in the keys of the heap by place. A typed number: numba would compile for the literal 0 as well.
 BY_PLACE = np.int64(0)
 
@@ -187,36 +188,3 @@ def take_lowest(heap, scale, value, class_of, count, first):
     place = lowest(heap, scale, value, class_of, count, first)
     pop(heap)
     return place
-
-
-@kernel
-def push(heap, key):
-    """Add a key."""
-    heap[0] += 1
-    i = heap[0]
-    while i > 1 and heap[i // 2] > key:
-        heap[i] = heap[i // 2]
-        i //= 2
-    heap[i] = key
-
-
-@kernel
-def pop(heap):
-    """Take the lowest key away."""
-    heap[0] -= 1
-    sink(heap, heap[heap[0] + 1])
-
-
-@kernel
-def sink(heap, key):
-    """Put ``key`` in the place of the lowest one."""
-    i = 1
-    while 2 * i <= heap[0]:
-        below = 2 * i
-        if below < heap[0] and heap[below + 1] < heap[below]:
-            below += 1
-        if heap[below] >= key:
-            break
-        heap[i] = heap[below]
-        i = below
-    heap[i] = key

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads, slices, thread_count
 from sfumato.losses.exact_costs import CLIMB, DIFFERENCE, TABLE, Costs, total_cost
@@ -39,7 +40,6 @@ from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import bits_for, sort_rows
 
-INFINITE = 1 << 62
 POSITION_BITS = 62
 BLOCK_COSTS = 1 << 17  # costs computed at once: a block then stays within a core's cache
 BATCH_CLASSES = 1 << 16

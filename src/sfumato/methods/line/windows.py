@@ -16,9 +16,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import Costs, box_cost, widen
-from sfumato.methods.line.blocks import INFINITE, follow_back
+from sfumato.methods.line.blocks import follow_back
 from sfumato.requirements.conjunction import Conjunction, class_holds
 from sfumato.tables.coding.domains import Codes
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
@@ -29,10 +30,8 @@ from sfumato.methods.search.mutable_classes import (
     FIRST,
     HIGH,
     HIGH2,
-    INFINITE,
     LOW,
     LOW2,
-    NONE,
     OWNER,
     SIZE,
     classes_of,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
@@ -20,7 +21,6 @@ from sfumato.methods.search.mutable_classes import (
     FIRST,
     HIGH,
     LOW,
-    NONE,
     OWNER,
     SIZE,
     cost_with,

@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
 
-NONE = -1
 FAR = 1 << 40  # more than any code
-INFINITE = 1 << 62
 
 OWNER, AFTER, BEFORE = range(3)  # of Classes.rows
 FIRST, SIZE, COST = range(3)  # of Classes.about

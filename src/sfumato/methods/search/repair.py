@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.search.exchange_chains import cost_instead
 from sfumato.methods.search.mutable_classes import (
     AFTER,
     COST,
     FIRST,
-    INFINITE,
-    NONE,
     OWNER,
     SIZE,
     classes_of,

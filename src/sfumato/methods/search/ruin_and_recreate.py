@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.clustering.agglomeration import agglomerate, increase
 from sfumato.methods.search.local_search import search
@@ -18,8 +19,6 @@ from sfumato.methods.search.mutable_classes import (
     AFTER,
     COST,
     FIRST,
-    INFINITE,
-    NONE,
     OWNER,
     SIZE,
     SearchPart,

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import Costs, attribute_cost
@@ -32,9 +33,7 @@ from sfumato.methods.trees.gain_tree import (
     COUNT,
     FAR,
     HIGH,
-    INFINITE,
     LOW,
-    NONE,
     REST_HIGH,
     REST_LOW,
     GainTree,

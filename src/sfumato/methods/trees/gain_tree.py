@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import Costs, attribute_cost
@@ -33,8 +34,6 @@ from sfumato.tables.coding.sorting import sort_numbers
 
 BLOCK = 1 << 14  # records that one thread divides to the end, and that are looked at in larger parts
 FAR = 1 << 40  # more than any code
-INFINITE = 1 << 62
-NONE = -1
 CODE, COUNT = range(2)  # of Room.about
 LOW, HIGH, REST_LOW, REST_HIGH = range(4)  # of Room.box
 FEW_CODES, CODES_A_RECORD = 16, 2  # codes are counted in a table where that is not much larger than the part

@@ -20,6 +20,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.methods.trees.sampled_tests import SampledTests
@@ -27,7 +28,7 @@ from sfumato.methods.trees.split_median import RELAXED_MEDIAN, STRICT_MEDIAN, sp
 from sfumato.methods.trees.split_prediction import SETTLED, split_by_targets
 from sfumato.methods.trees.split_selection import split_by_selection
 from sfumato.methods.trees.split_targets import Selected, SplitTargets, counters_for
-from sfumato.methods.trees.split_tests import BEYOND, NONE, SplitData, Units, divide, room_for, secrets_for
+from sfumato.methods.trees.split_tests import BEYOND, SplitData, Units, divide, room_for, secrets_for
 from sfumato.methods.trees.split_tests import WEIGHT as UNIT_WEIGHT
 from sfumato.progress import Progress
 from sfumato.requirements.conjunction import Conjunction

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.methods.trees.mondrian import Start
 from sfumato.methods.trees.region_tree import BY_TARGETS
 from sfumato.methods.trees.split_median import STRICT_MEDIAN, median_of, widest
 from sfumato.methods.trees.split_prediction import gain_of, take_split
 from sfumato.methods.trees.split_targets import SplitTargets, counters_for
-from sfumato.methods.trees.split_tests import NONE, Secrets, SplitBuffers, SplitData, Units, room_for, secrets_for
+from sfumato.methods.trees.split_tests import Secrets, SplitBuffers, SplitData, Units, room_for, secrets_for
 from sfumato.requirements.conjunction import Conjunction
 
 FrequencySets = Callable[[int], Units]

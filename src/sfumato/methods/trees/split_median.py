@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
-from sfumato.methods.trees.split_tests import BEYOND, NONE, allowed_thresholds, frequency_set, natural_parts, parts_hold
+from sfumato.methods.trees.split_tests import BEYOND, allowed_thresholds, frequency_set, natural_parts, parts_hold
 
 STRICT_MEDIAN, RELAXED_MEDIAN = 0, 1
 

@@ -17,19 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.trees.split_information_gain import purity_of_classes
 from sfumato.methods.trees.split_median import cut_after
 from sfumato.methods.trees.split_regression import purity_of_numbers
 from sfumato.methods.trees.split_targets import AFTER, BEFORE, CLASSES, count_entries
-from sfumato.methods.trees.split_tests import (
-    NONE,
-    allowed_thresholds,
-    frequency_set,
-    least_of,
-    natural_parts,
-    parts_hold,
-)
+from sfumato.methods.trees.split_tests import allowed_thresholds, frequency_set, least_of, natural_parts, parts_hold
 
 NOTHING = 1e-6
 SETTLED = -1

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.trees.split_prediction import BRANCHES, best_threshold, take_split
 from sfumato.methods.trees.split_targets import BEFORE
-from sfumato.methods.trees.split_tests import NONE, WEIGHT, frequency_set, natural_parts, parts_hold
+from sfumato.methods.trees.split_tests import WEIGHT, frequency_set, natural_parts, parts_hold
 
 
 @kernel

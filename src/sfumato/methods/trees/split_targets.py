@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE
 from sfumato.kernels.decorator import kernel
 from sfumato.methods.coded_workload import ClassTarget, CodedWorkload, NumberTarget, Scales
-from sfumato.methods.trees.split_tests import CODES_A_UNIT, FEW_CODES, NONE, VALUES, WEIGHT
+from sfumato.methods.trees.split_tests import CODES_A_UNIT, FEW_CODES, VALUES, WEIGHT
 from sfumato.tables.coding.sorting import sort_numbers
 
 MISSING = (1 << 32) - 1  # a number that is not there

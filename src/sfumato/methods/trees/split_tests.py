@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.constants import NONE as NONE  # noqa: PLC0414 - engines.disk takes it from here
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import Costs
 from sfumato.methods.trees.sampled_tests import SampledTests, part_holds
@@ -21,7 +22,6 @@ from sfumato.requirements.conjunction import Conjunction
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain
 from sfumato.tables.coding.sorting import sort_numbers
 
-NONE = -1
 BEYOND = 1 << 40  # more than any code
 # Codes are counted in a table where it is not much larger than the region; else its records are sorted.
 FEW_CODES, CODES_A_UNIT = 64, 4

@@ -1,41 +1,80 @@
-"""What all tests share: where state is kept, Hypothesis profiles, kinds of frames, kernels compiled beforehand."""
+"""What all tests share: markers, the quick selection, Hypothesis profiles, where state is kept, kinds of frames."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
+import signal
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SLOW_CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "default", max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW_CHECKS
 )
+settings.register_profile("quick", settings.get_profile("default"), max_examples=6)
 settings.register_profile("thorough", max_examples=1500, deadline=None, suppress_health_check=SLOW_CHECKS)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+QUICK_CASES = 2  # of each test, however many it has parameters for
+NOT_QUICK = ("spark", "browser", "postgres", "slow")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help=f"leave out tests marked {', '.join(NOT_QUICK)}, try {QUICK_CASES} cases of each test, few examples",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "compiled: too slow without compiled kernels; left out when the JIT is off")
-    # Workers of pytest-xdist would compile the same kernels side by side, so the first process does it for all.
-    if not hasattr(config, "workerinput") and not config.getoption("collectonly"):
-        # That every method is among them pays when every worker will meet every method: not for a few files.
-        whole = not config.getoption("file_or_dir")
-        _compile_kernels(everything=whole and bool(config.getoption("numprocesses", None)))
+    profile = "quick" if config.getoption("quick") else "default"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profile))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        for item in items:
-            if item.get_closest_marker("compiled"):
-                item.add_marker(pytest.mark.skip(reason="the JIT is off"))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        _mark_what_it_needs(item)
+        if item.get_closest_marker("compiled") and os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+            item.add_marker(pytest.mark.skip(reason="the JIT is off"))
+    if config.getoption("quick"):
+        kept = _quick(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+def _mark_what_it_needs(item: pytest.Item) -> None:
+    """Mark a test by the programs that it needs: a browser, a server, or Java for a session of Spark."""
+    fixtures = getattr(item, "fixturenames", ())
+    for name in ("browser", "postgres"):
+        if name in fixtures:
+            item.add_marker(name)
+    if hasattr(getattr(item, "module", None), "require_spark"):
+        item.add_marker("spark")
+
+
+def _quick(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Choose evenly spread cases of every test that needs nothing but Python and is not slow."""
+    ready = [item for item in items if not any(item.get_closest_marker(name) for name in NOT_QUICK)]
+    cases, seen, kept = Counter(map(_test_of, ready)), Counter[str](), []
+    for item in ready:
+        number, total = seen[_test_of(item)], cases[_test_of(item)]
+        if number * QUICK_CASES // total != (number - 1) * QUICK_CASES // total or total <= QUICK_CASES:
+            kept.append(item)
+        seen[_test_of(item)] += 1
+    return kept
+
+
+def _test_of(item: pytest.Item) -> str:
+    """The test without its parameters."""
+    return item.nodeid.partition("[")[0]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -48,36 +87,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-COMPILE_KERNELS = """
-import sys
-import pyarrow as pa, sfumato
-for distinct in (4, 300):  # codes of one byte and of two
-    table = pa.table({"number": range(distinct), "name": [str(row % 2) for row in range(distinct)]})
-    for method in sys.argv[1:]:
-        sfumato.anonymize(table, quasi_identifiers=["number", "name"], k=2, method=method)
-        sfumato.anonymize(table, quasi_identifiers=["number"], sensitive="name", l=2, method=method)
-"""
-# What every test needs, and what the others share, comes first; then one process for each list.
-FIRST = ("auto", "hilbert", "hilbert-fast", "idistance")
-THEN = (("nng", "mapping-median", "close-k", "single-dimensional"), ("topdown", "mondrian", "mondrian-relaxed"))
-
-
-def _compile_kernels(*, everything: bool) -> None:
-    """In processes of their own; where one fails, the tests will tell why."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "SFUMATO_STATE_DIR": folder}
-        for together in ((FIRST,), THEN) if everything else ((FIRST,),):
-            running = [
-                subprocess.Popen(
-                    [sys.executable, "-c", COMPILE_KERNELS, *methods],
-                    env=environment,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-                for methods in together
-            ]
-            for process in running:
-                process.wait()
+@pytest.fixture(scope="session", autouse=True)
+def _interruptible() -> Iterator[None]:
+    """Heed SIGINT, here and in processes that tests start, even if the shell switched it off, as after ``nohup``."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -106,6 +123,12 @@ class FrameKind:
     read: Callable[[Any], pa.Table]
 
 
+def _from_pandas(frame: Any) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(frame)
+
+
 def _to_polars(table: pa.Table) -> Any:
     import polars
 
@@ -120,7 +143,7 @@ def _to_duckdb(table: pa.Table) -> Any:
 
 FRAME_KINDS = [
     FrameKind("pyarrow", lambda table: table, lambda frame: frame),
-    FrameKind("pandas", lambda table: table.to_pandas(), pa.Table.from_pandas),
+    FrameKind("pandas", lambda table: table.to_pandas(), _from_pandas),
     FrameKind("polars", _to_polars, lambda frame: frame.to_arrow()),
     FrameKind(
         "polars-lazy",

@@ -522,3 +522,15 @@ class _NullLast:
         if self.value is None or other.value is None:
             return self.value is not None and other.value is None
         return bool(self.value < other.value)
+
+
+def domain_of(column: Column, values: Sequence[Any]) -> list[Any]:
+    """The cells of one quasi-identifier: leaves, or the original's numbers; and null where it occurs."""
+    cells = [plain(value) for value in values]
+    if not any(value is not None for value in cells):
+        return [None]  # nothing says what a column of nulls could hold
+    if isinstance(column, CategoryColumn):
+        known: list[Any] = [row[0] for row in column.rows]
+    else:
+        known = sorted({value for value in cells if value is not None})
+    return [*known, None] if None in cells else known

@@ -160,7 +160,7 @@ def test_edited_requirement_is_enforced_by_the_next_process(package_copy: Path, 
 def test_second_process_compiles_nothing(tmp_path: Path) -> None:
     assert run(ANONYMIZE, tmp_path) == "['[1..2]', '[1..2]', '[8..9]', '[8..9]'] True False"
     assert run(ANONYMIZE, tmp_path) == "['[1..2]', '[1..2]', '[8..9]', '[8..9]'] False False"
-    assert list((tmp_path / "kernels").rglob("*.nbi"))
+    assert list((tmp_path / "kernels").rglob("*.kernel"))
 
 
 def test_place_where_no_cache_can_be_made_does_no_harm(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
+from recoding_tables import ASKED, people
 from strategies import Diverse, diverse_cases
-from test_recoding import ASKED, people
 
 import sfumato
 from sfumato.cli import main

@@ -428,14 +428,9 @@ def test_a_full_disk_leaves_nothing(warm_table: Path, tmp_path: Path) -> None:
     assert left == []
 
 
-def default_signals() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def started(table: Path, output: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         anonymize_command(table, output),
-        preexec_fn=default_signals,  # noqa: PLW1509 - the test runs no threads
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -9,12 +9,12 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recoding_tables import ASKED, people
 from strategies import Case, Diverse, cases, diverse_cases
 
 import sfumato
@@ -23,31 +23,6 @@ from sfumato.policy import Policy
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-
-
-def people(count: int = 400, seed: int = 1) -> pa.Table:
-    generator = np.random.default_rng(seed)
-    days = generator.integers(0, 900, count)
-    return pa.table(
-        {
-            "name": [f"p{row}" for row in range(count)],
-            "age": generator.integers(17, 90, count),
-            "weight": np.round(generator.normal(70, 10, count), 1),
-            "born": [datetime.date(1960, 1, 1) + datetime.timedelta(int(day)) for day in days],
-            "zip": generator.choice(["10115", "10117", "20095", "20099", "80331"], count),
-            "sex": generator.choice(["F", "M"], count),
-            "diagnosis": generator.choice(["flu", "cold", "gout", "none"], count),
-        }
-    )
-
-
-ASKED: dict[str, Any] = {
-    "quasi_identifiers": ["age", "weight", "born", "zip", "sex"],
-    "identifiers": ["name"],
-    "sensitive": "diagnosis",
-    "taxonomy": {"zip": {"prefix": [2]}},
-    "k": 5,
-}
 
 
 # ---- the domain and its tiles ----

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
-from postgres import postgresql
+from recoding_tables import ASKED, people
 from strategies import Case, cases
-from test_recoding import ASKED, people
 
 import sfumato
 from sfumato.errors import InputError, UsageError
@@ -152,12 +151,6 @@ def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(None if isinstance(value, float) and math.isnan(value) else value for value in row)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Any]:
-    with postgresql() as connection:
-        yield connection
-
-
 TYPES = {pa.int64(): "bigint", pa.float64(): "double precision", pa.date32(): "date", pa.string(): "text"}
 
 
@@ -170,7 +163,7 @@ def in_postgresql(connection: Any, recoding: sfumato.Recoding, table: pa.Table, 
     ]
     identifier = sql.Identifier(name)
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(identifier, sql.SQL(", ").join(columns)))
+        cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({})").format(identifier, sql.SQL(", ").join(columns)))
         try:
             places = sql.SQL(", ").join([sql.Placeholder()] * table.num_columns)
             filled = sql.SQL("INSERT INTO {} VALUES ({})").format(identifier, places)
@@ -184,25 +177,25 @@ def in_postgresql(connection: Any, recoding: sfumato.Recoding, table: pa.Table, 
 @settings(max_examples=25)
 @given(case=cases(rows=12))
 def test_postgresql_gives_the_rows_of_transform(
-    tmp_path_factory: pytest.TempPathFactory, server: Any, case: Case
+    tmp_path_factory: pytest.TempPathFactory, postgres: Any, case: Case
 ) -> None:
     half = case.table.slice(0, max(1, case.table.num_rows // 2))
     recoding = sfumato.fit(half, **{**case.settings(tmp_path_factory.mktemp("case")), "k": 1})
-    found = Counter(map(plain, in_postgresql(server, recoding, case.table)))
+    found = Counter(map(plain, in_postgresql(postgres, recoding, case.table)))
     assert found == Counter(map(plain, rows_of(recoding.transform(case.table)).elements()))
 
 
 @pytest.mark.parametrize("form", ["labels", "bounds"])
-def test_both_databases_give_the_rows_of_transform_for_records_that_were_not_there(server: Any, form: str) -> None:
+def test_both_databases_give_the_rows_of_transform_for_records_that_were_not_there(postgres: Any, form: str) -> None:
     recoding = sfumato.fit(people(300), **ASKED, form=form)
     new = people(500, seed=2)
     expected = rows_of(recoding.transform(new))
     assert ("*",) * 5 in {row[:5] for row in expected} or form == "bounds"
     assert Counter(in_duckdb(recoding, new)) == expected
-    assert Counter(in_postgresql(server, recoding, new)) == expected
+    assert Counter(in_postgresql(postgres, recoding, new)) == expected
 
 
-def test_names_and_categories_that_would_break_out_of_a_query_are_only_names(server: Any) -> None:
+def test_names_and_categories_that_would_break_out_of_a_query_are_only_names(postgres: Any) -> None:
     values = ["'; DROP TABLE people; --", 'x"y', "back\\slash", "line\nbreak", "%s {} $1", "ümläut", "'", "--"]
     table = pa.table(
         {
@@ -216,7 +209,7 @@ def test_names_and_categories_that_would_break_out_of_a_query_are_only_names(ser
     recoding = sfumato.fit(table, quasi_identifiers=keys, other="keep", k=3, accept_linkable=["Select"])
     expected = rows_of(recoding.transform(table))
     assert Counter(in_duckdb(recoding, table, HOSTILE)) == expected
-    assert Counter(in_postgresql(server, recoding, table, HOSTILE)) == expected
+    assert Counter(in_postgresql(postgres, recoding, table, HOSTILE)) == expected
 
 
 def test_a_schema_and_a_table_are_quoted_apart() -> None:
@@ -255,12 +248,12 @@ def chained(leaves: int) -> sfumato.Recoding:
     )
 
 
-def test_regions_nested_as_deep_as_a_query_may_be_are_run_by_both(server: Any) -> None:
+def test_regions_nested_as_deep_as_a_query_may_be_are_run_by_both(postgres: Any) -> None:
     recoding, table = chained(195), pa.table({"age": range(-1, 196)})
     expected = rows_of(recoding.transform(table))
     assert expected == Counter({("*",): 2, **{(str(age),): 1 for age in range(195)}})
     assert Counter(in_duckdb(recoding, table)) == expected
-    assert Counter(in_postgresql(server, recoding, table)) == expected
+    assert Counter(in_postgresql(postgres, recoding, table)) == expected
 
 
 def test_regions_nested_deeper_are_refused() -> None:

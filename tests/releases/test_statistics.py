@@ -14,8 +14,8 @@ import oracle
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from recoding_tables import people
 from strategies import Case, cases
-from test_recoding import people
 
 import sfumato
 from sfumato.cli import main

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyarrow import parquet
+from rothko_tables import MEDIAN, REQUIRED, SMALL, WORKLOADS, on_disk, people, policy_for
 from strategies import Case, cases
-from test_rothko import MEDIAN, REQUIRED, SMALL, WORKLOADS, on_disk, people, policy_for
 
 import sfumato
 from sfumato.cli import main

@@ -46,18 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---- the definition, slow and obvious ----
 
 
-def domain_of(column: oracle.Column, values: Sequence[Any]) -> list[Any]:
-    """The cells of one quasi-identifier: leaves, or the original's numbers; and null where it occurs."""
-    plain = [oracle.plain(value) for value in values]
-    if not any(value is not None for value in plain):
-        return [None]  # nothing says what a column of nulls could hold
-    if isinstance(column, oracle.CategoryColumn):
-        known: list[Any] = [row[0] for row in column.rows]
-    else:
-        known = sorted({value for value in plain if value is not None})
-    return [*known, None] if None in plain else known
-
-
 def divergence(
     original: Sequence[oracle.Row],
     released: Sequence[oracle.Row],
@@ -71,7 +59,7 @@ def divergence(
         value = oracle.plain(value)
         return sum(edge <= value for edge in bins[name]) if name in bins and value is not None else value
 
-    domains = {name: domain_of(column, [row[name] for row in original]) for name, column in columns.items()}
+    domains = {name: oracle.domain_of(column, [row[name] for row in original]) for name, column in columns.items()}
     secrets = sorted({oracle.plain(row[sensitive]) for row in original}, key=str)
     shares: Counter[Any] = Counter()
     for row in released:

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Case, cases
-from test_queries import domain_of
 
 import sfumato
 from sfumato.engines.memory.coded_table import encode, profile, scan
@@ -84,7 +83,7 @@ def divergence(
             if entry["group"] == row["group"]:
                 shares[cells(row), entry["secret"]] += Fraction(entry["count"], sizes[row["group"]])
     suppressed = len(original) - len(first)
-    domains = {name: domain_of(column, [row[name] for row in original]) for name, column in columns.items()}
+    domains = {name: oracle.domain_of(column, [row[name] for row in original]) for name, column in columns.items()}
     secrets = {row["secret"] for row in original}
     everything = math.prod(len(domain) for domain in domains.values()) * len(secrets)
     for values in product(*domains.values()) if suppressed else ():

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
-from test_requirements import (
+from requirement_definitions import (
     EACH_KIND,
     Asked,
 )

@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_requirements import (
+from requirement_definitions import (
     Asked,
     alpha,
     basic_likeness,

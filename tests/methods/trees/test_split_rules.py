@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from requirement_definitions import EACH_KIND, Asked
+from slow_mondrian import Part, Slow, Table, numeric, random_table, requirements_for, with_values
 from strategies import Diverse, Quasi, diverse_cases, released_rows
-from test_mondrian import Part, Slow, Table, numeric, random_table, requirements_for, with_values
-from test_requirements import EACH_KIND, Asked
 
 import sfumato
 from sfumato.methods.coded_workload import ClassTarget, CodedWorkload, NumberTarget

@@ -13,18 +13,21 @@ import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pandas
-import polars
 import pyarrow as pa
 import pytest
-import xlsxwriter
-from database_tables import in_directory, in_duckdb, in_postgres, in_sqlite
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyarrow import feather, parquet
+from pyarrow import parquet
+from source_kinds import (
+    KINDS,
+    as_csv,
+    in_csv,
+    in_ipc_file,
+    in_parquet,
+    write_xlsx,
+)
 
 import sfumato.errors
 from sfumato.errors import InputError, UsageError
@@ -42,119 +45,9 @@ PLAIN = pa.table(
 )
 
 
-def as_csv(table: pa.Table, separator: str = ",", line_end: str = "\n") -> str:
-    """A plain CSV writer: null is an empty cell, the empty string is quoted."""
-
-    def cell(value: object) -> str:
-        if value is None:
-            return ""
-        text = str(value)
-        return text if text and not set(text) & set(f'{separator}"\r\n') else '"' + text.replace('"', '""') + '"'
-
-    rows = [table.column_names, *(row.values() for row in table.to_pylist())]
-    return "".join(separator.join(cell(value) for value in row) + line_end for row in rows)
-
-
-def write_xlsx(path: Path, sheets: dict[str, list[list[object]]]) -> Path:
-    with xlsxwriter.Workbook(str(path)) as book:
-        days = book.add_format({"num_format": "yyyy-mm-dd"})
-        for name, rows in sheets.items():
-            sheet = book.add_worksheet(name)
-            for row, cells in enumerate(rows):
-                for column, value in enumerate(cells):
-                    if isinstance(value, datetime.date):
-                        sheet.write_datetime(row, column, value, days)
-                    elif value is not None:
-                        sheet.write(row, column, value)
-    return path
-
-
-class Stream:
-    """Somebody's frame that only speaks the Arrow interface."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
-
-
-def _csv(table: pa.Table, folder: Path) -> object:
-    path = folder / "table.csv"
-    path.write_bytes(as_csv(table).encode())
-    return path
-
-
-def _csv_gz(table: pa.Table, folder: Path) -> object:
-    path = folder / "table.csv.gz"
-    path.write_bytes(gzip.compress(as_csv(table).encode()))
-    return path
-
-
-def _csv_zst(table: pa.Table, folder: Path) -> object:
-    path = folder / "TABLE.TXT.ZST"
-    path.write_bytes(pa.compress(as_csv(table, line_end="\r\n").encode(), codec="zstd", asbytes=True))
-    return path
-
-
-def _tsv(table: pa.Table, folder: Path) -> object:
-    path = folder / "table.tsv"
-    path.write_bytes(as_csv(table, "\t").encode())
-    return str(path)
-
-
-def _parquet(table: pa.Table, folder: Path) -> object:
-    parquet.write_table(table, folder / "table.parquet", row_group_size=max(2, table.num_rows // 3))
-    return folder / "table.parquet"
-
-
-def _ipc_file(table: pa.Table, folder: Path) -> object:
-    with pa.ipc.new_file(str(folder / "table.arrow"), table.schema) as writer:
-        writer.write_table(table, max_chunksize=max(2, table.num_rows // 3))
-    return folder / "table.arrow"
-
-
-def _ipc_stream(table: pa.Table, folder: Path) -> object:
-    with pa.ipc.new_stream(str(folder / "table.ipc"), table.schema) as writer:
-        writer.write_table(table, max_chunksize=max(2, table.num_rows // 3))
-    return folder / "table.ipc"
-
-
-def _feather(table: pa.Table, folder: Path) -> object:
-    feather.write_feather(table, str(folder / "table.feather"))
-    return folder / "table.feather"
-
-
-def _excel(table: pa.Table, folder: Path) -> object:
-    rows = [list(row.values()) for row in table.to_pylist()]
-    return write_xlsx(folder / "table.xlsx", {"people": [list(table.column_names), *rows]})
-
-
-KINDS: dict[str, tuple[str, Callable[[pa.Table, Any], object]]] = {
-    "csv": ("csv", _csv),
-    "csv.gz": ("csv", _csv_gz),
-    "csv.zst": ("csv", _csv_zst),
-    "tsv": ("csv", _tsv),
-    "parquet": ("parquet", _parquet),
-    "ipc file": ("ipc", _ipc_file),
-    "ipc stream": ("ipc", _ipc_stream),
-    "feather": ("ipc", _feather),
-    "excel": ("excel", _excel),
-    "directory": ("parquet-directory", lambda table, folder: in_directory(table, folder / f"parts{table.num_rows}")),
-    "sqlite": ("sqlite", lambda table, folder: in_sqlite(table, folder / "hospital.sqlite")),
-    "duckdb table": ("duckdb-table", lambda table, folder: in_duckdb(table, folder / "hospital.duckdb")),
-    "postgresql": ("postgresql", in_postgres),
-    "pandas": ("pandas", lambda table, _: table.to_pandas()),
-    "polars": ("polars", lambda table, _: polars.DataFrame(table)),
-    "polars lazy": ("polars-lazy", lambda table, _: polars.LazyFrame(polars.DataFrame(table))),
-    "pyarrow": ("pyarrow", lambda table, _: table),
-    "record batch": ("pyarrow", lambda table, _: table.combine_chunks().to_batches()[0]),
-    "arrow stream": ("pyarrow", lambda table, _: Stream(table)),
-    "duckdb": ("duckdb", lambda table, _: duckdb.from_arrow(table, connection=duckdb.connect())),
-}
-
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(
+    params=[pytest.param(kind, marks=pytest.mark.postgres) if kind == "postgresql" else kind for kind in KINDS]
+)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -558,7 +451,7 @@ def test_a_compressed_file_that_is_cut_off_is_refused(tmp_path: Path, suffix: st
 
 
 def test_a_csv_file_that_disappears_is_an_input_error(tmp_path: Path) -> None:
-    source = open_source(_csv(PLAIN, tmp_path), DEFAULTS)
+    source = open_source(in_csv(PLAIN, tmp_path), DEFAULTS)
     (tmp_path / "table.csv").unlink()
     assert "can no longer be opened" in refusal(lambda: read(source))
 
@@ -678,7 +571,7 @@ def test_damaged_pages_of_a_parquet_file_are_refused(tmp_path: Path) -> None:
 
 def test_codes_outside_the_dictionary_of_an_arrow_file_are_refused(tmp_path: Path) -> None:
     wrong = pa.DictionaryArray.from_arrays(pa.array([0, 900_000_000]), pa.array([SECRET]), safe=False)
-    path = _ipc_file(pa.table({"a": wrong}), tmp_path)
+    path = in_ipc_file(pa.table({"a": wrong}), tmp_path)
     assert "damaged" in refusal(lambda: read(open_source(path, DEFAULTS)))
 
 
@@ -782,7 +675,7 @@ def test_column_names_come_once_and_are_not_empty(tmp_path: Path, kind: str) -> 
 
 def test_parquet_names_with_dots_are_names(tmp_path: Path) -> None:
     table = pa.table({"a": ["1"], "a.b": ["2"], "b": [3]})
-    source = open_source(_parquet(table, tmp_path), DEFAULTS)
+    source = open_source(in_parquet(table, tmp_path), DEFAULTS)
     assert read(source, ["a.b"]) == {"a.b": ["2"]}
     assert read(source, ["b", "a"]) == {"b": [3], "a": ["1"]}
 

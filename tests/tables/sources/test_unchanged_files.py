@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from database_tables import in_directory, in_duckdb, in_sqlite
 from pyarrow import parquet
-from test_sources import KINDS
+from source_kinds import KINDS
 
 import sfumato
 from sfumato.errors import InputError

@@ -102,7 +102,7 @@ def put_directory(table: pa.Table, path: Path) -> None:
     parquet.write_table(table, path / "part-00000.parquet")
 
 
-@pytest.fixture(params=["directory", "sqlite", "duckdb", "postgresql"])
+@pytest.fixture(params=["directory", "sqlite", "duckdb", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     if request.param == "directory":
         return Home(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.markdown import show
-from benchmarks.setting import Setting
+from benchmarks.tables import Options
 from sfumato.engines.disk.class_file import ClassedFile
 from sfumato.engines.disk.coded_table import CodedTable, code_table
 from sfumato.engines.disk.rothko_io_cost import Traffic, expected_sample_io, expected_tree_io
@@ -43,7 +43,7 @@ QUALITY_SAMPLES = (500, 1000, 2500, 5000, 10_000, 25_000)
 
 @dataclass(frozen=True)
 class Fits(Budget):
-    """Memory for so many records, and as much beside as there is need for: what is varied is one thing at a time."""
+    """A memory budget that limits only the number of records, so that one thing varies at a time."""
 
     records: int = 0
 
@@ -64,7 +64,7 @@ class Coded:
         return self.table.count * self.table.file.kind.itemsize
 
 
-def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
+def run(options: Options) -> dict[str, list[dict[str, Any]]]:
     results = {}
     for name, rows in pruned(SAMPLES, MANY_K, MANY_L, VARIANCES).items():
         results[name] = rows
@@ -94,14 +94,14 @@ def coded(data: pa.Table, policy: Policy) -> Iterator[Coded]:
 
 
 def drawn(seed: int = 0, **settings: Any) -> pa.Table:
-    """Agrawal's table; salaries in thousands, so that their frequency histograms are as small as the paper needs."""
+    """Generate Agrawal's table with salaries in thousands, so that frequency sets are as small as in the paper."""
     table = pa.Table.from_batches(list(Agrawal(**settings).batches(RECORDS, seed)))
     place = table.column_names.index("salary")
     return table.set_column(place, "salary", pa.array(table["salary"].to_numpy() // 1000 * 1000))
 
 
 def policy_for(data: pa.Table, sensitive: str | None = None, **settings: Any) -> Policy:
-    """All attributes are numbers, as in section 6.1."""
+    """Return a policy whose attributes are all numbers, as in section 6.1."""
     told = [name for name in data.column_names if name in ("class", "target")]
     quasi = [name for name in data.column_names if name not in (*told, sensitive)]
     return merge_flags(
@@ -121,7 +121,7 @@ def pruned(
     many_l: Sequence[int],
     variances: dict[str, tuple[float, ...]],
 ) -> dict[str, list[dict[str, Any]]]:
-    """Fig. 24: the memory holds the sample alone, and trees are grown to the paper's height."""
+    """Fig. 24: the memory holds only the sample, and trees grow to the paper's height."""
     found: dict[str, list[dict[str, Any]]] = {}
     plain = drawn()
     found["k-anonymity"] = _table(samples, {f"k = {k}": (plain, policy_for(plain, k=k)) for k in many_k})
@@ -163,7 +163,7 @@ def _table(samples: Sequence[int], asked: dict[str, tuple[pa.Table, Policy]]) ->
 
 
 def traffic() -> list[dict[str, Any]]:
-    """Fig. 18 and 19: passes over the data, beside those of section 5.3, and processor time."""
+    """Fig. 18 and 19: passes over the data in comparison with section 5.3, and CPU time."""
     data = drawn()
     rows = []
     with coded(data, policy_for(data, k=100)) as there:
@@ -203,7 +203,7 @@ def _passes(there: Coded, name: str, counted: Traffic, reads: int, writes: int, 
 
 
 def quality(samples: Sequence[int], many_k: Sequence[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Fig. 22 and 23: what the classes leave to be told, after the tree was begun on samples of a size."""
+    """Fig. 22 and 23: what the classes leave unexplained if the first splits come from samples of a given size."""
     rows, claims = [], []
     for function, rule, task in (("C2", "information-gain", "classification"), ("R7", "regression", "regression")):
         data = drawn(function=function)
@@ -238,7 +238,7 @@ def quality(samples: Sequence[int], many_k: Sequence[int]) -> tuple[list[dict[st
 
 
 def _left(there: Coded, target: str, classed: ClassedFile) -> float:
-    """The entropy of the class of a record in its class, in bits, or the mean squared error of the class's mean."""
+    """Return the entropy of the target within classes in bits, or the mean squared error of the class means."""
     owner = np.repeat(np.arange(classed.sizes.count), classed.sizes.read())
     values = there.table.targets[target].of(classed.rows.read())
     sizes = np.bincount(owner)

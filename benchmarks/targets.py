@@ -8,19 +8,19 @@ import numpy as np
 
 import sfumato
 from benchmarks.learning import CLASSES, FOLDS
-from benchmarks.lessons import (
+from benchmarks.learning_trials import (
     INFORMATION_GAIN,
     REAL,
     TEST,
     TRAINING,
     agrawal,
     claim,
-    halves,
     real_tables,
-    recoded,
+    recoded_features,
+    two_halves,
 )
 from benchmarks.markdown import show
-from benchmarks.setting import Setting
+from benchmarks.tables import Options
 from sfumato.evaluation.learning.models import models
 from sfumato.policy import Policy, merge_flags
 
@@ -29,16 +29,16 @@ MODEL = "tree"
 MANY_L = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
-def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
+def run(options: Options) -> dict[str, list[dict[str, Any]]]:
     results = {}
-    results["targets"], results["target claims"] = _several(setting)
+    results["targets"], results["target claims"] = _several(options)
     show(
         "Accuracy by the number of targets that regions are made for",
         results["targets"],
         [f"{TRIALS} trials with the functions in random order, models A to {'ABCDEFG'[len(CLASSES) - 1]}; {MODEL}."],
     )
     show("What is claimed of several targets", results["target claims"])
-    diverse = _diverse(setting)
+    diverse = _diverse(options)
     if diverse:
         results["diversity"] = diverse
         show(
@@ -49,16 +49,16 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
     return results
 
 
-def _several(setting: Setting) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """accuracy[trial, targets - 1, place]: of the model at a place when regions are made for the first few targets."""
+def _several(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return accuracy[trial, targets - 1, model] of the models when regions are made for the first few targets."""
     count = len(CLASSES)
     accuracy = np.empty((TRIALS, count, count))
     for seed in range(TRIALS):
         order = [str(one) for one in np.random.default_rng(seed).permutation(CLASSES)]
-        table, policy = agrawal(CLASSES, TRAINING + TEST, seed, setting.work)
+        table, policy = agrawal(CLASSES, TRAINING + TEST, seed, options.work)
         for made_for in range(1, count + 1):
-            lesson = halves(table, merge_flags(policy, target=order[:made_for]), MODEL)
-            features, _ = recoded(lesson, _for(policy, order[:made_for]))
+            lesson = two_halves(table, merge_flags(policy, target=order[:made_for]), MODEL)
+            features, _ = recoded_features(lesson, _for(policy, order[:made_for]))
             training = lesson.fold == 0
             for place, function in enumerate(order):
                 truth = np.asarray(table.column(function).to_pylist())
@@ -83,9 +83,9 @@ def _for(policy: Policy, targets: list[str]) -> Policy:
     return merge_flags(policy, target=targets, method=INFORMATION_GAIN)
 
 
-def _diverse(setting: Setting) -> list[dict[str, Any]]:
+def _diverse(options: Options) -> list[dict[str, Any]]:
     rows = []
-    for table in real_tables(setting, {"adult": ("occupation", REAL["adult"][1])}):
+    for table in real_tables(options, {"adult": ("occupation", REAL["adult"][1])}):
         policy = merge_flags(table.policy, sensitive="occupation", target="occupation", k=1)
         for l in MANY_L:
             asked = merge_flags(policy, require=[f"entropy(occupation, l={l})"])

@@ -57,7 +57,7 @@ def run(options: Options) -> dict[str, list[dict[str, Any]]]:
     show(
         "Time against quasi-identifiers, the same file",
         curves["quasi-identifiers of equal files"],
-        [f"{whole} {base:,} records, k = {K}; the other quasi-identifiers ride along as they are."],
+        [f"{whole} {base:,} records, k = {K}; the other quasi-identifiers are passthrough columns."],
     )
     return curves
 

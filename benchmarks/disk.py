@@ -47,7 +47,7 @@ def run(options: Options) -> list[dict[str, Any]]:
         ]
         command += ["-k", K, "--engine", "disk", "--memory", MEMORY, "--temporary", scratch, "--method", "hilbert"]
         ours = run_tree([*command, "--json"])
-        told = json.loads(ours.output)
+        summary = json.loads(ours.output)
         results.append(
             {
                 "records": records,
@@ -58,9 +58,9 @@ def run(options: Options) -> list[dict[str, Any]]:
                 "sfumato CPU s": ours.cpu,
                 "floor GB": floor.peak_bytes / 1e9,
                 "sfumato GB": ours.peak_bytes / 1e9,
-                "scratch written GB": told["scratch"]["bytes_written"] / 1e9,
-                "scratch read GB": told["scratch"]["bytes_read"] / 1e9,
-                "phases": told["seconds"],
+                "scratch written GB": summary["scratch"]["bytes_written"] / 1e9,
+                "scratch read GB": summary["scratch"]["bytes_read"] / 1e9,
+                "phases": summary["seconds"],
             }
         )
         for path in (sorted_copy, release):

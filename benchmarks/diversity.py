@@ -48,9 +48,9 @@ def _loss(options: Options) -> dict[str, list[dict[str, Any]]]:
     table, policy = _table(options, RECORDS)
     base = f"Generator {GENERATOR}, {RECORDS:,} records, 7 quasi-identifiers, sensitive {SENSITIVE}, method hilbert."
     sfumato.anonymize(table, merge_flags(policy, l=MANY_L[0]))  # so that no point pays for compilation
-    by_l = [_point(table, policy, asked, 50) for asked in range(MANY_L[0], MANY_L[-1] + 1)]
+    by_l = [_point(table, policy, l, 50) for l in range(MANY_L[0], MANY_L[-1] + 1)]
     show("Frequency l-diversity by l", by_l, [f"{base} m = 50 values."])
-    by_m = [_point(_merged(table, m), policy, asked, m) for m in MANY_VALUES for asked in MANY_L]
+    by_m = [_point(_merged(table, m), policy, l, m) for m in MANY_VALUES for l in MANY_L]
     show(
         "Frequency l-diversity by m", by_m, [f"{base} Values merged with those that follow them; blank: not eligible."]
     )
@@ -58,16 +58,16 @@ def _loss(options: Options) -> dict[str, list[dict[str, Any]]]:
 
 
 def _point(table: pa.Table, policy: Policy, l: int, m: int) -> dict[str, Any]:
-    asked = merge_flags(policy, l=l)
+    diverse_policy = merge_flags(policy, l=l)
     result: dict[str, Any] = {"m": m, "l": l, "GCP": None, "classes": None, "fall-backs": None, "seconds": None}
     try:
         begin = time.perf_counter()
-        release = sfumato.anonymize(table, asked, method="hilbert")
+        release = sfumato.anonymize(table, diverse_policy, method="hilbert")
     except sfumato.InfeasibleError:
         return result
     seconds = time.perf_counter() - begin
     result |= {"GCP": float(release.losses.gcp), "classes": release.audit.classes}
-    return result | {"fall-backs": _fallbacks(table, asked, l), "seconds": seconds}
+    return result | {"fall-backs": _fallbacks(table, diverse_policy, l), "seconds": seconds}
 
 
 def _fallbacks(table: pa.Table, policy: Policy, l: int) -> int:
@@ -87,7 +87,7 @@ def _queries(options: Options) -> dict[str, list[dict[str, Any]]]:
     table, policy = _table(options, QUERY_RECORDS)
     of = f"{QUERY_RECORDS:,} records"
     curves = {
-        "KL by l": [{"l": asked, **_divergence(table, policy, asked, LEVEL)} for asked in MANY_L],
+        "KL by l": [{"l": l, **_divergence(table, policy, l, LEVEL)} for l in MANY_L],
         "KL by level": [{"level": level, **_divergence(table, policy, L, level)} for level in MANY_LEVELS],
         "KL by quasi-identifiers": [
             {"quasi-identifiers": d, **_divergence(table, _fewer(policy, d), L, LEVEL)} for d in range(3, 8)
@@ -108,11 +108,11 @@ def _queries(options: Options) -> dict[str, list[dict[str, Any]]]:
 def _divergence(table: pa.Table, policy: Policy, l: int, level: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for method in ("hilbert", "anatomy"):
-        asked = merge_flags(policy, l=l, method=method, seed=SEED)
-        release = sfumato.anonymize(table, asked)
-        given = release.data if release.sensitive is None else (release.data, release.sensitive)
-        (found,) = sfumato.measure(table, given, asked, queries=level).queries
-        result[method] = found.kl
+        diverse_policy = merge_flags(policy, l=l, method=method, seed=SEED)
+        release = sfumato.anonymize(table, diverse_policy)
+        released = release.data if release.sensitive is None else (release.data, release.sensitive)
+        (accuracy,) = sfumato.measure(table, released, diverse_policy, queries=level).queries
+        result[method] = accuracy.kl
     return result | {"hilbert to anatomy": result["hilbert"] / result["anatomy"]}
 
 
@@ -132,7 +132,7 @@ def _table(options: Options, records: int) -> tuple[pa.Table, Policy]:
 def _merged(table: pa.Table, m: int) -> pa.Table:
     """Return the table with its sensitive values merged into m groups of successive values."""
     values = table.column(SENSITIVE).combine_chunks().dictionary_encode()
-    order = {name: place for place, name in enumerate(sorted(values.dictionary.to_pylist()))}
+    order = {name: position for position, name in enumerate(sorted(values.dictionary.to_pylist()))}
     code = np.array([order[name] for name in values.dictionary.to_pylist()])
     merged = (code * m // len(code))[values.indices.to_numpy(zero_copy_only=False)]
     names = pa.array([f"group {number:02}" for number in range(m)])

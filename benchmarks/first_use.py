@@ -46,11 +46,11 @@ def _first_and_second(options: Options) -> tuple[dict[str, Usage], dict[str, int
     table = options.census(RECORDS)
     usages, compiled = {}, {}
     with tempfile.TemporaryDirectory(dir=options.work) as name:
-        place = Path(name)
-        environment = {"SFUMATO_CACHE_DIR": str(place / "cache")}
+        directory = Path(name)
+        environment = {"SFUMATO_CACHE_DIR": str(directory / "cache")}
         for process in ("first", "second"):
-            count = place / f"compiled-{process}"
-            arguments = ["anonymize", table.path, "-o", place / "release.parquet", "--policy", table.policy_path]
+            count = directory / f"compiled-{process}"
+            arguments = ["anonymize", table.path, "-o", directory / "release.parquet", "--policy", table.policy_path]
             command = [sys.executable, "-m", "benchmarks.compilation_count", *map(str, (count, *arguments, "-k", K))]
             usages[process] = run_child(command, environment)
             compiled[process] = int(count.read_text())

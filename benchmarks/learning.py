@@ -57,20 +57,20 @@ def run(options: Options) -> dict[str, Rows]:
     )
     note = f"{TRIALS} trials of {TRAINING:,} records to learn from and {TEST:,} to test on, k = {K}; mean accuracy."
     show("Classes of Agrawal's functions with random constants", results["classes"], [note])
-    show("What is claimed of them", results["class claims"])
+    show("Claims about them", results["class claims"])
     results["numbers"], results["number claims"] = _generated(options, NUMBERS, REGRESSORS, (REGRESSION, MEDIAN))
-    show("Numbers of Agrawal's functions", results["numbers"], ["The same trials; mean absolute error."])
-    show("What is claimed of them (the error of median is first)", results["number claims"])
+    show("Numbers of Agrawal's functions", results["numbers"], ["Mean absolute error in the same trials."])
+    show("Claims about them (the error of median is first)", results["number claims"])
     for table in real_tables(options, REAL):
         results[table.name] = _real(table, (INFORMATION_GAIN, MEDIAN, TDS))
-        show(f"What is claimed, on {table.name}", results[table.name], [f"{FOLDS} folds, corrected for their overlap."])
+        show(f"Claims on {table.name}", results[table.name], [f"{FOLDS} folds, corrected for their overlap."])
         name = f"{table.name}, both as two numbers an attribute"
         results[name] = _alike(table)
-        show(f"What is claimed, on {name}", results[name], [f"k = {K}, {FOLDS} folds; models that weigh attributes."])
+        show(f"Claims on {name}", results[name], [f"k = {K}, {FOLDS} folds; models that weigh attributes."])
     for table in real_tables(options, REAL_NUMBERS):
         name = f"{table.name}, {table.policy.workload.predicted[0]}"
         results[name] = _real(table, (REGRESSION, MEDIAN))
-        show(f"What is claimed, on {name} (the error of median is first)", results[name])
+        show(f"Claims on {name} (the error of median is first)", results[name])
     results["time"] = _time(options)
     if results["time"]:
         show("Six models, ten folds, five methods on Adult", results["time"])
@@ -86,9 +86,9 @@ def _generated(
         trials: list[Scores] = []
         for seed in range(TRIALS):
             table, policy = agrawal([function], TRAINING + TEST, seed, options.work)
-            asked = merge_flags(policy, target=function)
-            lesson = two_halves(table, asked, ",".join(models))
-            trials.append(trial(lesson, methods(asked, *names)))
+            target_policy = merge_flags(policy, target=function)
+            lesson = two_halves(table, target_policy, ",".join(models))
+            trials.append(trial(lesson, methods(target_policy, *names)))
         for model in models:
             scores = {name: [one[name, model] for one in trials] for name in (ORIGINAL, *names)}
             rows.append({"function": function, "model": model} | {name: _mean(one) for name, one in scores.items()})
@@ -98,9 +98,9 @@ def _generated(
 
 
 def _real(table: RealTable, names: Sequence[str]) -> Rows:
-    found = sfumato.evaluate(table.path, table.policy, methods=names, k=REAL_K[table.name], folds=FOLDS)
+    evaluation = sfumato.evaluate(table.path, table.policy, methods=names, k=REAL_K[table.name], folds=FOLDS)
     by_k: dict[tuple[int, str], dict[str, tuple[float, ...]]] = defaultdict(dict)
-    for row in found.rows:
+    for row in evaluation.rows:
         if row.model is not None and row.k is not None:
             by_k[row.k, row.model][row.method] = row.folds
     return [
@@ -154,8 +154,10 @@ def _time(options: Options) -> Rows:
         return []
     policy = merge_flags(tables[0].policy, target=["salary-class", "fnlwgt"], accept_linkable=["fnlwgt"])
     started = time.perf_counter()
-    found = sfumato.evaluate(tables[0].path, policy, k=K, folds=FOLDS)
+    evaluation = sfumato.evaluate(tables[0].path, policy, k=K, folds=FOLDS)
     seconds = time.perf_counter() - started
-    models = {row.model for row in found.rows if row.model is not None}
-    ran = {row.method for row in found.rows}
-    return [{"models": len(models), "methods": len(ran), "folds": FOLDS, "records": found.records, "seconds": seconds}]
+    models = {row.model for row in evaluation.rows if row.model is not None}
+    ran = {row.method for row in evaluation.rows}
+    return [
+        {"models": len(models), "methods": len(ran), "folds": FOLDS, "records": evaluation.records, "seconds": seconds}
+    ]

@@ -82,17 +82,17 @@ def _bounds(table: SmallTable) -> list[dict[str, Any]]:
     numbers = _complete(table.path, names)
     results = []
     for count in range(2, len(names) + 1):
-        asked = names[:count]
-        found = sfumato.compare(
-            numbers.select(asked),
-            quasi_identifiers=asked,
+        columns = names[:count]
+        comparison = sfumato.compare(
+            numbers.select(columns),
+            quasi_identifiers=columns,
             methods="nng",
             k=BOUND_K,
-            type=dict.fromkeys(asked, "numeric"),
+            type=dict.fromkeys(columns, "numeric"),
         )
         results += [
             {
-                "numbers": ", ".join(asked),
+                "numbers": ", ".join(columns),
                 "k": row["k"],
                 "MAXSIZE": row["max_size"],
                 "least MAXSIZE": row["max_size_bound"],
@@ -101,7 +101,7 @@ def _bounds(table: SmallTable) -> list[dict[str, Any]]:
                 "to": row["smallest_box_most"],
                 "seconds": row["partition_seconds"],
             }
-            for row in found.rows
+            for row in comparison.rows
         ]
     return results
 

@@ -53,14 +53,16 @@ def anonypyx_runs(frame: pandas.DataFrame, task: dict[str, Any], algorithm: str 
     import anonypyx  # type: ignore[import-not-found]
 
     frame = frame.astype({name: "category" for name in frame.columns if name not in task["numeric"]})
-    asked = {"feature_columns": task["quasi_identifiers"], "sensitive_column": task["sensitive"], "k": task["k"]}
+    arguments = {"feature_columns": task["quasi_identifiers"], "sensitive_column": task["sensitive"], "k": task["k"]}
 
     def prepare() -> Release:
         copy = frame.copy()
 
         def release() -> pandas.DataFrame:
             # Labels as anonypy has them; its other form has a column for every category.
-            readable = anonypyx.Anonymiser(copy, **asked, algorithm=algorithm, generalisation_strategy="human-readable")
+            readable = anonypyx.Anonymiser(
+                copy, **arguments, algorithm=algorithm, generalisation_strategy="human-readable"
+            )
             return readable.anonymise()
 
         return release

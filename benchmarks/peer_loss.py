@@ -36,11 +36,11 @@ def range_penalty(lowest: float, highest: float) -> Penalty:
     """Read a number, or two with a hyphen between them."""
 
     def penalty(label: str) -> float:
-        found = RANGE.fullmatch(label)
-        if found is None:
+        match = RANGE.fullmatch(label)
+        if match is None:
             raise ValueError("a peer released something that is neither a number nor a range")
-        low = float(found[1])
-        return _extent(low, float(found[2]) if found[2] else low, lowest, highest)
+        low = float(match[1])
+        return _extent(low, float(match[2]) if match[2] else low, lowest, highest)
 
     return penalty
 
@@ -74,10 +74,10 @@ def _groups(rows: Sequence[Sequence[str]]) -> dict[str, set[str]]:
     """Return the leaves under each name."""
     groups: dict[str, set[str]] = {}
     for level in range(max(map(len, rows))):
-        found: dict[str, set[str]] = {}
+        leaves_by_name: dict[str, set[str]] = {}
         for row in rows:
-            found.setdefault(row[min(level, len(row) - 1)], set()).add(row[0])
-        for name, leaves in found.items():
+            leaves_by_name.setdefault(row[min(level, len(row) - 1)], set()).add(row[0])
+        for name, leaves in leaves_by_name.items():
             groups.setdefault(name, leaves)
     return groups
 

@@ -93,14 +93,14 @@ def run(options: Options) -> list[dict[str, Any]]:
 
 def _mondrians(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of Mondrian with their ratios to Sfumato's, which comes first at each k."""
-    found: list[dict[str, Any]] = []
+    rows_with_ratios: list[dict[str, Any]] = []
     own: dict[str, Any] = {}
     for row in results:
         measured = {name: value for name, value in row.items() if not name.startswith("times")}
         own = measured if row["by"] == "sfumato mondrian" else own
         if measured is own or row["by"].endswith(MONDRIAN):
-            found.append(_with_ratios(measured, own))
-    return found
+            rows_with_ratios.append(_with_ratios(measured, own))
+    return rows_with_ratios
 
 
 def _original(options: Options) -> Original:
@@ -114,10 +114,10 @@ def _original(options: Options) -> Original:
     for name in set(names) - set(table.numeric):
         if any("," in leaf for leaf in frame[name].unique()):
             raise SystemExit(f"error: values of {name!r} hold commas, which a peer puts between values. Replace them.")
-    place = options.work / "peers-original.csv"
-    frame.to_csv(place, index=False)
+    file = options.work / "peers-original.csv"
+    frame.to_csv(file, index=False)
     bands = {name: _bands(frame[name]) for name in table.numeric if name not in table.hierarchies}
-    return Original(frame, place, names, sensitive, table.numeric, {**table.hierarchies, **bands}, table)
+    return Original(frame, file, names, sensitive, table.numeric, {**table.hierarchies, **bands}, table)
 
 
 def _bands(column: pandas.Series[int]) -> list[list[str]]:
@@ -192,9 +192,9 @@ def _peer(options: Options, python: Path, original: Original, peer: str, k: int)
         if last.endswith("MemoryError"):
             return _failed(k, f"{package}, {does}", f"needs more than {MEMORY_BYTES // 10**9} GB")
         return _failed(k, f"{package}, {does}", f"failed: {last}")
-    told = json.loads(finished.stdout)
-    name = f"{package} {told['version']}, {does}"
-    if not told["released"]:
+    answer = json.loads(finished.stdout)
+    name = f"{package} {answer['version']}, {does}"
+    if not answer["released"]:
         return _failed(k, name, "found nothing to release")
     sets = peer in OF_SETS
     columns = _read_release(output, original, of_sets=sets)
@@ -203,7 +203,7 @@ def _peer(options: Options, python: Path, original: Original, peer: str, k: int)
         global_certainty_penalty(columns, _penalties(original, of_sets=sets, as_sets=False), len(original.frame)),
         global_certainty_penalty(columns, _penalties(original, of_sets=sets), len(original.frame)),
     )
-    return _row(k, name, min(told["seconds"]), losses, report, len(original.frame))
+    return _row(k, name, min(answer["seconds"]), losses, report, len(original.frame))
 
 
 def _read_release(path: Path, original: Original, *, of_sets: bool) -> dict[str, list[str]]:

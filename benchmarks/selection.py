@@ -48,13 +48,13 @@ def run(options: Options) -> dict[str, list[dict[str, Any]]]:
     show(
         "Imprecision of function C2 as three selections",
         results["imprecision"],
-        [f"{TRIALS} trials of {RECORDS:,} records; records that are given although they were not meant, all three."],
+        [f"{TRIALS} trials of {RECORDS:,} records; records that the three selections return but should not."],
     )
-    show("What is claimed of selections (the imprecision of mondrian is first)", results["claims"])
+    show("Claims about selections (the imprecision of mondrian is first)", results["claims"])
     for table in real_tables(options, {"adult": REAL["adult"]}):
         results["groups"] = _groups(table)
         show(
-            f"Random groups, each anonymized apart, on {table.name}",
+            f"Random groups, each anonymized separately, on {table.name}",
             results["groups"],
             [f"k = {GROUP_K}, {MODEL}, {FOLDS} folds; accuracy."],
         )
@@ -79,7 +79,7 @@ def _selections() -> list[str]:
 
 def _imprecision(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     names = (MEDIAN, RESTRICTED, SELECTION)
-    found: dict[tuple[int, str], list[float]] = {(k, name): [] for k in MANY_K for name in names}
+    imprecision: dict[tuple[int, str], list[float]] = {(k, name): [] for k in MANY_K for name in names}
     for seed in range(TRIALS):
         table, policy = agrawal(["C2"], RECORDS, seed, options.work)
         policy = merge_flags(policy, select=_selections(), other="drop")
@@ -89,11 +89,15 @@ def _imprecision(options: Options) -> tuple[list[dict[str, Any]], list[dict[str,
         few = merge_flags(few, select=_selections())
         for k in MANY_K:
             for name in names:
-                asked, data = (few, table.select(["age", "salary"])) if name == RESTRICTED else (policy, table)
-                asked = merge_flags(asked, method=MEDIAN if name == RESTRICTED else name, k=k)
-                found[k, name].append(_missed(data, asked))
-    rows = [{"k": k} | {name: estimate(found[k, name]).value for name in names} for k in MANY_K]
-    return rows, [claim(f"k = {k}: {SELECTION} below {MEDIAN}", found[k, MEDIAN], found[k, SELECTION]) for k in MANY_K]
+                restricted_policy, data = (
+                    (few, table.select(["age", "salary"])) if name == RESTRICTED else (policy, table)
+                )
+                restricted_policy = merge_flags(restricted_policy, method=MEDIAN if name == RESTRICTED else name, k=k)
+                imprecision[k, name].append(_missed(data, restricted_policy))
+    rows = [{"k": k} | {name: estimate(imprecision[k, name]).value for name in names} for k in MANY_K]
+    return rows, [
+        claim(f"k = {k}: {SELECTION} below {MEDIAN}", imprecision[k, MEDIAN], imprecision[k, SELECTION]) for k in MANY_K
+    ]
 
 
 def _missed(table: object, policy: Policy) -> float:
@@ -120,8 +124,12 @@ def _groups(table: RealTable) -> list[dict[str, Any]]:
             policy = merge_flags(table.policy, method=name, k=GROUP_K)
             lesson = _lesson(table.path, policy)
             scores = [_score_of_groups(lesson, policy, groups, fold) for fold in range(FOLDS)]
-            found = estimate(scores, 1 / (FOLDS - 1))
-            row |= {name: found.value, f"{name}, from": found.low, "to" if name == names[0] else "to ": found.high}
+            accuracy = estimate(scores, 1 / (FOLDS - 1))
+            row |= {
+                name: accuracy.value,
+                f"{name}, from": accuracy.low,
+                "to" if name == names[0] else "to ": accuracy.high,
+            }
         rows.append(row)
     return rows
 
@@ -141,14 +149,16 @@ def _score_of_groups(lesson: CrossValidation, policy: Policy, groups: int, fold:
 
 def _projection(table: RealTable) -> list[dict[str, Any]]:
     """Return the accuracy without the first few attributes, the most informative ones first."""
-    asked = {name: merge_flags(table.policy, method=name, k=PROJECTION_K) for name in (INFORMATION_GAIN, MEDIAN, TDS)}
-    lesson = _lesson(table.path, asked[MEDIAN])
+    policies = {
+        name: merge_flags(table.policy, method=name, k=PROJECTION_K) for name in (INFORMATION_GAIN, MEDIAN, TDS)
+    }
+    lesson = _lesson(table.path, policies[MEDIAN])
     order = _by_gain(lesson)
     domains = lesson.table.encoded.domains
     scores: dict[tuple[int, str], list[float]] = {}
     for fold in range(FOLDS):
         shown = {ORIGINAL: lesson.original} | {
-            name: recoded_features(lesson, one, fold)[0] for name, one in asked.items()
+            name: recoded_features(lesson, one, fold)[0] for name, one in policies.items()
         }
         for dropped in range(len(order)):
             for name, features in shown.items():
@@ -156,7 +166,7 @@ def _projection(table: RealTable) -> list[dict[str, Any]]:
                 scores.setdefault((dropped, name), []).append(next(iter(lesson.scores(rest, fold).values())))
     return [
         {"without": ", ".join(domains[q].name for q in order[:dropped]) or "nothing left out"}
-        | {name: estimate(scores[dropped, name]).value for name in (ORIGINAL, *asked)}
+        | {name: estimate(scores[dropped, name]).value for name in (ORIGINAL, *policies)}
         for dropped in range(len(order))
     ]
 

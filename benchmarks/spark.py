@@ -42,9 +42,11 @@ def run(options: Options) -> dict[str, Any]:
         return {}
     sizes = [_beside_disk(options, records) for records in options.records]
     clusters = [_on_executors(options, records) for records in options.records]
-    told = [f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}, {METHOD}; fresh processes, kernels compiled before."]
-    show(f"Spark on {LOCAL} beside the disk engine", [_without_phases(one) for one in sizes], told)
-    show(f"Spark on {CLUSTER}: separate executors", [_without_phases(one) for one in clusters], told)
+    notes = [
+        f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}, {METHOD}; fresh processes, kernels compiled before."
+    ]
+    show(f"Spark on {LOCAL} beside the disk engine", [_without_phases(one) for one in sizes], notes)
+    show(f"Spark on {CLUSTER}: separate executors", [_without_phases(one) for one in clusters], notes)
     phases = [{"records": one["records"], "master": one["master"], **one["phases"]} for one in (*sizes, *clusters)]
     show("Spark: phases in seconds", phases)
     losses = _losses(options)
@@ -61,7 +63,7 @@ def _beside_disk(options: Options, records: int) -> dict[str, Any]:
     _spark(options, 10_000, LOCAL)
     disk = _disk(options, records, target)
     target.unlink()
-    spark, moved, told = _spark(options, records, LOCAL)
+    spark, moved, summary = _spark(options, records, LOCAL)
     return {
         "records": records,
         "master": LOCAL,
@@ -72,12 +74,12 @@ def _beside_disk(options: Options, records: int) -> dict[str, Any]:
         "spark CPU s": spark.cpu,
         "all processes GB": spark.peak_bytes / 1e9,
         **moved,
-        "phases": told["seconds"],
+        "phases": summary["seconds"],
     }
 
 
 def _on_executors(options: Options, records: int) -> dict[str, Any]:
-    spark, moved, told = _spark(options, records, CLUSTER)
+    spark, moved, summary = _spark(options, records, CLUSTER)
     return {
         "records": records,
         "master": CLUSTER,
@@ -85,7 +87,7 @@ def _on_executors(options: Options, records: int) -> dict[str, Any]:
         "spark CPU s": spark.cpu,
         "largest executor GB": spark.largest_part / 1e9,
         **moved,
-        "phases": told["seconds"],
+        "phases": summary["seconds"],
     }
 
 
@@ -95,8 +97,8 @@ def _disk(options: Options, records: int, target: Path) -> TreeUsage:
 
 def _command(options: Options, records: int, target: Path) -> list[Any]:
     table = options.census(records)
-    asked = ["-o", target, "--policy", table.policy_path, "-k", K, "--method", METHOD, "--json"]
-    return [sys.executable, "-m", "sfumato", "anonymize", table.path, *asked]
+    arguments = ["-o", target, "--policy", table.policy_path, "-k", K, "--method", METHOD, "--json"]
+    return [sys.executable, "-m", "sfumato", "anonymize", table.path, *arguments]
 
 
 def _spark(options: Options, records: int, master: str) -> tuple[TreeUsage, dict[str, float], dict[str, Any]]:
@@ -106,10 +108,10 @@ def _spark(options: Options, records: int, master: str) -> tuple[TreeUsage, dict
     settings = {**SETTINGS, "spark.eventLog.dir": (configured / "events").as_uri()}
     (configured / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
     command = [*_command(options, records, target), "--engine", "spark", "--spark-master", master]
-    found = run_tree(command, {"SPARK_CONF_DIR": str(configured)}, EXECUTOR)
+    usage = run_tree(command, {"SPARK_CONF_DIR": str(configured)}, EXECUTOR)
     shutil.rmtree(target)
     (events,) = (configured / "events").iterdir()
-    return found, _moved(events), json.loads(found.output)
+    return usage, _moved(events), json.loads(usage.output)
 
 
 def _moved(events: Path) -> dict[str, float]:

@@ -37,12 +37,12 @@ def run(options: Options) -> dict[str, list[dict[str, Any]]]:
         results["targets"],
         [f"{TRIALS} trials with the functions in random order, models A to {'ABCDEFG'[len(CLASSES) - 1]}; {MODEL}."],
     )
-    show("What is claimed of several targets", results["target claims"])
+    show("Claims about several targets", results["target claims"])
     diverse = _diverse(options)
     if diverse:
         results["diversity"] = diverse
         show(
-            "Entropy l-diversity of the class itself, on adult: what can be learnt of the occupation",
+            "Entropy l-diversity of the class itself, on adult: what can be learnt about the occupation",
             diverse,
             [f"k = 1, {INFORMATION_GAIN}, {MODEL}, {FOLDS} folds."],
         )
@@ -60,13 +60,13 @@ def _several(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any
             lesson = two_halves(table, merge_flags(policy, target=order[:made_for]), MODEL)
             features, _ = recoded_features(lesson, _for(policy, order[:made_for]))
             training = lesson.fold == 0
-            for place, function in enumerate(order):
+            for model, function in enumerate(order):
                 truth = np.asarray(table.column(function).to_pylist())
-                said = models()[MODEL].learn(features.of(training), truth[training], features.of(~training), 0)
-                accuracy[seed, made_for - 1, place] = np.mean(said == truth[~training])
+                predicted = models()[MODEL].learn(features.of(training), truth[training], features.of(~training), 0)
+                accuracy[seed, made_for - 1, model] = np.mean(predicted == truth[~training])
     rows = [
         {"targets": made_for + 1}
-        | {name: float(accuracy[:, made_for, place].mean()) for place, name in enumerate("ABCDEFG"[:count])}
+        | {name: float(accuracy[:, made_for, model].mean()) for model, name in enumerate("ABCDEFG"[:count])}
         for made_for in range(count)
     ]
     # Of each model but A and G: the mean over anonymizations that include it, and over those that do not.
@@ -88,9 +88,11 @@ def _diverse(options: Options) -> list[dict[str, Any]]:
     for table in real_tables(options, {"adult": ("occupation", REAL["adult"][1])}):
         policy = merge_flags(table.policy, sensitive="occupation", target="occupation", k=1)
         for l in MANY_L:
-            asked = merge_flags(policy, require=[f"entropy(occupation, l={l})"])
-            found = sfumato.evaluate(table.path, asked, methods=INFORMATION_GAIN, models=MODEL, folds=FOLDS)
-            by_metric = {row.metric: row for row in found.rows if row.method == INFORMATION_GAIN}
+            diverse_policy = merge_flags(policy, require=[f"entropy(occupation, l={l})"])
+            evaluation = sfumato.evaluate(
+                table.path, diverse_policy, methods=INFORMATION_GAIN, models=MODEL, folds=FOLDS
+            )
+            by_metric = {row.metric: row for row in evaluation.rows if row.method == INFORMATION_GAIN}
             accuracy, entropy = by_metric["accuracy"], by_metric["conditional-entropy"]
             rows.append(
                 {

@@ -16,7 +16,7 @@ from benchmarks.tables import GENERATOR, Options
 from sfumato.evaluation.parameter_values import MOST
 
 RECORDS = (100_000, 1_000_000)
-RANGE = "2..100"  # of which so many values are sampled as MOST says
+RANGE = "2..100"  # of which MOST values are computed
 SINGLE = (2, 14, 100)
 METHODS = ("auto", "hilbert", "mondrian")
 ROUNDS = 2

@@ -46,9 +46,9 @@ def run(options: Options) -> list[dict[str, Any]]:
 
 def _measured(options: Options, function: str, target: str, methods: tuple[str, ...]) -> list[dict[str, Any]]:
     path, policy = _table(options, function)
-    asked = merge_flags(policy, k=K, target=target, select=WHERE)
-    table = read_table(path, asked, Progress())
-    policies = {method: merge_flags(asked, method=method) for method in methods}
+    workload_policy = merge_flags(policy, k=K, target=target, select=WHERE)
+    table = read_table(path, workload_policy, Progress())
+    policies = {method: merge_flags(workload_policy, method=method) for method in methods}
 
     def partition(one: Policy) -> Callable[[], dict[str, float]]:
         def work() -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""What Sfumato costs and what it loses, measured: one module a question. Start with ``python -m benchmarks``."""
+"""Measure what Sfumato costs and what it loses: one module per question. Start with ``python -m benchmarks``."""

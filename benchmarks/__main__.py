@@ -1,4 +1,4 @@
-"""Measure and print, section by section.
+"""Measure section by section and print the figures.
 
 python -m benchmarks [section ...] [--records N ...] [--data DIR] [--peers PYTHON] [--json FILE]
 """
@@ -31,9 +31,9 @@ from benchmarks import (
     tradeoff,
     workload,
 )
-from benchmarks.setting import Setting, surroundings
+from benchmarks.tables import Options, machine_and_versions
 
-SECTIONS: dict[str, Callable[[Setting], Any]] = {
+SECTIONS: dict[str, Callable[[Options], Any]] = {
     "floor": floor.run,
     "curves": curves.run,
     "memory": memory.run,
@@ -54,20 +54,20 @@ SECTIONS: dict[str, Callable[[Setting], Any]] = {
 
 
 def main() -> None:
-    asked = _arguments()
+    arguments = _arguments()
     with tempfile.TemporaryDirectory(prefix="sfumato-benchmarks-") as temporary:
-        work: Path = (asked.work or Path(temporary)).resolve()
+        work: Path = (arguments.work or Path(temporary)).resolve()
         work.mkdir(parents=True, exist_ok=True)
-        # Releases of generated tables have no place among the user's own run records.
+        # Keep releases of generated tables out of the user's run records.
         os.environ["SFUMATO_STATE_DIR"] = str(work / "state")
-        setting = Setting(work, tuple(asked.records), asked.data, asked.peers, asked.peer_limit)
-        around = surroundings()
-        print("Measured with " + ", ".join(f"{name} {value}" for name, value in around.items()) + ".", flush=True)
-        results: dict[str, Any] = {"surroundings": around}
-        for section in asked.sections or SECTIONS:
-            results[section] = SECTIONS[section](setting)
-            if asked.json is not None:  # after each: a long run that is stopped keeps what it has
-                asked.json.write_text(json.dumps(results, indent=2) + "\n", "utf-8")
+        options = Options(work, tuple(arguments.records), arguments.data, arguments.peers, arguments.peer_limit)
+        environment = machine_and_versions()
+        print("Measured with " + ", ".join(f"{name} {value}" for name, value in environment.items()) + ".", flush=True)
+        results: dict[str, Any] = {"surroundings": environment}
+        for section in arguments.sections or SECTIONS:
+            results[section] = SECTIONS[section](options)
+            if arguments.json is not None:  # after each section, so that a stopped run keeps its figures
+                arguments.json.write_text(json.dumps(results, indent=2) + "\n", "utf-8")
 
 
 def _arguments() -> argparse.Namespace:
@@ -81,7 +81,7 @@ def _arguments() -> argparse.Namespace:
         nargs="+",
         default=[1_000_000, 10_000_000],
         metavar="N",
-        help="sizes for floor and memory, 1 and 10 million by default; curves are drawn around the first",
+        help="sizes for floor and memory, 1 and 10 million by default; the curves vary the first size",
     )
     parser.add_argument(
         "--data",
@@ -92,17 +92,19 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--peers", type=Path, metavar="PYTHON", help="the Python of the environment that has the peers")
     parser.add_argument(
-        "--peer-limit", type=float, default=300.0, metavar="SECONDS", help="the longest a peer may take, 300 by default"
+        "--peer-limit", type=float, default=300.0, metavar="SECONDS", help="how long a peer may take, 300 by default"
     )
-    parser.add_argument("--work", type=Path, metavar="DIR", help="where generated files stay; by default they do not")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there as well")
-    asked = parser.parse_args()
-    for section in asked.sections:
+    parser.add_argument(
+        "--work", type=Path, metavar="DIR", help="keep generated files here; by default they are removed"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to this file")
+    arguments = parser.parse_args()
+    for section in arguments.sections:
         if section not in SECTIONS:
             parser.error(f"there is no section {section!r}; there are {', '.join(SECTIONS)}")
-    if min(asked.records) < 1:
+    if min(arguments.records) < 1:
         parser.error("--records must be at least 1")
-    return asked
+    return arguments
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How does time grow with the records, with k and with the quasi-identifiers?
 
-The first should be linear, the second linear in the part that forms classes, the third nearly flat.
+Time should be linear in the records; forming classes should be linear in k; quasi-identifiers should hardly matter.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.markdown import show
-from benchmarks.setting import GENERATOR, GeneratedTable, Setting
+from benchmarks.tables import GENERATOR, GeneratedTable, Options
 from benchmarks.timing import ROUNDS, Timed, anonymization, best_alternating
 
 K = 10
@@ -18,24 +18,24 @@ PARTS_OF_RECORDS = (0.125, 0.25, 0.5, 1, 2, 4)
 FEWEST_QUASI_IDENTIFIERS = 2
 
 
-def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
-    base = setting.records[0]
-    table = setting.census(base)
+def run(options: Options) -> dict[str, list[dict[str, Any]]]:
+    base = options.records[0]
+    table = options.census(base)
     attributes = len(table.policy(k=K).quasi_identifiers)
     whole = f"Generator {GENERATOR}. From file to file, warm, best of {ROUNDS}."
     curves = {
         "records": _curve(
             "records",
             (
-                (records, _time(setting, setting.census(records), k=K))
+                (records, _time(options, options.census(records), k=K))
                 for records in (int(base * part) for part in PARTS_OF_RECORDS)
             ),
         ),
-        "k": _curve("k", ((k, _time(setting, table, k=k)) for k in MANY_K)),
+        "k": _curve("k", ((k, _time(options, table, k=k)) for k in MANY_K)),
         "quasi-identifiers": _curve(
             "quasi-identifiers",
             (
-                (count, _time(setting, table, k=K, quasi_identifiers=count))
+                (count, _time(options, table, k=K, quasi_identifiers=count))
                 for count in range(FEWEST_QUASI_IDENTIFIERS, attributes + 1)
             ),
         ),
@@ -43,7 +43,7 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
     curves["quasi-identifiers of equal files"] = _curve(
         "quasi-identifiers",
         (
-            (count, _time(setting, table, k=K, quasi_identifiers=count, ride_along=True))
+            (count, _time(options, table, k=K, quasi_identifiers=count, pass_through=True))
             for count in range(FEWEST_QUASI_IDENTIFIERS, attributes + 1)
         ),
     )
@@ -57,20 +57,20 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
     show(
         "Time against quasi-identifiers, the same file",
         curves["quasi-identifiers of equal files"],
-        [f"{whole} {base:,} records, k = {K}; the other quasi-identifiers ride along as they are."],
+        [f"{whole} {base:,} records, k = {K}; the other quasi-identifiers are passthrough columns."],
     )
     return curves
 
 
 def _time(
-    setting: Setting, table: GeneratedTable, *, k: int, quasi_identifiers: int | None = None, ride_along: bool = False
+    options: Options, table: GeneratedTable, *, k: int, quasi_identifiers: int | None = None, pass_through: bool = False
 ) -> Timed:
-    policy = table.policy(k=k, quasi_identifiers=quasi_identifiers, ride_along=ride_along)
-    return best_alternating(anonymization(table.path, policy, setting.work / "curve.parquet"))[0]
+    policy = table.policy(k=k, quasi_identifiers=quasi_identifiers, pass_through=pass_through)
+    return best_alternating(anonymization(table.path, policy, options.work / "curve.parquet"))[0]
 
 
 def _curve(name: str, points: Iterable[tuple[int, Timed]]) -> list[dict[str, Any]]:
-    """Each point beside its ratio to the first: of what was varied, of the whole time and of forming classes."""
+    """Return the points with their ratios to the first: of the varied size, the total time and the partition time."""
     measured = list(points)
     first_value, first = measured[0]
     return [

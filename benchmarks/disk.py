@@ -1,8 +1,8 @@
-"""Does the disk engine keep to its memory, and how far is it from what DuckDB takes to sort and write the same file?
+"""Does the disk engine stay within its memory, and how much longer does it take than DuckDB to sort the same file?
 
 The floor is DuckDB with the same limit: it reads the file, sorts it by one column and writes it with the same
-compression. Memory is what the whole tree of processes holds by itself, sampled ten times a second: pages of files that
-the system could drop at any moment are not counted.
+compression. Memory is what all processes of a command hold themselves, sampled ten times a second. Pages of files that
+the system could drop at any moment do not count.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 from benchmarks.markdown import show
-from benchmarks.setting import GENERATOR, Setting
-from benchmarks.watching import watch
+from benchmarks.process_tree import run_tree
+from benchmarks.tables import GENERATOR, Options
 
 K, MEMORY, SORTED_BY = 10, "2GB", "age"
 
@@ -26,14 +26,14 @@ database.execute(f"COPY ({ordered}) TO '{target}' (FORMAT parquet, COMPRESSION z
 """
 
 
-def run(setting: Setting) -> list[dict[str, Any]]:
+def run(options: Options) -> list[dict[str, Any]]:
     results = []
-    for records in setting.records:
-        table = setting.census(records)
-        sorted_copy, release = setting.work / "disk-sorted.parquet", setting.work / "disk-release.parquet"
-        scratch = setting.work / "scratch"
+    for records in options.records:
+        table = options.census(records)
+        sorted_copy, release = options.work / "disk-sorted.parquet", options.work / "disk-release.parquet"
+        scratch = options.work / "scratch"
         scratch.mkdir(exist_ok=True)
-        floor = watch([sys.executable, "-c", FLOOR, table.path, sorted_copy, SORTED_BY, MEMORY, scratch])
+        floor = run_tree([sys.executable, "-c", FLOOR, table.path, sorted_copy, SORTED_BY, MEMORY, scratch])
         command = [
             sys.executable,
             "-m",
@@ -46,8 +46,8 @@ def run(setting: Setting) -> list[dict[str, Any]]:
             table.policy_path,
         ]
         command += ["-k", K, "--engine", "disk", "--memory", MEMORY, "--temporary", scratch, "--method", "hilbert"]
-        ours = watch([*command, "--json"])
-        told = json.loads(ours.output)
+        ours = run_tree([*command, "--json"])
+        summary = json.loads(ours.output)
         results.append(
             {
                 "records": records,
@@ -58,9 +58,9 @@ def run(setting: Setting) -> list[dict[str, Any]]:
                 "sfumato CPU s": ours.cpu,
                 "floor GB": floor.peak_bytes / 1e9,
                 "sfumato GB": ours.peak_bytes / 1e9,
-                "scratch written GB": told["scratch"]["bytes_written"] / 1e9,
-                "scratch read GB": told["scratch"]["bytes_read"] / 1e9,
-                "phases": told["seconds"],
+                "scratch written GB": summary["scratch"]["bytes_written"] / 1e9,
+                "scratch read GB": summary["scratch"]["bytes_read"] / 1e9,
+                "phases": summary["seconds"],
             }
         )
         for path in (sorted_copy, release):

@@ -1,6 +1,6 @@
-"""What does the first run on a machine cost more than the next ones?
+"""How much longer does the first run on a machine take than the next one?
 
-Kernels are compiled on first use and kept. The first process starts with an empty cache, the second finds it filled.
+Kernels are compiled on first use and cached. The first process starts with an empty cache, the second with a full one.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.child import Usage, run_child
 from benchmarks.markdown import show
-from benchmarks.setting import GENERATOR, Setting
+from benchmarks.process_usage import Usage, run_child
+from benchmarks.tables import GENERATOR, Options
 from benchmarks.timing import ROUNDS
 
 RECORDS = 10_000
 K = 10
 
 
-def run(setting: Setting) -> dict[str, dict[str, Any]]:
-    rounds = [_first_and_second(setting) for _ in range(ROUNDS)]
+def run(options: Options) -> dict[str, dict[str, Any]]:
+    rounds = [_first_and_second(options) for _ in range(ROUNDS)]
     compiled = {process: {counts[process] for _, counts in rounds} for process in ("first", "second")}
     first, second = (
         min((usages[process] for usages, _ in rounds), key=lambda usage: usage.cpu) for process in ("first", "second")
@@ -42,16 +42,16 @@ def run(setting: Setting) -> dict[str, dict[str, Any]]:
     return result
 
 
-def _first_and_second(setting: Setting) -> tuple[dict[str, Usage], dict[str, int]]:
-    table = setting.census(RECORDS)
+def _first_and_second(options: Options) -> tuple[dict[str, Usage], dict[str, int]]:
+    table = options.census(RECORDS)
     usages, compiled = {}, {}
-    with tempfile.TemporaryDirectory(dir=setting.work) as name:
-        place = Path(name)
-        environment = {"SFUMATO_CACHE_DIR": str(place / "cache")}
+    with tempfile.TemporaryDirectory(dir=options.work) as name:
+        directory = Path(name)
+        environment = {"SFUMATO_CACHE_DIR": str(directory / "cache")}
         for process in ("first", "second"):
-            count = place / f"compiled-{process}"
-            arguments = ["anonymize", table.path, "-o", place / "release.parquet", "--policy", table.policy_path]
-            command = [sys.executable, "-m", "benchmarks.command", *map(str, (count, *arguments, "-k", K))]
+            count = directory / f"compiled-{process}"
+            arguments = ["anonymize", table.path, "-o", directory / "release.parquet", "--policy", table.policy_path]
+            command = [sys.executable, "-m", "benchmarks.compilation_count", *map(str, (count, *arguments, "-k", K))]
             usages[process] = run_child(command, environment)
             compiled[process] = int(count.read_text())
     return usages, compiled

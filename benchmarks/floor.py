@@ -1,7 +1,7 @@
-"""How far is Sfumato from what any program must do that reads a table, brings its rows into an order and writes it?
+"""How much longer does Sfumato take than a program that only reads, sorts and writes the table?
 
 The floor is Polars: it reads the same file, sorts it by one column and writes it with the same compression. Both sync
-what they wrote. Sfumato's time includes the audit of the finished file and its hash.
+what they wrote. Sfumato's time includes the audit and the hash of the finished file.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import polars
 import pyarrow as pa
 
 from benchmarks.markdown import show
-from benchmarks.setting import GENERATOR, Setting
+from benchmarks.tables import GENERATOR, Options
 from benchmarks.timing import ROUNDS, anonymization, best_alternating
 
 K = 10
 SORTED_BY = "age"
 
 
-def run(setting: Setting) -> list[dict[str, Any]]:
-    results = [_compare(setting, records) for records in setting.records]
+def run(options: Options) -> list[dict[str, Any]]:
+    results = [_compare(options, records) for records in options.records]
     phases = list(dict.fromkeys(name for result in results for name in result["phases"]))
     show(
         "Floor: Parquet to Parquet",
@@ -40,11 +40,11 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     return results
 
 
-def _compare(setting: Setting, records: int) -> dict[str, Any]:
-    table = setting.census(records)
-    release = setting.work / "floor-release.parquet"
+def _compare(options: Options, records: int) -> dict[str, Any]:
+    table = options.census(records)
+    release = options.work / "floor-release.parquet"
     floor, ours = best_alternating(
-        _sorted_copy(table.path, setting.work / "floor-sorted.parquet"),
+        _sorted_copy(table.path, options.work / "floor-sorted.parquet"),
         anonymization(table.path, table.policy(k=K), release),
     )
     return {

@@ -8,7 +8,7 @@ from typing import Any
 
 import sfumato
 from benchmarks.markdown import show
-from benchmarks.setting import Setting, SmallTable
+from benchmarks.tables import Options, SmallTable
 from sfumato.evaluation.comparison_points import accepting
 from sfumato.methods import Kinds, methods
 from sfumato.requirements import KAnonymity, Requirements
@@ -24,8 +24,8 @@ REFERENCES = {
 ALLOWED_RATIO = {"hilbert": 1.03, "hilbert-fast": 1.05}
 
 
-def run(setting: Setting) -> list[dict[str, Any]]:
-    table = setting.small_table()
+def run(options: Options) -> list[dict[str, Any]]:
+    table = options.small_table()
     results = [_measure(table, method, k) for method in methods_without_workload() for k in MANY_K]
     results += [_measure(table, "auto", k, effort) for effort in EFFORTS for k in MANY_K]
     show(f"Loss on {table.name}", results, [f"{len(table.quasi_identifiers)} quasi-identifiers, nothing suppressed."])
@@ -33,7 +33,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
 
 
 def methods_without_workload() -> list[str]:
-    """Those that form classes of any table."""
+    """Return the methods that form classes of any table."""
     requirements = Requirements((KAnonymity(MANY_K[0]),))
     return [name for name in accepting(requirements, Kinds()) if not methods()[name].separates]
 

@@ -1,4 +1,4 @@
-"""Tables for people and for the documentation."""
+"""Markdown tables for the terminal and the documentation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def show(title: str, rows: Sequence[Mapping[str, object]], notes: Iterable[str] = ()) -> None:
-    """Print a section: its title, a table with one line a row, and what one must know to read it."""
+    """Print a section: its title, a table of the rows, and notes that a reader needs."""
     print("\n\n".join([f"\n## {title}", table(rows), *notes]), flush=True)
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows as a Markdown table. All rows have the keys of the first; numbers stand on the right."""
+    """Return the rows as a Markdown table. All rows have the keys of the first; numbers are right-aligned."""
     names = list(rows[0])
     cells = [[_text(row[name]) for name in names] for row in rows]
-    widths = [max(3, len(name), *(len(line[place]) for line in cells)) for place, name in enumerate(names)]
+    widths = [max(3, len(name), *(len(line[column]) for line in cells)) for column, name in enumerate(names)]
     right = [all(row[name] is None or isinstance(row[name], int | float) for row in rows) for name in names]
 
     def line(texts: Sequence[str]) -> str:

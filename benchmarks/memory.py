@@ -5,20 +5,20 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from benchmarks.child import run_child
 from benchmarks.markdown import show
-from benchmarks.setting import GENERATOR, Setting
+from benchmarks.process_usage import run_child
+from benchmarks.tables import GENERATOR, Options
 
 K = 10
 
 
-def run(setting: Setting) -> list[dict[str, Any]]:
+def run(options: Options) -> list[dict[str, Any]]:
     results = []
-    for records in setting.records:
-        table = setting.census(records)
-        arguments = ["anonymize", table.path, "-o", setting.work / "memory.parquet", "--policy", table.policy_path]
-        counted = [setting.work / "compiled", *arguments, "-k", K]
-        usage = run_child([sys.executable, "-m", "benchmarks.command", *map(str, counted)], {})
+    for records in options.records:
+        table = options.census(records)
+        arguments = ["anonymize", table.path, "-o", options.work / "memory.parquet", "--policy", table.policy_path]
+        counted = [options.work / "compiled", *arguments, "-k", K]
+        usage = run_child([sys.executable, "-m", "benchmarks.compilation_count", *map(str, counted)], {})
         results.append(
             {
                 "records": records,

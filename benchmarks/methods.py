@@ -1,7 +1,7 @@
-"""Which method for which table: all of them side by side, and how near nng comes to its bounds.
+"""Which method suits which table? All methods side by side, and how near nng comes to its bounds.
 
-The table of ``--data`` (or a census-like one), and two generated ones whose quasi-identifiers are all numbers. What is
-measured is what ``sfumato compare`` tells.
+The tables are that of ``--data`` (or a census-like one) and two generated ones whose quasi-identifiers are all numbers.
+The figures are those of ``sfumato compare``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 import sfumato
 from benchmarks.markdown import show
-from benchmarks.setting import Setting, SmallTable
+from benchmarks.tables import Options, SmallTable
 from sfumato import Policy, generate
 from sfumato.policy import InputOptions, merge_flags
 from sfumato.synthetic import Agrawal, Normal
@@ -29,13 +29,13 @@ MOST_NUMERIC = 5
 MISSING = "?"
 
 
-def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
-    table = setting.small_table()
+def run(options: Options) -> dict[str, list[dict[str, Any]]]:
+    table = options.small_table()
     tables: dict[str, tuple[object, Policy]] = {
         table.name: (table.path, table.policy),
-        f"{Normal.name} {Normal.version} ({GENERATED_RECORDS:,} records)": _generated(setting, Normal.name),
+        f"{Normal.name} {Normal.version} ({GENERATED_RECORDS:,} records)": _generated(options, Normal.name),
         f"{Agrawal.name} {Agrawal.version} ({GENERATED_RECORDS:,} records, its numbers alone)": _generated(
-            setting, Agrawal.name
+            options, Agrawal.name
         ),
     }
     results = {}
@@ -57,7 +57,7 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
 
 
 def _methods(data: object, policy: Policy) -> list[dict[str, Any]]:
-    """One row a method. Sensitive columns are not asked anything of, so that k alone is compared."""
+    """Return one row per method. Sensitive columns have no requirement, so that only k is compared."""
     rows = sfumato.compare(data, merge_flags(policy, other="drop"), k=MANY_K).rows
     by_method: dict[str, dict[int, dict[str, Any]]] = {}
     for row in rows:
@@ -77,22 +77,22 @@ def _methods(data: object, policy: Policy) -> list[dict[str, Any]]:
 
 
 def _bounds(table: SmallTable) -> list[dict[str, Any]]:
-    """nng on the first 2 to 5 numeric columns, of any role: what Du et al. 2007 measure on."""
+    """Run nng on the first 2 to 5 numeric columns of any role, as Du et al. 2007 do."""
     names = list(table.numeric_columns)[:MOST_NUMERIC]
     numbers = _complete(table.path, names)
     results = []
     for count in range(2, len(names) + 1):
-        asked = names[:count]
-        found = sfumato.compare(
-            numbers.select(asked),
-            quasi_identifiers=asked,
+        columns = names[:count]
+        comparison = sfumato.compare(
+            numbers.select(columns),
+            quasi_identifiers=columns,
             methods="nng",
             k=BOUND_K,
-            type=dict.fromkeys(asked, "numeric"),
+            type=dict.fromkeys(columns, "numeric"),
         )
         results += [
             {
-                "numbers": ", ".join(asked),
+                "numbers": ", ".join(columns),
                 "k": row["k"],
                 "MAXSIZE": row["max_size"],
                 "least MAXSIZE": row["max_size_bound"],
@@ -101,13 +101,13 @@ def _bounds(table: SmallTable) -> list[dict[str, Any]]:
                 "to": row["smallest_box_most"],
                 "seconds": row["partition_seconds"],
             }
-            for row in found.rows
+            for row in comparison.rows
         ]
     return results
 
 
 def _complete(path: Path, names: list[str]) -> pa.Table:
-    """The columns as numbers, of the records that have all values, in whatever column."""
+    """Return the columns as numbers, without the records that lack a value in any column."""
     source = open_source(path, InputOptions())
     table = pa.Table.from_batches(list(source.batches(source.names)))
     for name in table.column_names:
@@ -116,9 +116,9 @@ def _complete(path: Path, names: list[str]) -> pa.Table:
     return table.select(names).cast(pa.schema([(name, pa.float64()) for name in names]))
 
 
-def _generated(setting: Setting, name: str) -> tuple[Path, Policy]:
-    """A generated table, and its policy with the quasi-identifiers alone that are numbers."""
-    path = setting.work / f"{name}-{GENERATED_RECORDS}" / f"{name}.parquet"
+def _generated(options: Options, name: str) -> tuple[Path, Policy]:
+    """Return a generated table, and its policy with only the numeric quasi-identifiers."""
+    path = options.work / f"{name}-{GENERATED_RECORDS}" / f"{name}.parquet"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         generate(name, GENERATED_RECORDS, path)

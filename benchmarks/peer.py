@@ -1,10 +1,10 @@
-"""Runs one peer in the environment that has it; knows nothing of the rest of the project.
+"""Run one peer in the environment that has it. Imports nothing of this project.
 
     python peer.py anonypy|anonypyx|anonypyx-mdav|anjana TASK.json
 
-The task names a CSV file, its columns, the hierarchies, k, where to write what the peer releases, all as text, and how
-many bytes of memory it may have.
-Prints a JSON object: the seconds of each run and the peer's version. Reading, writing and imports are not timed.
+The task gives a CSV file, its columns, the hierarchies, k, the file for the peer's release, and how many bytes of
+memory the peer may have. Prints a JSON object: the seconds of each run and the peer's version. Reading, writing and
+imports are not timed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pandas
 
 ROUNDS = 3
 ENOUGH_SECONDS = 20.0
-"""No further round after so many seconds: of slow runs one is enough."""
+"""Seconds after which no further round starts: one slow run is enough."""
 
 SUPPRESSION_PERCENT = 5
 
@@ -53,14 +53,16 @@ def anonypyx_runs(frame: pandas.DataFrame, task: dict[str, Any], algorithm: str 
     import anonypyx  # type: ignore[import-not-found]
 
     frame = frame.astype({name: "category" for name in frame.columns if name not in task["numeric"]})
-    asked = {"feature_columns": task["quasi_identifiers"], "sensitive_column": task["sensitive"], "k": task["k"]}
+    arguments = {"feature_columns": task["quasi_identifiers"], "sensitive_column": task["sensitive"], "k": task["k"]}
 
     def prepare() -> Release:
         copy = frame.copy()
 
         def release() -> pandas.DataFrame:
             # Labels as anonypy has them; its other form has a column for every category.
-            readable = anonypyx.Anonymiser(copy, **asked, algorithm=algorithm, generalisation_strategy="human-readable")
+            readable = anonypyx.Anonymiser(
+                copy, **arguments, algorithm=algorithm, generalisation_strategy="human-readable"
+            )
             return readable.anonymise()
 
         return release
@@ -88,7 +90,7 @@ def anjana_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
 
 
 def _levels(rows: list[list[str]], numeric: bool) -> dict[int, list[Any]]:
-    """A hierarchy as anjana wants it: for each level what every leaf is called there."""
+    """Return a hierarchy in the form of anjana: for each level the name of every leaf's group."""
     levels: dict[int, list[Any]] = {level: [row[level] for row in rows] for level in range(len(rows[0]))}
     if numeric:
         levels[0] = [int(leaf) for leaf in levels[0]]
@@ -96,7 +98,7 @@ def _levels(rows: list[list[str]], numeric: bool) -> dict[int, list[Any]]:
 
 
 def _expanded(released: pandas.DataFrame, quasi_identifiers: list[str]) -> pandas.DataFrame:
-    """One row a record: anonypy gives one for each class and sensitive value with a count, each label in a list."""
+    """Expand to one row per record. anonypy has one per class and sensitive value, with a count and labels in lists."""
     rows = released.loc[released.index.repeat(released["count"])]
     lists = [name for name in quasi_identifiers if isinstance(rows[name].iloc[0], list)]
     return rows.assign(**{name: rows[name].str[0] for name in lists})

@@ -1,8 +1,8 @@
-"""GCP of what peers release, counted in two ways.
+"""The GCP of the releases of peers, counted in two ways.
 
-In the way that favours them a set of categories costs its size over the leaves. In the way that GCP is defined for
-taxonomies it costs as much as the smallest group that holds it. In both a range costs its extent within the data, and
-a record that was left out 1 on every attribute.
+The first way favours the peers: a set of categories costs its size divided by the number of leaves. The second way
+follows the definition of GCP for taxonomies: the set costs as much as the smallest group that contains it. In both, a
+range costs its extent within the data, and a record that was left out costs 1 on every attribute.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Penalty = Callable[[str], float]
 
 
 def set_penalty(leaves: int) -> Penalty:
-    """Categories with commas between them."""
+    """Read categories separated by commas."""
     return lambda label: _share(len(set(label.split(","))), leaves)
 
 
 def ancestor_penalty(rows: Sequence[Sequence[str]]) -> Penalty:
-    """Categories with commas between them, counted as the smallest group that holds them all."""
+    """Read categories separated by commas as the smallest group that contains them all."""
     groups = sorted(_groups(rows).values(), key=len)
 
     def penalty(label: str) -> float:
@@ -33,25 +33,25 @@ def ancestor_penalty(rows: Sequence[Sequence[str]]) -> Penalty:
 
 
 def range_penalty(lowest: float, highest: float) -> Penalty:
-    """A number, or two with a hyphen between them."""
+    """Read a number, or two with a hyphen between them."""
 
     def penalty(label: str) -> float:
-        found = RANGE.fullmatch(label)
-        if found is None:
+        match = RANGE.fullmatch(label)
+        if match is None:
             raise ValueError("a peer released something that is neither a number nor a range")
-        low = float(found[1])
-        return _extent(low, float(found[2]) if found[2] else low, lowest, highest)
+        low = float(match[1])
+        return _extent(low, float(match[2]) if match[2] else low, lowest, highest)
 
     return penalty
 
 
 def node_penalty(rows: Sequence[Sequence[str]]) -> Penalty:
-    """A name in a hierarchy of categories; of several groups of one name the most specific counts."""
+    """Read a name in a hierarchy of categories; of several groups with that name, the most specific counts."""
     return _penalty_of_groups({name: _share(len(leaves), len(rows)) for name, leaves in _groups(rows).items()})
 
 
 def band_penalty(rows: Sequence[Sequence[str]], lowest: float, highest: float) -> Penalty:
-    """A name in a hierarchy of numbers; what a band covers outside of the data costs nothing."""
+    """Read a name in a hierarchy of numbers; the part of a band outside the data costs nothing."""
     costs = {}
     for name, leaves in _groups(rows).items():
         inside = [number for number in map(float, leaves) if lowest <= number <= highest]
@@ -62,7 +62,7 @@ def band_penalty(rows: Sequence[Sequence[str]], lowest: float, highest: float) -
 def global_certainty_penalty(
     columns: Mapping[str, Sequence[str]], penalties: Mapping[str, Penalty], records: int
 ) -> float:
-    """The mean penalty over the original's records and the attributes; released columns are of equal length."""
+    """Return the mean penalty over the original's records and attributes. Released columns have equal length."""
     total = 0.0
     for name, penalty in penalties.items():
         costs = {label: penalty(label) for label in set(columns[name])}
@@ -71,13 +71,13 @@ def global_certainty_penalty(
 
 
 def _groups(rows: Sequence[Sequence[str]]) -> dict[str, set[str]]:
-    """The leaves under each name."""
+    """Return the leaves under each name."""
     groups: dict[str, set[str]] = {}
     for level in range(max(map(len, rows))):
-        found: dict[str, set[str]] = {}
+        leaves_by_name: dict[str, set[str]] = {}
         for row in rows:
-            found.setdefault(row[min(level, len(row) - 1)], set()).add(row[0])
-        for name, leaves in found.items():
+            leaves_by_name.setdefault(row[min(level, len(row) - 1)], set()).add(row[0])
+        for name, leaves in leaves_by_name.items():
             groups.setdefault(name, leaves)
     return groups
 

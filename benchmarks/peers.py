@@ -1,7 +1,7 @@
 """How do the anonymizers on PyPI compare: seconds, loss, and whether k holds?
 
-Everybody has the frame in memory; importing, starting, reading and writing are not timed. Sfumato's time includes its
-audit and its losses. A peer runs in an environment of its own.
+Every tool gets the frame in memory. Importing, starting, reading and writing are not timed. Sfumato's time includes its
+audit and its losses. A peer runs in its own environment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.peer_loss import (
     range_penalty,
     set_penalty,
 )
-from benchmarks.setting import Setting, SmallTable
+from benchmarks.tables import Options, SmallTable
 from benchmarks.timing import ROUNDS
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.methods import AUTO
@@ -39,20 +39,20 @@ from sfumato.methods import AUTO
 OURS = (AUTO, "hilbert-fast", "mondrian", "topdown")
 MONDRIAN = "Mondrian"
 PEERS = {"anonypy": MONDRIAN, "anonypyx": MONDRIAN, "anonypyx-mdav": "MDAV", "anjana": "full-domain"}
-"""What each does, by the name that peer.py knows it by."""
+"""What each peer does, by its name in peer.py."""
 
 OF_SETS = frozenset(PEERS) - {"anjana"}
-"""Those that release sets of categories, and ranges of numbers."""
+"""The peers that release sets of categories and ranges of numbers."""
 
 MEMORY_BYTES = 8 * 10**9
 MANY_K = (10, 5, 50)
 BANDS = (5, 10, 20)
-"""Widths of the bands of a numeric column that has no hierarchy, for the peer that needs one."""
+"""The widths of bands of a numeric column without a hierarchy, for the peer that needs one."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """The table as everybody gets it."""
+    """The table that every tool gets."""
 
     frame: pandas.DataFrame
     csv: Path
@@ -67,44 +67,44 @@ class Original:
         return [*self.quasi_identifiers, self.sensitive]
 
 
-def run(setting: Setting) -> list[dict[str, Any]]:
-    original = _original(setting)
+def run(options: Options) -> list[dict[str, Any]]:
+    original = _original(options)
     results = []
     for k in MANY_K:
         ours = [_ours(original, method, k) for method in OURS]
         default = ours[0]
-        theirs = [] if setting.peers is None else [_peer(setting, setting.peers, original, peer, k) for peer in PEERS]
+        theirs = [] if options.peers is None else [_peer(options, options.peers, original, peer, k) for peer in PEERS]
         results += [_with_ratios(row, default) for row in (*ours, *theirs)]
     notes = [
-        f"Best of {ROUNDS}, of slow runs the only one; at most {setting.peer_limit:,.0f} seconds a peer. Ratios are to "
+        f"Best of {ROUNDS}, of slow runs the only one; at most {options.peer_limit:,.0f} seconds a peer. Ratios are to "
         f"sfumato {AUTO} at the same k. GCP counts the smallest group of the taxonomy that holds a class; as sets it "
         "counts the categories that occur in a class. anonypy and anonypyx release such sets, sfumato and anjana "
         "groups; for sfumato the second figure is what its classes would cost if they were released so. "
         f"anjana may leave out {SUPPRESSION_PERCENT}% of the records, which count as lost. A peer may use "
         f"{MEMORY_BYTES // 10**9} GB of memory."
     ]
-    if setting.peers is None:
+    if options.peers is None:
         notes.append("No peer was run: --peers names the Python of the environment that has them (`make bench`).")
     show(f"Peers on {original.table.name}", results, notes)
-    if setting.peers is not None:
+    if options.peers is not None:
         show("Mondrian beside Mondrian", _mondrians(results), ["Ratios are to sfumato mondrian at the same k."])
     return results
 
 
 def _mondrians(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of the rows that are by Mondrian, with ratios to our own, which comes first at each k."""
-    found: list[dict[str, Any]] = []
+    """Return the rows of Mondrian with their ratios to Sfumato's, which comes first at each k."""
+    rows_with_ratios: list[dict[str, Any]] = []
     own: dict[str, Any] = {}
     for row in results:
         measured = {name: value for name, value in row.items() if not name.startswith("times")}
         own = measured if row["by"] == "sfumato mondrian" else own
         if measured is own or row["by"].endswith(MONDRIAN):
-            found.append(_with_ratios(measured, own))
-    return found
+            rows_with_ratios.append(_with_ratios(measured, own))
+    return rows_with_ratios
 
 
-def _original(setting: Setting) -> Original:
-    table = setting.small_table()
+def _original(options: Options) -> Original:
+    table = options.small_table()
     names = table.quasi_identifiers
     if not table.policy.sensitive:
         raise SystemExit("error: peers need a sensitive column. Give one the role 'sensitive' in schema.json.")
@@ -114,14 +114,14 @@ def _original(setting: Setting) -> Original:
     for name in set(names) - set(table.numeric):
         if any("," in leaf for leaf in frame[name].unique()):
             raise SystemExit(f"error: values of {name!r} hold commas, which a peer puts between values. Replace them.")
-    place = setting.work / "peers-original.csv"
-    frame.to_csv(place, index=False)
+    file = options.work / "peers-original.csv"
+    frame.to_csv(file, index=False)
     bands = {name: _bands(frame[name]) for name in table.numeric if name not in table.hierarchies}
-    return Original(frame, place, names, sensitive, table.numeric, {**table.hierarchies, **bands}, table)
+    return Original(frame, file, names, sensitive, table.numeric, {**table.hierarchies, **bands}, table)
 
 
 def _bands(column: pandas.Series[int]) -> list[list[str]]:
-    """A hierarchy of ever wider bands over whole numbers."""
+    """Return a hierarchy of ever wider bands over whole numbers."""
     return [
         [str(number), *(f"[{(start := number // width * width)}-{start + width - 1}]" for width in BANDS), "*"]
         for number in range(int(column.min()), int(column.max()) + 1)
@@ -144,7 +144,7 @@ def _ours(original: Original, method: str, k: int) -> dict[str, Any]:
 
 
 def _loss_as_sets(original: Original, released: pandas.DataFrame) -> float:
-    """What our classes would cost if they showed the set of their categories and not a group of the taxonomy."""
+    """Return what Sfumato's classes would cost if they showed sets of categories instead of taxonomy groups."""
     names = original.quasi_identifiers
     groups = original.frame[names].groupby([released[name] for name in names], sort=False, dropna=False)
     columns = {}
@@ -163,11 +163,11 @@ def _shown_set(values: pandas.Series[str]) -> str:
     return ",".join(sorted(set(values)))
 
 
-def _peer(setting: Setting, python: Path, original: Original, peer: str, k: int) -> dict[str, Any]:
+def _peer(options: Options, python: Path, original: Original, peer: str, k: int) -> dict[str, Any]:
     package, does = peer.partition("-")[0], PEERS[peer]
-    output = setting.work / f"{peer}-{k}.csv"
+    output = options.work / f"{peer}-{k}.csv"
     output.unlink(missing_ok=True)
-    task = setting.work / f"{peer}-{k}.json"
+    task = options.work / f"{peer}-{k}.json"
     contents = {
         "data": str(original.csv.resolve()),
         "columns": original.columns,
@@ -183,18 +183,18 @@ def _peer(setting: Setting, python: Path, original: Original, peer: str, k: int)
     # Isolated, so that modules of this directory do not hide those of the peers.
     command = [str(python), "-I", str(Path(__file__).with_name("peer.py")), peer, str(task)]
     try:
-        finished = subprocess.run(command, capture_output=True, text=True, timeout=setting.peer_limit, check=False)
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=options.peer_limit, check=False)
     except subprocess.TimeoutExpired:
-        return _failed(k, f"{package}, {does}", f"not finished after {setting.peer_limit:,.0f} s")
+        return _failed(k, f"{package}, {does}", f"not finished after {options.peer_limit:,.0f} s")
     if finished.returncode != 0:
         # The kind of error alone: its text may hold values of the table.
         last = (finished.stderr.strip().splitlines() or ["no message"])[-1].partition(":")[0]
         if last.endswith("MemoryError"):
             return _failed(k, f"{package}, {does}", f"needs more than {MEMORY_BYTES // 10**9} GB")
         return _failed(k, f"{package}, {does}", f"failed: {last}")
-    told = json.loads(finished.stdout)
-    name = f"{package} {told['version']}, {does}"
-    if not told["released"]:
+    answer = json.loads(finished.stdout)
+    name = f"{package} {answer['version']}, {does}"
+    if not answer["released"]:
         return _failed(k, name, "found nothing to release")
     sets = peer in OF_SETS
     columns = _read_release(output, original, of_sets=sets)
@@ -203,7 +203,7 @@ def _peer(setting: Setting, python: Path, original: Original, peer: str, k: int)
         global_certainty_penalty(columns, _penalties(original, of_sets=sets, as_sets=False), len(original.frame)),
         global_certainty_penalty(columns, _penalties(original, of_sets=sets), len(original.frame)),
     )
-    return _row(k, name, min(told["seconds"]), losses, report, len(original.frame))
+    return _row(k, name, min(answer["seconds"]), losses, report, len(original.frame))
 
 
 def _read_release(path: Path, original: Original, *, of_sets: bool) -> dict[str, list[str]]:
@@ -219,7 +219,7 @@ def _read_release(path: Path, original: Original, *, of_sets: bool) -> dict[str,
 
 
 def _penalties(original: Original, *, of_sets: bool, as_sets: bool = True) -> Mapping[str, Penalty]:
-    """What is released costs: sets of categories, counted as sets or as the groups that hold them, or groups."""
+    """Return the functions that cost released values: sets as sets or as the groups that contain them, or groups."""
     penalties: dict[str, Penalty] = {}
     for name in original.quasi_identifiers:
         rows = original.hierarchies[name]

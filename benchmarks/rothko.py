@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.markdown import show
-from benchmarks.setting import Setting
+from benchmarks.tables import Options
 from sfumato.engines.disk.class_file import ClassedFile
 from sfumato.engines.disk.coded_table import CodedTable, encode_input, profile_input
 from sfumato.engines.disk.rothko_io_cost import Traffic, expected_sample_io, expected_tree_io
@@ -43,7 +43,7 @@ QUALITY_SAMPLES = (500, 1000, 2500, 5000, 10_000, 25_000)
 
 @dataclass(frozen=True)
 class Fits(Budget):
-    """Memory for so many records, and as much beside as there is need for: what is varied is one thing at a time."""
+    """A memory budget that limits only the number of records, so that one thing varies at a time."""
 
     records: int = 0
 
@@ -64,7 +64,7 @@ class Coded:
         return self.table.count * self.table.file.kind.itemsize
 
 
-def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
+def run(options: Options) -> dict[str, list[dict[str, Any]]]:
     results = {}
     for name, rows in pruned(SAMPLES, MANY_K, MANY_L, VARIANCES).items():
         results[name] = rows
@@ -77,7 +77,7 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
     show(f"Data read and written, {RECORDS:,} records, k = 100, {FITS:,} of them in memory", results["reads"])
     results["quality"], results["quality claims"] = quality(QUALITY_SAMPLES, QUALITY_K)
     show("Conditional entropy of the class and WMSE of the number, by sample size", results["quality"])
-    show("What is claimed of samples", results["quality claims"])
+    show("Claims about samples", results["quality claims"])
     return results
 
 
@@ -89,22 +89,22 @@ def coded(data: pa.Table, policy: Policy) -> Iterator[Coded]:
 
 
 def drawn(seed: int = 0, **settings: Any) -> pa.Table:
-    """Agrawal's table; salaries in thousands, so that their frequency histograms are as small as the paper needs."""
+    """Generate Agrawal's table with salaries in thousands, so that frequency sets are as small as in the paper."""
     table = pa.Table.from_batches(list(Agrawal(**settings).batches(RECORDS, seed)))
-    place = table.column_names.index("salary")
-    return table.set_column(place, "salary", pa.array(table["salary"].to_numpy() // 1000 * 1000))
+    position = table.column_names.index("salary")
+    return table.set_column(position, "salary", pa.array(table["salary"].to_numpy() // 1000 * 1000))
 
 
 def policy_for(data: pa.Table, sensitive: str | None = None, **settings: Any) -> Policy:
-    """All attributes are numbers, as in section 6.1."""
-    told = [name for name in data.column_names if name in ("class", "target")]
-    quasi = [name for name in data.column_names if name not in (*told, sensitive)]
+    """Return a policy whose attributes are all numbers, as in section 6.1."""
+    targets = [name for name in data.column_names if name in ("class", "target")]
+    quasi = [name for name in data.column_names if name not in (*targets, sensitive)]
     return merge_flags(
         quasi_identifiers=quasi,
         sensitive=sensitive or (),
-        other=told,
+        other=targets,
         type=dict.fromkeys(quasi, "numeric"),
-        accept_linkable=[*told, *([sensitive] if sensitive else [])],
+        accept_linkable=[*targets, *([sensitive] if sensitive else [])],
         method="mondrian",
         **settings,
     )
@@ -116,11 +116,11 @@ def pruned(
     many_l: Sequence[int],
     variances: dict[str, tuple[float, ...]],
 ) -> dict[str, list[dict[str, Any]]]:
-    """Fig. 24: the memory holds the sample alone, and trees are grown to the paper's height."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    """Fig. 24: the memory holds only the sample, and trees grow to the paper's height."""
+    tables: dict[str, list[dict[str, Any]]] = {}
     plain = drawn()
-    found["k-anonymity"] = _table(samples, {f"k = {k}": (plain, policy_for(plain, k=k)) for k in many_k})
-    found["recursive (1, l)-diversity"] = _table(
+    tables["k-anonymity"] = _table(samples, {f"k = {k}": (plain, policy_for(plain, k=k)) for k in many_k})
+    tables["recursive (1, l)-diversity"] = _table(
         samples,
         {
             f"l = {one}": (plain, policy_for(plain, "zipcode", k=1, require=[f"recursive(zipcode, c=1, l={one})"]))
@@ -129,63 +129,63 @@ def pruned(
     )
     for salary, many_v in variances.items():
         data = drawn(salary=salary)
-        found[f"variance diversity, {salary} salary"] = _table(
+        tables[f"variance diversity, {salary} salary"] = _table(
             samples,
             {
                 f"v = {v:.1e}": (data, policy_for(data, "salary", k=1, require=[f"variance(salary, v={v})"]))
                 for v in many_v
             },
         )
-    return found
+    return tables
 
 
-def _table(samples: Sequence[int], asked: dict[str, tuple[pa.Table, Policy]]) -> list[dict[str, Any]]:
+def _table(samples: Sequence[int], policies: dict[str, tuple[pa.Table, Policy]]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [{"n": n} for n in samples]
-    for name, (data, policy) in asked.items():
-        with coded(data, policy) as there:
+    for name, (data, policy) in policies.items():
+        with coded(data, policy) as packed:
             for row in rows:
-                told = []
+                counts = []
                 for tests in (True, False):
                     counted = Traffic()
                     rothko_s(
-                        there.table, MondrianMethod(), there.requirements,
-                        Fits(AMPLE, row["n"]), there.scratch, Progress(),
+                        packed.table, MondrianMethod(), packed.requirements,
+                        Fits(AMPLE, row["n"]), packed.scratch, Progress(),
                         sample=row["n"], tests=tests, enough=0, height=HEIGHT, exact=False, traffic=counted,
                     )  # fmt: skip
-                    told.append("x" if counted.nonminimal else str(counted.pruned))
-                row[name] = f"{told[0]} ({told[1]})"
+                    counts.append("x" if counted.nonminimal else str(counted.pruned))
+                row[name] = f"{counts[0]} ({counts[1]})"
     return rows
 
 
 def traffic() -> list[dict[str, Any]]:
-    """Fig. 18 and 19: passes over the data, beside those of section 5.3, and processor time."""
+    """Fig. 18 and 19: passes over the data in comparison with section 5.3, and CPU time."""
     data = drawn()
     rows = []
-    with coded(data, policy_for(data, k=100)) as there:
+    with coded(data, policy_for(data, k=100)) as packed:
         budget = Fits(AMPLE, FITS)
         for cache in CACHES:
             counted, seconds = Traffic(), time.process_time()
             rothko_t(
-                there.table, MondrianMethod(), there.requirements, budget, there.scratch, Progress(), cache=cache,
+                packed.table, MondrianMethod(), packed.requirements, budget, packed.scratch, Progress(), cache=cache,
                 traffic=counted,
             )  # fmt: skip
             expected = expected_tree_io(RECORDS, FITS, cache)
             rows.append(
-                _passes(there, f"Rothko-T, F_CACHE = {cache}", counted, expected.reads, expected.writes, seconds)
+                _passes(packed, f"Rothko-T, F_CACHE = {cache}", counted, expected.reads, expected.writes, seconds)
             )
         for sample in (500, 1000, 2000, FITS):
             counted, seconds = Traffic(), time.process_time()
             rothko_s(
-                there.table, MondrianMethod(), there.requirements, budget, there.scratch, Progress(), sample=sample,
+                packed.table, MondrianMethod(), packed.requirements, budget, packed.scratch, Progress(), sample=sample,
                 traffic=counted,
             )  # fmt: skip
             expected = expected_sample_io(RECORDS, FITS, 100, sample)
-            rows.append(_passes(there, f"Rothko-S, n = {sample}", counted, expected.reads, expected.writes, seconds))
+            rows.append(_passes(packed, f"Rothko-S, n = {sample}", counted, expected.reads, expected.writes, seconds))
     return rows
 
 
-def _passes(there: Coded, name: str, counted: Traffic, reads: int, writes: int, started: float) -> dict[str, Any]:
-    read, written = counted.passes(there.bytes)
+def _passes(packed: Coded, name: str, counted: Traffic, reads: int, writes: int, started: float) -> dict[str, Any]:
+    read, written = counted.passes(packed.bytes)
     return {
         "method": name,
         "read": round(read, 2),
@@ -198,7 +198,7 @@ def _passes(there: Coded, name: str, counted: Traffic, reads: int, writes: int, 
 
 
 def quality(samples: Sequence[int], many_k: Sequence[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Fig. 22 and 23: what the classes leave to be told, after the tree was begun on samples of a size."""
+    """Fig. 22 and 23: what the classes leave unexplained if the first splits come from samples of a given size."""
     rows, claims = [], []
     for function, rule, task in (("C2", "information-gain", "classification"), ("R7", "regression", "regression")):
         data = drawn(function=function)
@@ -206,36 +206,36 @@ def quality(samples: Sequence[int], many_k: Sequence[int]) -> tuple[list[dict[st
         for k in many_k:
             policy = policy_for(data, k=k).to_dict() | {"workload": {task: [{"target": target}]}}
             policy["method"] = {"name": f"mondrian:{rule}"}
-            with coded(data, Policy.from_dict(policy)) as there:
+            with coded(data, Policy.from_dict(policy)) as packed:
                 method = MondrianMethod(rule=rule)  # type: ignore[arg-type]
                 whole = Fits(AMPLE, RECORDS)
-                told = {}
+                left = {}
                 for n in samples:
                     budget = Fits(AMPLE, n)
-                    found = rothko_s(
-                        there.table, method, there.requirements, budget, there.scratch, Progress(), sample=n
+                    classes = rothko_s(
+                        packed.table, method, packed.requirements, budget, packed.scratch, Progress(), sample=n
                     )
-                    told[n] = _left(there, target, found)
-                found = rothko_t(there.table, method, there.requirements, whole, there.scratch, Progress())
-                told[RECORDS] = _left(there, target, found)
+                    left[n] = _left(packed, target, classes)
+                classes = rothko_t(packed.table, method, packed.requirements, whole, packed.scratch, Progress())
+                left[RECORDS] = _left(packed, target, classes)
             measure = "H(C|R*)" if task == "classification" else "WMSE"
-            rows.append({"measure": measure, "k": k} | {f"n = {n:,}": f"{value:.4g}" for n, value in told.items()})
+            rows.append({"measure": measure, "k": k} | {f"n = {n:,}": f"{value:.4g}" for n, value in left.items()})
             largest = max(samples)
             claims.append(
                 {
                     "claim": f"{measure}, k = {k}: a sample of {largest:,} leaves within 5% of all records",
-                    "first": told[largest],
-                    "second": told[RECORDS],
-                    "verdict": "holds" if told[largest] <= 1.05 * told[RECORDS] + 1e-9 else "fails",
+                    "first": left[largest],
+                    "second": left[RECORDS],
+                    "verdict": "holds" if left[largest] <= 1.05 * left[RECORDS] + 1e-9 else "fails",
                 }
             )
     return rows, claims
 
 
-def _left(there: Coded, target: str, classed: ClassedFile) -> float:
-    """The entropy of the class of a record in its class, in bits, or the mean squared error of the class's mean."""
+def _left(packed: Coded, target: str, classed: ClassedFile) -> float:
+    """Return the entropy of the target within classes in bits, or the mean squared error of the class means."""
     owner = np.repeat(np.arange(classed.sizes.count), classed.sizes.read())
-    values = there.table.targets[target].of(classed.rows.read())
+    values = packed.table.targets[target].of(classed.rows.read())
     sizes = np.bincount(owner)
     if target == "target":
         numbers = values.numbers[values.codes]

@@ -1,4 +1,4 @@
-"""Selections (LeFevre 2008, section 4.7) and models of fewer attributes than were released (4.8)."""
+"""Selections (LeFevre 2008, section 4.7), and models that use fewer attributes than were released (4.8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.learning import FOLDS
-from benchmarks.lessons import (
+from benchmarks.learning_trials import (
     INFORMATION_GAIN,
     MEDIAN,
     ORIGINAL,
@@ -19,10 +19,10 @@ from benchmarks.lessons import (
     agrawal,
     claim,
     real_tables,
-    recoded,
+    recoded_features,
 )
 from benchmarks.markdown import show
-from benchmarks.setting import Setting
+from benchmarks.tables import Options
 from sfumato.evaluation.learning.features import Features, regions
 from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.results import IMPRECISION
@@ -42,19 +42,19 @@ MODEL = "tree"
 RESTRICTED = "mondrian on age and salary alone"
 
 
-def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
+def run(options: Options) -> dict[str, list[dict[str, Any]]]:
     results = {}
-    results["imprecision"], results["claims"] = _imprecision(setting)
+    results["imprecision"], results["claims"] = _imprecision(options)
     show(
         "Imprecision of function C2 as three selections",
         results["imprecision"],
-        [f"{TRIALS} trials of {RECORDS:,} records; records that are given although they were not meant, all three."],
+        [f"{TRIALS} trials of {RECORDS:,} records; records that the three selections return but should not."],
     )
-    show("What is claimed of selections (the imprecision of mondrian is first)", results["claims"])
-    for table in real_tables(setting, {"adult": REAL["adult"]}):
+    show("Claims about selections (the imprecision of mondrian is first)", results["claims"])
+    for table in real_tables(options, {"adult": REAL["adult"]}):
         results["groups"] = _groups(table)
         show(
-            f"Random groups, each anonymized apart, on {table.name}",
+            f"Random groups, each anonymized separately, on {table.name}",
             results["groups"],
             [f"k = {GROUP_K}, {MODEL}, {FOLDS} folds; accuracy."],
         )
@@ -77,11 +77,11 @@ def _selections() -> list[str]:
     ]
 
 
-def _imprecision(setting: Setting) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _imprecision(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     names = (MEDIAN, RESTRICTED, SELECTION)
-    found: dict[tuple[int, str], list[float]] = {(k, name): [] for k in MANY_K for name in names}
+    imprecision: dict[tuple[int, str], list[float]] = {(k, name): [] for k in MANY_K for name in names}
     for seed in range(TRIALS):
-        table, policy = agrawal(["C2"], RECORDS, seed, setting.work)
+        table, policy = agrawal(["C2"], RECORDS, seed, options.work)
         policy = merge_flags(policy, select=_selections(), other="drop")
         few = merge_flags(
             quasi_identifiers=["age", "salary"], type={"age": "numeric", "salary": "numeric"}, other="drop"
@@ -89,15 +89,19 @@ def _imprecision(setting: Setting) -> tuple[list[dict[str, Any]], list[dict[str,
         few = merge_flags(few, select=_selections())
         for k in MANY_K:
             for name in names:
-                asked, data = (few, table.select(["age", "salary"])) if name == RESTRICTED else (policy, table)
-                asked = merge_flags(asked, method=MEDIAN if name == RESTRICTED else name, k=k)
-                found[k, name].append(_missed(data, asked))
-    rows = [{"k": k} | {name: estimate(found[k, name]).value for name in names} for k in MANY_K]
-    return rows, [claim(f"k = {k}: {SELECTION} below {MEDIAN}", found[k, MEDIAN], found[k, SELECTION]) for k in MANY_K]
+                restricted_policy, data = (
+                    (few, table.select(["age", "salary"])) if name == RESTRICTED else (policy, table)
+                )
+                restricted_policy = merge_flags(restricted_policy, method=MEDIAN if name == RESTRICTED else name, k=k)
+                imprecision[k, name].append(_missed(data, restricted_policy))
+    rows = [{"k": k} | {name: estimate(imprecision[k, name]).value for name in names} for k in MANY_K]
+    return rows, [
+        claim(f"k = {k}: {SELECTION} below {MEDIAN}", imprecision[k, MEDIAN], imprecision[k, SELECTION]) for k in MANY_K
+    ]
 
 
 def _missed(table: object, policy: Policy) -> float:
-    """The imprecision of all selections on the records that regions were learnt from."""
+    """Return the imprecision of all selections on the records that the regions were learnt from."""
     lesson = _lesson(table, policy)
     everyone = np.ones(len(lesson.fold), np.bool_)
     recoding = lesson.recoding(everyone)
@@ -111,7 +115,7 @@ def _lesson(table: object, policy: Policy) -> CrossValidation:
 
 
 def _groups(table: RealTable) -> list[dict[str, Any]]:
-    """Every training record is in one of some random groups, and every group gets regions of its own."""
+    """Put training records into random groups and learn the regions of each group separately."""
     names = (INFORMATION_GAIN, MEDIAN)
     rows = []
     for groups in GROUPS:
@@ -120,8 +124,12 @@ def _groups(table: RealTable) -> list[dict[str, Any]]:
             policy = merge_flags(table.policy, method=name, k=GROUP_K)
             lesson = _lesson(table.path, policy)
             scores = [_score_of_groups(lesson, groups, fold) for fold in range(FOLDS)]
-            found = estimate(scores, 1 / (FOLDS - 1))
-            row |= {name: found.value, f"{name}, from": found.low, "to" if name == names[0] else "to ": found.high}
+            accuracy = estimate(scores, 1 / (FOLDS - 1))
+            row |= {
+                name: accuracy.value,
+                f"{name}, from": accuracy.low,
+                "to" if name == names[0] else "to ": accuracy.high,
+            }
         rows.append(row)
     return rows
 
@@ -140,27 +148,31 @@ def _score_of_groups(lesson: CrossValidation, groups: int, fold: int) -> float:
 
 
 def _projection(table: RealTable) -> list[dict[str, Any]]:
-    """Accuracy without the first few attributes, in the order in which they tell most of the class."""
-    asked = {name: merge_flags(table.policy, method=name, k=PROJECTION_K) for name in (INFORMATION_GAIN, MEDIAN, TDS)}
-    lesson = _lesson(table.path, asked[MEDIAN])
+    """Return the accuracy without the first few attributes, the most informative ones first."""
+    policies = {
+        name: merge_flags(table.policy, method=name, k=PROJECTION_K) for name in (INFORMATION_GAIN, MEDIAN, TDS)
+    }
+    lesson = _lesson(table.path, policies[MEDIAN])
     order = _by_gain(lesson)
     domains = lesson.table.encoded.domains
     scores: dict[tuple[int, str], list[float]] = {}
     for fold in range(FOLDS):
-        shown = {ORIGINAL: lesson.original} | {name: recoded(lesson, one, fold)[0] for name, one in asked.items()}
+        shown = {ORIGINAL: lesson.original} | {
+            name: recoded_features(lesson, one, fold)[0] for name, one in policies.items()
+        }
         for dropped in range(len(order)):
             for name, features in shown.items():
                 rest = features.without(order[:dropped], features.numbers.shape[1] // len(domains))
                 scores.setdefault((dropped, name), []).append(next(iter(lesson.scores(rest, fold).values())))
     return [
         {"without": ", ".join(domains[q].name for q in order[:dropped]) or "nothing left out"}
-        | {name: estimate(scores[dropped, name]).value for name in (ORIGINAL, *asked)}
+        | {name: estimate(scores[dropped, name]).value for name in (ORIGINAL, *policies)}
         for dropped in range(len(order))
     ]
 
 
 def _by_gain(lesson: CrossValidation) -> list[int]:
-    """The attributes by what each, beside those before it, tells of the class in the original (greedily)."""
+    """Order the attributes greedily by what each adds to predicting the class in the original."""
     target = lesson.workload.classification[0]
     codes = lesson.table.encoded.codes
     owner, order = np.zeros(len(codes), np.int64), list[int]()

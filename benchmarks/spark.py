@@ -1,7 +1,7 @@
-"""How far is Spark on one machine from the disk engine, what do its jobs move, and how much does an executor need?
+"""How does Spark on one machine compare with the disk engine, what do its jobs move, and what does an executor need?
 
-Every figure is of a whole command, the start of Spark included. What tasks read, shuffle and write is from Spark's own
-log of events; memory and CPU seconds are those of all processes, Java and Python.
+Every figure covers a whole command, including the start of Spark. What tasks read, shuffle and write comes from Spark's
+event log. Memory and CPU seconds are those of all processes, Java and Python.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import sfumato
-from benchmarks.child import ROOT
 from benchmarks.markdown import show
-from benchmarks.setting import GENERATOR, Setting
-from benchmarks.watching import Watched, watch
+from benchmarks.process_tree import TreeUsage, run_tree
+from benchmarks.process_usage import ROOT
+from benchmarks.tables import GENERATOR, Options
 
 K, METHOD = 10, "hilbert"
 LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,4096]"
@@ -36,18 +36,20 @@ SETTINGS = {
 PUBLIC_MONDRIAN = 0.112
 
 
-def run(setting: Setting) -> dict[str, Any]:
+def run(options: Options) -> dict[str, Any]:
     if importlib.util.find_spec("pyspark") is None:
         print("\nSpark is not installed: nothing was measured of it.")
         return {}
-    sizes = [_beside_disk(setting, records) for records in setting.records]
-    clusters = [_on_executors(setting, records) for records in setting.records]
-    told = [f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}, {METHOD}; fresh processes, kernels compiled before."]
-    show(f"Spark on {LOCAL} beside the disk engine", [_without_phases(one) for one in sizes], told)
-    show(f"Spark on {CLUSTER}: separate executors", [_without_phases(one) for one in clusters], told)
+    sizes = [_beside_disk(options, records) for records in options.records]
+    clusters = [_on_executors(options, records) for records in options.records]
+    notes = [
+        f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}, {METHOD}; fresh processes, kernels compiled before."
+    ]
+    show(f"Spark on {LOCAL} beside the disk engine", [_without_phases(one) for one in sizes], notes)
+    show(f"Spark on {CLUSTER}: separate executors", [_without_phases(one) for one in clusters], notes)
     phases = [{"records": one["records"], "master": one["master"], **one["phases"]} for one in (*sizes, *clusters)]
     show("Spark: phases in seconds", phases)
-    losses = _losses(setting)
+    losses = _losses(options)
     return {"sizes": sizes, "clusters": clusters, "losses": losses}
 
 
@@ -55,13 +57,13 @@ def _without_phases(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in ("phases", "master")}
 
 
-def _beside_disk(setting: Setting, records: int) -> dict[str, Any]:
-    target = setting.work / "disk-release.parquet"
-    _disk(setting, 10_000, target)  # kernels
-    _spark(setting, 10_000, LOCAL)
-    disk = _disk(setting, records, target)
+def _beside_disk(options: Options, records: int) -> dict[str, Any]:
+    target = options.work / "disk-release.parquet"
+    _disk(options, 10_000, target)  # kernels
+    _spark(options, 10_000, LOCAL)
+    disk = _disk(options, records, target)
     target.unlink()
-    spark, moved, told = _spark(setting, records, LOCAL)
+    spark, moved, summary = _spark(options, records, LOCAL)
     return {
         "records": records,
         "master": LOCAL,
@@ -72,12 +74,12 @@ def _beside_disk(setting: Setting, records: int) -> dict[str, Any]:
         "spark CPU s": spark.cpu,
         "all processes GB": spark.peak_bytes / 1e9,
         **moved,
-        "phases": told["seconds"],
+        "phases": summary["seconds"],
     }
 
 
-def _on_executors(setting: Setting, records: int) -> dict[str, Any]:
-    spark, moved, told = _spark(setting, records, CLUSTER)
+def _on_executors(options: Options, records: int) -> dict[str, Any]:
+    spark, moved, summary = _spark(options, records, CLUSTER)
     return {
         "records": records,
         "master": CLUSTER,
@@ -85,35 +87,35 @@ def _on_executors(setting: Setting, records: int) -> dict[str, Any]:
         "spark CPU s": spark.cpu,
         "largest executor GB": spark.largest_part / 1e9,
         **moved,
-        "phases": told["seconds"],
+        "phases": summary["seconds"],
     }
 
 
-def _disk(setting: Setting, records: int, target: Path) -> Watched:
-    return watch([*_command(setting, records, target), "--engine", "disk"])
+def _disk(options: Options, records: int, target: Path) -> TreeUsage:
+    return run_tree([*_command(options, records, target), "--engine", "disk"])
 
 
-def _command(setting: Setting, records: int, target: Path) -> list[Any]:
-    table = setting.census(records)
-    asked = ["-o", target, "--policy", table.policy_path, "-k", K, "--method", METHOD, "--json"]
-    return [sys.executable, "-m", "sfumato", "anonymize", table.path, *asked]
+def _command(options: Options, records: int, target: Path) -> list[Any]:
+    table = options.census(records)
+    arguments = ["-o", target, "--policy", table.policy_path, "-k", K, "--method", METHOD, "--json"]
+    return [sys.executable, "-m", "sfumato", "anonymize", table.path, *arguments]
 
 
-def _spark(setting: Setting, records: int, master: str) -> tuple[Watched, dict[str, float], dict[str, Any]]:
-    target, configured = setting.work / "spark-release.parquet", setting.work / "spark"
+def _spark(options: Options, records: int, master: str) -> tuple[TreeUsage, dict[str, float], dict[str, Any]]:
+    target, configured = options.work / "spark-release.parquet", options.work / "spark"
     shutil.rmtree(configured, ignore_errors=True)
     (configured / "events").mkdir(parents=True)
     settings = {**SETTINGS, "spark.eventLog.dir": (configured / "events").as_uri()}
     (configured / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
-    command = [*_command(setting, records, target), "--engine", "spark", "--spark-master", master]
-    found = watch(command, {"SPARK_CONF_DIR": str(configured)}, EXECUTOR)
+    command = [*_command(options, records, target), "--engine", "spark", "--spark-master", master]
+    usage = run_tree(command, {"SPARK_CONF_DIR": str(configured)}, EXECUTOR)
     shutil.rmtree(target)
     (events,) = (configured / "events").iterdir()
-    return found, _moved(events), json.loads(found.output)
+    return usage, _moved(events), json.loads(usage.output)
 
 
 def _moved(events: Path) -> dict[str, float]:
-    """What the tasks of a run read, shuffled and wrote, in GB."""
+    """Return what the tasks of a run read, shuffled and wrote, in GB."""
     total: Counter[str] = Counter()
     with events.open() as lines:
         for line in lines:
@@ -127,9 +129,9 @@ def _moved(events: Path) -> dict[str, float]:
     return {name: total[name] / 1e9 for name in ("read GB", "shuffled GB", "written GB", "spilled GB")}
 
 
-def _losses(setting: Setting) -> list[dict[str, Any]]:
-    """Of a real table, which has few records: its one bucket is searched as in memory."""
-    table, results = setting.small_table(), []
+def _losses(options: Options) -> list[dict[str, Any]]:
+    """Return the losses on a small table, whose single bucket is searched as in memory."""
+    table, results = options.small_table(), []
     for effort in ("fast", "balanced"):
         release = sfumato.anonymize(table.path, table.policy, k=K, effort=effort, engine="spark")
         gcp = float(release.losses.gcp)

@@ -8,19 +8,19 @@ import numpy as np
 
 import sfumato
 from benchmarks.learning import CLASSES, FOLDS
-from benchmarks.lessons import (
+from benchmarks.learning_trials import (
     INFORMATION_GAIN,
     REAL,
     TEST,
     TRAINING,
     agrawal,
     claim,
-    halves,
     real_tables,
-    recoded,
+    recoded_features,
+    two_halves,
 )
 from benchmarks.markdown import show
-from benchmarks.setting import Setting
+from benchmarks.tables import Options
 from sfumato.evaluation.learning.models import models
 from sfumato.policy import Policy, merge_flags
 
@@ -29,44 +29,44 @@ MODEL = "tree"
 MANY_L = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
-def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
+def run(options: Options) -> dict[str, list[dict[str, Any]]]:
     results = {}
-    results["targets"], results["target claims"] = _several(setting)
+    results["targets"], results["target claims"] = _several(options)
     show(
         "Accuracy by the number of targets that regions are made for",
         results["targets"],
         [f"{TRIALS} trials with the functions in random order, models A to {'ABCDEFG'[len(CLASSES) - 1]}; {MODEL}."],
     )
-    show("What is claimed of several targets", results["target claims"])
-    diverse = _diverse(setting)
+    show("Claims about several targets", results["target claims"])
+    diverse = _diverse(options)
     if diverse:
         results["diversity"] = diverse
         show(
-            "Entropy l-diversity of the class itself, on adult: what can be learnt of the occupation",
+            "Entropy l-diversity of the class itself, on adult: what can be learnt about the occupation",
             diverse,
             [f"k = 1, {INFORMATION_GAIN}, {MODEL}, {FOLDS} folds."],
         )
     return results
 
 
-def _several(setting: Setting) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """accuracy[trial, targets - 1, place]: of the model at a place when regions are made for the first few targets."""
+def _several(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return accuracy[trial, targets - 1, model] of the models when regions are made for the first few targets."""
     count = len(CLASSES)
     accuracy = np.empty((TRIALS, count, count))
     for seed in range(TRIALS):
         order = [str(one) for one in np.random.default_rng(seed).permutation(CLASSES)]
-        table, policy = agrawal(CLASSES, TRAINING + TEST, seed, setting.work)
+        table, policy = agrawal(CLASSES, TRAINING + TEST, seed, options.work)
         for made_for in range(1, count + 1):
-            lesson = halves(table, merge_flags(policy, target=order[:made_for]), MODEL)
-            features, _ = recoded(lesson, _for(policy, order[:made_for]))
+            lesson = two_halves(table, merge_flags(policy, target=order[:made_for]), MODEL)
+            features, _ = recoded_features(lesson, _for(policy, order[:made_for]))
             training = lesson.fold == 0
-            for place, function in enumerate(order):
+            for model, function in enumerate(order):
                 truth = np.asarray(table.column(function).to_pylist())
-                said = models()[MODEL].learn(features.of(training), truth[training], features.of(~training), 0)
-                accuracy[seed, made_for - 1, place] = np.mean(said == truth[~training])
+                predicted = models()[MODEL].learn(features.of(training), truth[training], features.of(~training), 0)
+                accuracy[seed, made_for - 1, model] = np.mean(predicted == truth[~training])
     rows = [
         {"targets": made_for + 1}
-        | {name: float(accuracy[:, made_for, place].mean()) for place, name in enumerate("ABCDEFG"[:count])}
+        | {name: float(accuracy[:, made_for, model].mean()) for model, name in enumerate("ABCDEFG"[:count])}
         for made_for in range(count)
     ]
     # Of each model but A and G: the mean over anonymizations that include it, and over those that do not.
@@ -83,14 +83,16 @@ def _for(policy: Policy, targets: list[str]) -> Policy:
     return merge_flags(policy, target=targets, method=INFORMATION_GAIN)
 
 
-def _diverse(setting: Setting) -> list[dict[str, Any]]:
+def _diverse(options: Options) -> list[dict[str, Any]]:
     rows = []
-    for table in real_tables(setting, {"adult": ("occupation", REAL["adult"][1])}):
+    for table in real_tables(options, {"adult": ("occupation", REAL["adult"][1])}):
         policy = merge_flags(table.policy, sensitive="occupation", target="occupation", k=1)
         for l in MANY_L:
-            asked = merge_flags(policy, require=[f"entropy(occupation, l={l})"])
-            found = sfumato.evaluate(table.path, asked, methods=INFORMATION_GAIN, models=MODEL, folds=FOLDS)
-            by_metric = {row.metric: row for row in found.rows if row.method == INFORMATION_GAIN}
+            diverse_policy = merge_flags(policy, require=[f"entropy(occupation, l={l})"])
+            evaluation = sfumato.evaluate(
+                table.path, diverse_policy, methods=INFORMATION_GAIN, models=MODEL, folds=FOLDS
+            )
+            by_metric = {row.metric: row for row in evaluation.rows if row.method == INFORMATION_GAIN}
             accuracy, entropy = by_metric["accuracy"], by_metric["conditional-entropy"]
             rows.append(
                 {

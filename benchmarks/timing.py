@@ -1,4 +1,4 @@
-"""Timing inside one process, and the run that is timed."""
+"""Timing of functions inside one process, and the anonymization that is timed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Timed:
-    """One run: seconds by the clock, CPU seconds of all threads, and seconds by phase."""
+    """One run: wall-clock seconds, CPU seconds of all threads, and wall-clock seconds by phase."""
 
     seconds: float
     cpu: float
@@ -25,19 +25,19 @@ class Timed:
 
 
 def timed(work: Callable[[], dict[str, float]]) -> Timed:
-    """Run ``work``, which tells its phases."""
-    gc.collect()  # what an earlier run left is not this one's time
+    """Time ``work``, which returns the seconds of its phases."""
+    gc.collect()  # garbage of an earlier run does not count
     cpu, started = time.process_time(), time.perf_counter()
     phases = work()
     return Timed(time.perf_counter() - started, time.process_time() - cpu, phases)
 
 
 def best_alternating(*works: Callable[[], dict[str, float]]) -> list[Timed]:
-    """The best of three runs of each, taken in turns after one of each that is not counted."""
+    """Return the fastest of three runs of each function. They run in turns, after one uncounted run of each."""
     for work in works:
         work()
     rounds = [[timed(work) for work in works] for _ in range(ROUNDS)]
-    return [fastest([runs[place] for runs in rounds]) for place in range(len(works))]
+    return [fastest([runs[number] for runs in rounds]) for number in range(len(works))]
 
 
 def fastest(runs: Sequence[Timed]) -> Timed:
@@ -45,7 +45,7 @@ def fastest(runs: Sequence[Timed]) -> Timed:
 
 
 def anonymization(source: Path, policy: Policy, target: Path) -> Callable[[], dict[str, float]]:
-    """From file to file, the audit of the finished file, its hash and its certificate included."""
+    """Return the work of anonymizing from file to file, including the audit, hash and certificate of the release."""
 
     def work() -> dict[str, float]:
         progress = Progress()

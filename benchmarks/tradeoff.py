@@ -1,7 +1,7 @@
-"""What do twenty points of a trade-off cost, against single runs? The bar: less than five of them.
+"""What do twenty points of a trade-off cost in comparison with single runs? The bar: less than five runs.
 
-Commands against commands, in fresh processes, start and imports included. One single run is the mean of anonymizations
-whose k are spread over the range.
+Both are commands in fresh processes, with start and imports. The single run is the mean of anonymizations whose k are
+spread over the range.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import json
 import sys
 from typing import Any
 
-from benchmarks.child import Usage, run_child
 from benchmarks.markdown import show
-from benchmarks.setting import GENERATOR, Setting
+from benchmarks.process_usage import Usage, run_child
+from benchmarks.tables import GENERATOR, Options
 from sfumato.evaluation.parameter_values import MOST
 
 RECORDS = (100_000, 1_000_000)
-RANGE = "2..100"  # of which so many values are sampled as MOST says
+RANGE = "2..100"  # of which MOST values are computed
 SINGLE = (2, 14, 100)
 METHODS = ("auto", "hilbert", "mondrian")
 ROUNDS = 2
 
 
-def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
+def run(options: Options) -> dict[str, list[dict[str, Any]]]:
     commands, phases = [], []
     for records in RECORDS:
         for method in METHODS:
-            measured, seconds = _measure(setting, records, method)
+            measured, seconds = _measure(options, records, method)
             commands.append(measured)
             phases.append({"records": records, "method": method, **seconds})
     show(
@@ -46,15 +46,15 @@ def run(setting: Setting) -> dict[str, list[dict[str, Any]]]:
     return {"commands": commands, "phases": phases}
 
 
-def _measure(setting: Setting, records: int, method: str) -> tuple[dict[str, Any], dict[str, float]]:
-    table, output = setting.census(records), setting.work / "tradeoff.json"
+def _measure(options: Options, records: int, method: str) -> tuple[dict[str, Any], dict[str, float]]:
+    table, output = options.census(records), options.work / "tradeoff.json"
     policy = ["--policy", table.policy_path]
     points = ["tradeoff", table.path, *policy, "--methods", method, "-k", RANGE, "-o", output, "--json"]
-    release = ["anonymize", table.path, *policy, "--method", method, "-o", setting.work / "single.parquet", "-k"]
-    _command(setting, points)  # compiles what there is to compile
-    _command(setting, [*release, SINGLE[0]])
-    single = [_least(setting, [*release, k]) for k in SINGLE]
-    whole = _least(setting, points)
+    release = ["anonymize", table.path, *policy, "--method", method, "-o", options.work / "single.parquet", "-k"]
+    _command(options, points)  # compiles what there is to compile
+    _command(options, [*release, SINGLE[0]])
+    single = [_least(options, [*release, k]) for k in SINGLE]
+    whole = _least(options, points)
     cpu, seconds = (sum(getattr(one, name) for one in single) / len(single) for name in ("cpu", "seconds"))
     measured = {
         "records": records,
@@ -69,10 +69,10 @@ def _measure(setting: Setting, records: int, method: str) -> tuple[dict[str, Any
     return measured, json.loads(output.read_text("utf-8"))["seconds"]
 
 
-def _least(setting: Setting, arguments: list[object]) -> Usage:
-    return min((_command(setting, arguments) for _ in range(ROUNDS)), key=lambda usage: usage.cpu)
+def _least(options: Options, arguments: list[object]) -> Usage:
+    return min((_command(options, arguments) for _ in range(ROUNDS)), key=lambda usage: usage.cpu)
 
 
-def _command(setting: Setting, arguments: list[object]) -> Usage:
-    counted = [setting.work / "compiled", *arguments]
-    return run_child([sys.executable, "-m", "benchmarks.command", *map(str, counted)], {})
+def _command(options: Options, arguments: list[object]) -> Usage:
+    counted = [options.work / "compiled", *arguments]
+    return run_child([sys.executable, "-m", "benchmarks.compilation_count", *map(str, counted)], {})

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not part of the installed package
 
-from benchmarks import child
+from benchmarks import process_usage
 from benchmarks.markdown import table
 from benchmarks.peer import _expanded
 from benchmarks.peer_loss import (
@@ -114,7 +114,7 @@ def test_a_table_puts_numbers_on_the_right_and_leaves_gaps_empty() -> None:
 def test_the_peak_of_a_child_is_its_own_and_not_that_of_its_parent() -> None:
     ballast = bytearray(400_000_000)
     ballast[::4096] = b"x" * len(ballast[::4096])
-    usage = child.run_child([sys.executable, "-c", "work = b'x' * 60_000_000"], {})
+    usage = process_usage.run_child([sys.executable, "-c", "work = b'x' * 60_000_000"], {})
     assert len(ballast) == 400_000_000
     assert usage.exit == 0
     assert 60_000_000 < usage.peak_bytes < 200_000_000
@@ -122,4 +122,4 @@ def test_the_peak_of_a_child_is_its_own_and_not_that_of_its_parent() -> None:
 
 def test_a_child_that_fails_is_an_error() -> None:
     with pytest.raises(SystemExit, match="exit code 3"):
-        child.run_child([sys.executable, "-c", "raise SystemExit(3)"], {})
+        process_usage.run_child([sys.executable, "-c", "raise SystemExit(3)"], {})

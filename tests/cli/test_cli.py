@@ -36,14 +36,14 @@ ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--ident
 
 @pytest.fixture(autouse=True)
 def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Run records go to a directory of their own; compiled kernels stay where all tests share them."""
+    """Keep run records in a temporary directory; tests share the cache of compiled kernels."""
     directory = tmp_path_factory.mktemp("state") / "sfumato"
     monkeypatch.setenv("SFUMATO_STATE_DIR", str(directory))
     return directory
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, with a table of 40 records in it."""
     monkeypatch.chdir(tmp_path)
     rows = [f"n{number},{20 + number % 10},c{number % 4},d{number % 3}" for number in range(40)]
@@ -81,8 +81,8 @@ def process(*arguments: str | Path, **options: Any) -> subprocess.CompletedProce
     return subprocess.run([sys.executable, "-m", "sfumato", *map(str, arguments)], text=True, check=False, **options)
 
 
-def written(place: Path) -> set[str]:
-    return {path.name for path in place.iterdir()}
+def written(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
 
 
 def released(path: Path) -> list[dict[str, str]]:
@@ -136,12 +136,12 @@ def test_without_a_command_the_help_is_shown(shell: Shell) -> None:
         (["measure", "table.csv", "table.csv", "--quasi-identifiers", "age", "-k", "2", "--target", "x"], "target"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_2(arguments: list[str], says: str, shell: Shell, place: Path) -> None:
+def test_wrong_use_is_one_line_and_exit_2(arguments: list[str], says: str, shell: Shell, directory: Path) -> None:
     assert shell(*arguments, code=2) == ""
     assert shell.err.startswith("error: ")
     assert shell.err.count("\n") == 1
     assert says in shell.err
-    assert written(place) == {"table.csv"}
+    assert written(directory) == {"table.csv"}
 
 
 @given(st.integers(1, 10**17))
@@ -173,7 +173,7 @@ def test_a_file_behind_a_column_may_hold_an_equals_sign() -> None:
 # anonymize
 
 
-def test_json_is_one_object_on_standard_output_and_nothing_on_standard_error(place: Path) -> None:
+def test_json_is_one_object_on_standard_output_and_nothing_on_standard_error(directory: Path) -> None:
     result = process("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", "--json", capture_output=True)
     assert result.returncode == 0
     assert result.stderr == ""
@@ -188,10 +188,10 @@ def test_json_is_one_object_on_standard_output_and_nothing_on_standard_error(pla
         {"requirement": "k-anonymity, k = 3", "holds": True, "value": content["smallest_class"]}
     ]
     assert (content["method"], content["chosen"], content["engine"]) == ("auto", "snake-hilbert", "memory")
-    assert written(place) == {"table.csv", "out.csv", "out.csv.sfumato.json"}
+    assert written(directory) == {"table.csv", "out.csv", "out.csv.sfumato.json"}
 
 
-def test_the_summary_tells_people_what_was_done(place: Path, shell: Shell) -> None:
+def test_the_summary_says_what_was_done(directory: Path, shell: Shell) -> None:
     text = shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3")
     assert text.startswith("40 records in ")
     for part in ("holds", "k-anonymity, k = 3", "information loss (GCP)", "  age", "warning", "out.csv.sfumato.json"):
@@ -201,8 +201,8 @@ def test_the_summary_tells_people_what_was_done(place: Path, shell: Shell) -> No
     assert shell.err == ""
 
 
-def test_names_are_printed_as_they_are(place: Path, shell: Shell) -> None:
-    pq.write_table(pa.table({"[bold]a[/bold]": [1, 2, 3, 4], ":smile:": ["x"] * 4}), place / "odd.parquet")
+def test_names_are_printed_as_they_are(directory: Path, shell: Shell) -> None:
+    pq.write_table(pa.table({"[bold]a[/bold]": [1, 2, 3, 4], ":smile:": ["x"] * 4}), directory / "odd.parquet")
     text = shell(
         "anonymize", "odd.parquet", "-o", "[red]out.csv", "--quasi-identifiers", "[bold]a[/bold],:smile:", "-k", "2"
     )
@@ -211,7 +211,7 @@ def test_names_are_printed_as_they_are(place: Path, shell: Shell) -> None:
     assert "[red]out.csv" in text
 
 
-def test_a_terminal_of_few_characters_is_enough(place: Path) -> None:
+def test_a_terminal_of_few_characters_is_enough(directory: Path) -> None:
     result = process(
         *("anonymize", "table.csv", "-o", "outé.csv", *ROLES, "-k", "3"),
         capture_output=True,
@@ -220,11 +220,11 @@ def test_a_terminal_of_few_characters_is_enough(place: Path) -> None:
     assert result.returncode == 0
     assert "out\\xe9.csv" in result.stdout
     assert "#" in result.stdout
-    assert (place / "outé.csv").exists()
+    assert (directory / "outé.csv").exists()
 
 
-def test_flags_override_the_policy(place: Path, shell: Shell) -> None:
-    (place / "policy.toml").write_text(
+def test_flags_override_the_policy(directory: Path, shell: Shell) -> None:
+    (directory / "policy.toml").write_text(
         'other = "drop"\n[columns.age]\nrole = "quasi-identifier"\n[privacy]\nk = 2\n[method]\nname = "hilbert-fast"\n'
     )
     plain = shell.json("anonymize", "table.csv", "-o", "a.csv", "--policy", "policy.toml")
@@ -248,7 +248,7 @@ def test_flags_override_the_policy(place: Path, shell: Shell) -> None:
     ],
 )
 def test_other_columns_are_kept_dropped_or_named(
-    other: list[str], columns: list[str], place: Path, shell: Shell
+    other: list[str], columns: list[str], directory: Path, shell: Shell
 ) -> None:
     flags = [part for value in other for part in ("--other", value)]
     accept = ["--accept-linkable", "city"] if "city" in columns else []
@@ -256,12 +256,12 @@ def test_other_columns_are_kept_dropped_or_named(
         *("anonymize", "table.csv", "-o", "out.csv", "--quasi-identifiers", "age", "--identifiers", "name"),
         *(*flags, *accept, "-k", "3"),
     )
-    assert list(released(place / "out.csv")[0]) == columns
+    assert list(released(directory / "out.csv")[0]) == columns
 
 
-def test_text_is_read_as_the_flags_say(place: Path, shell: Shell) -> None:
+def test_text_is_read_as_the_flags_say(directory: Path, shell: Shell) -> None:
     rows = [f"{day:02d}.03.2020;{day},5;Z\u00fcrich;NA" for day in range(1, 9)]
-    (place / "export.csv").write_bytes("\n".join(["date;dose;town;none", *rows]).encode("cp1252"))
+    (directory / "export.csv").write_bytes("\n".join(["date;dose;town;none", *rows]).encode("cp1252"))
     plan = shell.json(
         *("anonymize", "export.csv", "--dry-run", "--quasi-identifiers", "date,dose,town,none", "-k", "4"),
         *("--separator", ";", "--decimal", ",", "--encoding", "cp1252", "--date-format", "%d.%m.%Y"),
@@ -274,25 +274,25 @@ def test_text_is_read_as_the_flags_say(place: Path, shell: Shell) -> None:
     assert columns["none"]["distinct"] == 0
 
 
-def test_a_tab_can_be_written_as_backslash_t(place: Path, shell: Shell) -> None:
-    (place / "tabs.txt").write_text("a\tb\n1\t2\n1\t2\n")
+def test_a_tab_can_be_written_as_backslash_t(directory: Path, shell: Shell) -> None:
+    (directory / "tabs.txt").write_text("a\tb\n1\t2\n1\t2\n")
     plan = shell.json(
         "anonymize", "tabs.txt", "--dry-run", "--separator", r"\t", "--quasi-identifiers", "a,b", "-k", "2"
     )
     assert [column["name"] for column in plan["columns"]] == ["a", "b"]
 
 
-def test_rounding_bounds_order_and_taxonomies_reach_the_release(place: Path, shell: Shell) -> None:
-    (place / "towns.csv").write_text("c0,north,*\nc1,north,*\nc2,south,*\nc3,south,*\n")
+def test_rounding_bounds_order_and_taxonomies_reach_the_release(directory: Path, shell: Shell) -> None:
+    (directory / "towns.csv").write_text("c0,north,*\nc1,north,*\nc2,south,*\nc3,south,*\n")
     shell(
         *("anonymize", "table.csv", "-o", "out.csv", "--quasi-identifiers", "age,city", "--other", "drop", "-k", "8"),
         *("--round", "age=5", "--taxonomy", "city=towns.csv", "--weight", "city=2", "--form", "bounds"),
         *("--keep-order", "--seed", "3", "--engine", "memory"),
     )
-    certificate = json.loads((place / "out.csv.sfumato.json").read_text())
+    certificate = json.loads((directory / "out.csv.sfumato.json").read_text())
     assert certificate["policy"]["columns"]["city"]["weight"] == 2
     assert certificate["policy"]["release"] == {"seed": 3, "keep_order": True, "form": "bounds"}
-    rows = released(place / "out.csv")
+    rows = released(directory / "out.csv")
     assert list(rows[0]) == ["age", "age_min", "age_max", "city"]
     assert {row["city"] for row in rows} <= {"c0", "c1", "c2", "c3", "north", "south", "*"}
     wide = [row for row in rows if row["age_min"] != row["age_max"] and row["age"] != "*"]
@@ -302,16 +302,16 @@ def test_rounding_bounds_order_and_taxonomies_reach_the_release(place: Path, she
 # --dry-run
 
 
-def test_a_dry_run_writes_nothing_at_all(place: Path, shell: Shell, state: Path) -> None:
+def test_a_dry_run_writes_nothing_at_all(directory: Path, shell: Shell, state: Path) -> None:
     text = shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", "--dry-run")
     assert "40 records; nothing was written" in text
     assert "numeric (inferred)" in text
     assert "k = 3 is feasible" in text
-    assert written(place) == {"table.csv"}
+    assert written(directory) == {"table.csv"}
     assert not state.exists()
 
 
-def test_a_dry_run_tells_how_every_column_is_understood(place: Path, shell: Shell) -> None:
+def test_a_dry_run_shows_how_every_column_is_read(directory: Path, shell: Shell) -> None:
     plan = shell.json("anonymize", "table.csv", *ROLES, "-k", "3", "--taxonomy", "city=flat", "--dry-run")
     assert plan["columns"] == [
         {
@@ -337,11 +337,11 @@ def test_a_dry_run_tells_how_every_column_is_understood(place: Path, shell: Shel
 # audit and measure
 
 
-def test_audit_holds_for_a_release_and_not_for_a_changed_one(place: Path, shell: Shell) -> None:
+def test_audit_holds_for_a_release_and_not_for_a_changed_one(directory: Path, shell: Shell) -> None:
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3")
     assert "the release holds" in shell("audit", "out.csv", "--original", "table.csv")
-    lines = (place / "out.csv").read_text().splitlines()
-    (place / "out.csv").write_text("\n".join([*lines, f'"{SECRET}","{SECRET}","d0"']) + "\n")
+    lines = (directory / "out.csv").read_text().splitlines()
+    (directory / "out.csv").write_text("\n".join([*lines, f'"{SECRET}","{SECRET}","d0"']) + "\n")
     report = shell.json("audit", "out.csv", code=1)
     assert report["holds"] is False
     assert [verdict["holds"] for verdict in report["audit"]] == [False, False]
@@ -351,8 +351,8 @@ def test_audit_holds_for_a_release_and_not_for_a_changed_one(place: Path, shell:
 
 
 @pytest.mark.parametrize("k, code", [(4, 0), (5, 1)])
-def test_a_release_made_elsewhere_is_audited_by_flags(k: int, code: int, place: Path, shell: Shell) -> None:
-    (place / "foreign.csv").write_text("age;zip\n" + "20-29;1*\n" * 5 + "30-39;2*\n" * 4)
+def test_a_release_made_elsewhere_is_audited_by_flags(k: int, code: int, directory: Path, shell: Shell) -> None:
+    (directory / "foreign.csv").write_text("age;zip\n" + "20-29;1*\n" * 5 + "30-39;2*\n" * 4)
     report = shell.json(
         *("audit", "foreign.csv", "--quasi-identifiers", "age,zip", "-k", str(k), "--separator", ";"), code=code
     )
@@ -361,12 +361,12 @@ def test_a_release_made_elsewhere_is_audited_by_flags(k: int, code: int, place: 
     assert "no certificate" in report["remarks"][0]
 
 
-def test_a_released_identifier_fails_the_audit(place: Path, shell: Shell) -> None:
+def test_a_released_identifier_fails_the_audit(directory: Path, shell: Shell) -> None:
     text = shell("audit", "table.csv", "--quasi-identifiers", "city", "--identifiers", "name", "-k", "10", code=1)
     assert "the identifier 'name' is not released" in text
 
 
-def test_measure_finds_the_loss_that_anonymize_told(place: Path, shell: Shell) -> None:
+def test_measure_finds_the_loss_that_anonymize_reported(directory: Path, shell: Shell) -> None:
     made = shell.json("anonymize", "table.csv", "-o", "out.parquet", *ROLES, "-k", "4")
     found = shell.json("measure", "table.csv", "out.parquet", "--target", "diagnosis")
     for key in ("records", "released", "classes", "smallest_class", "suppressed", "gcp", "c_dm", "c_avg", "c_mdm"):
@@ -377,15 +377,15 @@ def test_measure_finds_the_loss_that_anonymize_told(place: Path, shell: Shell) -
     assert "information loss (GCP)" in shell("measure", "table.csv", "out.parquet")
 
 
-def test_measure_counts_records_that_were_left_out(place: Path, shell: Shell) -> None:
-    (place / "some.csv").write_text("age\n" + "20\n" * 3 + "21\n" * 3)
+def test_measure_counts_records_that_were_left_out(directory: Path, shell: Shell) -> None:
+    (directory / "some.csv").write_text("age\n" + "20\n" * 3 + "21\n" * 3)
     found = shell.json("measure", "table.csv", "some.csv", "--quasi-identifiers", "age", "-k", "3")
     assert (found["records"], found["released"], found["suppressed"]) == (40, 6, 34)
 
 
-def test_measure_says_how_to_give_taxonomies_that_a_certificate_only_names(place: Path, shell: Shell) -> None:
-    (place / "trees").mkdir()
-    (place / "trees" / "towns.csv").write_text("c0,north,*\nc1,north,*\nc2,south,*\nc3,south,*\n")
+def test_measure_says_how_to_give_taxonomies_that_a_certificate_only_names(directory: Path, shell: Shell) -> None:
+    (directory / "trees").mkdir()
+    (directory / "trees" / "towns.csv").write_text("c0,north,*\nc1,north,*\nc2,south,*\nc3,south,*\n")
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", "--taxonomy", "city=trees/towns.csv")
     shell("measure", "table.csv", "out.csv", code=4)
     assert "--policy" in shell.err
@@ -395,7 +395,7 @@ def test_measure_says_how_to_give_taxonomies_that_a_certificate_only_names(place
 # generate, methods, demo
 
 
-def test_generate_writes_a_table_that_its_policy_anonymizes(place: Path, shell: Shell) -> None:
+def test_generate_writes_a_table_that_its_policy_anonymizes(directory: Path, shell: Shell) -> None:
     made = shell.json(
         "generate", "normal", "-n", "200", "-o", "x.csv", "--dimensions", "2", "--mean", "5", "--seed", "4"
     )
@@ -405,11 +405,11 @@ def test_generate_writes_a_table_that_its_policy_anonymizes(place: Path, shell: 
     assert "x.policy.toml" in shell("generate", "normal", "-n", "200", "-o", "x.csv")
 
 
-def test_the_options_of_agrawal_reach_it(place: Path, shell: Shell) -> None:
+def test_the_options_of_agrawal_reach_it(directory: Path, shell: Shell) -> None:
     flags = ("generate", "agrawal", "-n", "50", "--function", "C3", "--salary", "normal")
     shell(*flags, "-o", "a.csv")
     shell(*flags, "-o", "b.csv", "--random-constants")
-    classes = [[row["class"] for row in released(place / name)] for name in ("a.csv", "b.csv")]
+    classes = [[row["class"] for row in released(directory / name)] for name in ("a.csv", "b.csv")]
     assert len(classes[0]) == 50
     assert classes[0] != classes[1]
 
@@ -423,17 +423,17 @@ def test_methods_are_listed_with_their_papers(shell: Shell) -> None:
     assert "hilbert-fast" in text
 
 
-def test_the_demonstration_leaves_an_audited_release(place: Path) -> None:
+def test_the_demonstration_leaves_an_audited_release(directory: Path) -> None:
     result = process("demo", capture_output=True)
     assert result.returncode == 0
     assert result.stderr == ""
     assert "holds   k-anonymity, k = 10" in result.stdout
     assert "demo/release.parquet.sfumato.json" in result.stdout
-    assert pq.read_metadata(place / "demo" / "release.parquet").num_rows == 100_000
+    assert pq.read_metadata(directory / "demo" / "release.parquet").num_rows == 100_000
 
 
 def test_the_demonstration_can_be_run_again_in_any_directory(
-    place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    directory: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "RECORDS", 500)
     texts = [shell("demo", "--directory", "some/where") for _ in range(2)]
@@ -444,8 +444,8 @@ def test_the_demonstration_can_be_run_again_in_any_directory(
 # How it ends
 
 
-def test_an_unexpected_error_tells_its_kind_and_place_but_not_its_text(
-    place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+def test_an_unexpected_error_shows_its_type_and_line_but_not_its_text(
+    directory: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise KeyError(SECRET)
@@ -458,11 +458,11 @@ def test_an_unexpected_error_tells_its_kind_and_place_but_not_its_text(
     assert "report" in shell.err
     assert shell.err.count("\n") == 1
     assert SECRET not in shell.err
-    assert written(place) == {"table.csv"}
+    assert written(directory) == {"table.csv"}
 
 
 def test_a_release_that_fails_its_audit_is_withheld_with_exit_70(
-    place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    directory: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:
         raise AuditError("the release did not pass its audit")
@@ -470,10 +470,10 @@ def test_a_release_that_fails_its_audit_is_withheld_with_exit_70(
     monkeypatch.setattr("sfumato.pipeline.run.require_pass", fail)
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", code=70)
     assert shell.err == "error: the release did not pass its audit\n"
-    assert written(place) == {"table.csv"}
+    assert written(directory) == {"table.csv"}
 
 
-def test_too_little_memory_is_said_plainly(place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_memory_has_a_plain_error(directory: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise MemoryError(SECRET)
 
@@ -484,7 +484,7 @@ def test_too_little_memory_is_said_plainly(place: Path, shell: Shell, monkeypatc
 
 
 def test_a_run_record_that_cannot_be_kept_is_a_warning(
-    place: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    directory: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "no space left")
@@ -496,7 +496,7 @@ def test_a_run_record_that_cannot_be_kept_is_a_warning(
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",)])
-def test_a_reader_that_goes_away_is_no_error(flags: tuple[str, ...], place: Path) -> None:
+def test_a_reader_that_goes_away_is_no_error(flags: tuple[str, ...], directory: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     result = process(
@@ -559,11 +559,11 @@ def test_nothing_is_drawn_after_the_end() -> None:
 def test_what_is_reached_is_shown_shortly_and_also_where_it_has_no_bound(tmp_path: Path, shell: Shell) -> None:
     release = tmp_path / "release.csv"
     release.write_text("age,ward\n1,x\n1,x\n1,y\n2,y\n2,y\n2,y\n")
-    asked = [str(release), "--quasi-identifiers", "age", "--sensitive", "ward", "-k", "3"]
-    text = shell("audit", *asked, "--require", "delta-disclosure(ward, delta=2)", code=1)
+    arguments = [str(release), "--quasi-identifiers", "age", "--sensitive", "ward", "-k", "3"]
+    text = shell("audit", *arguments, "--require", "delta-disclosure(ward, delta=2)", code=1)
     assert "FAILS   delta-disclosure of 'ward', delta = 2 (reached: no bound)" in text
-    text = shell("audit", *asked, "--require", "alpha-k(ward, alpha=0.7)", code=1)
+    text = shell("audit", *arguments, "--require", "alpha-k(ward, alpha=0.7)", code=1)
     assert "FAILS   (alpha, k)-anonymity of 'ward', alpha = 0.7 (reached: 1)" in text
     assert "holds   k-anonymity, k = 3 (reached: 3)" in text
-    text = shell("audit", *asked, "--require", "t-closeness(ward, t=0.5)")
+    text = shell("audit", *arguments, "--require", "t-closeness(ward, t=0.5)")
     assert "(reached: 0.3333)" in text

@@ -360,8 +360,8 @@ def test_the_command_line_takes_targets_and_selections(
     assert main(["anonymize", "people.csv", "-o", "out.csv", *flags, *workload]) == 0
     shown = capsys.readouterr()
     told = " ".join((shown.out + shown.err).split())
-    assert "classification (by its values) of 'income': conditional entropy" in told
-    assert "regression (by its values) of 'hours': WMSE" in told
+    assert "classification (inferred from its values) of 'income': conditional entropy" in told
+    assert "regression (inferred from its values) of 'hours': WMSE" in told
     assert "selection age > 40 and sex = 'Male': returns" in told
     assert "method mondrian:selection" in told
     assert main(["anonymize", "people.csv", "-o", "out.csv", *flags, *workload, "--json"]) == 0

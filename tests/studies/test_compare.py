@@ -724,7 +724,7 @@ def test_the_suffix_says_what_is_written(suffix: str, start: bytes, shell: Shell
         (["-o", "nowhere/out.html"], 4, "does not exist"),
         (["--theme", "blue"], 2, "theme"),
         (["--methods", "hilbrt"], 2, "Did you mean 'hilbert'"),
-        (["-k", "9..2"], 2, "below its start"),
+        (["-k", "9..2"], 2, "ends before it starts"),
         (["-l", "two"], 2, "-l 'two' is not understood"),
         (["--policy", "nothing.toml"], 4, "nothing.toml"),
         (["--taxonomy", "city=nothing.csv"], 4, "nothing.csv"),

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from sfumato.cli.flag_values import column_names, load_policy
 from sfumato.cli.flags import Json, PolicyFile
-from sfumato.cli.output import People, plain_table, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, plain_table, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 
 if TYPE_CHECKING:
     from sfumato.evaluation.aggregates import Aggregate
@@ -40,7 +40,7 @@ def aggregate(
 
     Example: sfumato aggregate release.csv --by sex
     """
-    with progress_for_people() as progress, progress.phase("aggregate"):
+    with terminal_progress() as progress, progress.phase("aggregate"):
         from sfumato import api
 
         loaded_policy = load_policy(policy)
@@ -50,10 +50,10 @@ def aggregate(
     if json:
         print_json({"aggregates": [row.as_dict() for row in aggregates], **version_and_seconds(progress)})
     else:
-        _show(People(), aggregates)
+        _show(TextConsole(), aggregates)
 
 
-def _show(console: People, aggregates: list[Aggregate]) -> None:
+def _show(console: TextConsole, aggregates: list[Aggregate]) -> None:
     from sfumato.evaluation.aggregates import amount
 
     table = plain_table("column", *aggregates[0].group)

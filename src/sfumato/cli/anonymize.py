@@ -12,9 +12,9 @@ import typer
 
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import OUTPUT_HELP, InputTable, Json, PolicyFile, Temporary
-from sfumato.cli.output import People, print_json
+from sfumato.cli.output import TextConsole, print_json
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.report import check_pages, warn_of_private_page, write_pages
 from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
 from sfumato.errors import UsageError
@@ -75,7 +75,7 @@ def anonymize(
     """
     if output is None and not dry_run:
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
-    with progress_for_people() as progress:
+    with terminal_progress() as progress:
         from sfumato.api import anonymize_to_file
         from sfumato.engines.target_output import check_target_location
         from sfumato.methods import method_named
@@ -99,7 +99,7 @@ def anonymize(
             from sfumato.pipeline.engine_choice import plan_run
 
             plan, _ = plan_run(table, full_policy)
-            show_choice(People(), plan.as_dict())
+            show_choice(TextConsole(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
         if report is not None or report_private is not None:
             check_pages(full_policy, table, output, pages)
@@ -118,14 +118,14 @@ def anonymize(
     if json:
         print_json(summary)
     elif output is None or dry_run:
-        show_plan(People(), summary)
+        show_plan(TextConsole(), summary)
     else:
         location = location_of(output)
         files: list[str | Path] = [output] if full_policy.engine.name == "spark" else []
         if not files:
             files += release_files(location, separated=method_named(full_policy.method.name).separates)
         files += written_pages.values()
-        show_release(People(), summary, files, f"sfumato audit {shlex.quote(location.shown)}")
+        show_release(TextConsole(), summary, files, f"sfumato audit {shlex.quote(location.shown)}")
         if explain:
-            show_counters(People(), summary)
-        warn_of_private_page(People(), report_private, output)
+            show_counters(TextConsole(), summary)
+        warn_of_private_page(TextConsole(), report_private, output)

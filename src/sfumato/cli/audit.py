@@ -9,9 +9,9 @@ import typer
 
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import Json, PolicyFile, ReleasedTable, Temporary
-from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_audit, show_counts
 
 
@@ -46,7 +46,7 @@ def audit(
 
     Example: sfumato audit release.csv --quasi-identifiers age,zip -k 10
     """
-    with progress_for_people() as progress:
+    with terminal_progress() as progress:
         from sfumato.api import audit as audit_release
 
         report = audit_release(
@@ -65,7 +65,7 @@ def audit(
             }
         )
     else:
-        console = People()
+        console = TextConsole()
         show_counts(
             console,
             {"released": report.records, "classes": report.classes, "smallest_class": report.smallest_class},

@@ -11,9 +11,9 @@ import typer
 
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import InputTable, Json, PolicyFile
-from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.tables.locations import shown_name
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def bound(
     best: Bound | None = None
     ended = False
     try:
-        with progress_for_people() as progress:
+        with terminal_progress() as progress:
             from sfumato.api import proven_bounds
 
             bounds = proven_bounds(
@@ -72,7 +72,7 @@ def bound(
         if best is not None and json:
             print_json({**_summary(best), **version_and_seconds(progress)})
         elif best is not None:
-            _show(People(), best, ended, shlex.quote(shown_name(table)))
+            _show(TextConsole(), best, ended, shlex.quote(shown_name(table)))
 
 
 def _summary(bound: Bound) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _percent(loss: float) -> str:
     return f"{math.floor(loss * 10_000) / 100:.2f}%"
 
 
-def _show(console: People, bound: Bound, ended: bool, table: str) -> None:
+def _show(console: TextConsole, bound: Bound, ended: bool, table: str) -> None:
     console.heading(
         f"no release of these {bound.records:,} records has an information loss (GCP) below {_percent(bound.gcp)}"
     )

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sfumato.cli.flag_values import many_values
 from sfumato.cli.flags import InputTable, Json, ManyK, ManyL, PolicyFile
-from sfumato.cli.output import People, plain_table
+from sfumato.cli.output import TextConsole, plain_table
 from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
 from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_study
 
@@ -73,7 +73,7 @@ def compare(
     return run_study(options, prepare, _show)
 
 
-def _show(console: People, comparison: Comparison) -> None:
+def _show(console: TextConsole, comparison: Comparison) -> None:
     """Print the table, the reasons of rows without figures, and remarks."""
     from sfumato.report.comparison import by_error, places, remarks
 
@@ -89,7 +89,7 @@ def _show(console: People, comparison: Comparison) -> None:
         console.print(f"interrupted after {len(rows):,} of {comparison.points:,} points")
 
 
-def _show_table(console: People, rows: Sequence[Row]) -> None:
+def _show_table(console: TextConsole, rows: Sequence[Row]) -> None:
     """Print as many columns as the window has room for."""
     from sfumato.report.comparison import columns_of
 

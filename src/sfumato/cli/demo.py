@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.output import People, plain_table
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.output import TextConsole, plain_table
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses
 from sfumato.errors import AuditError
 
@@ -40,7 +40,7 @@ def demo(
     from sfumato.tables.locations import certificate_path
     from sfumato.tables.targets.staging import cannot_write
 
-    console = People()
+    console = TextConsole()
     table, release = directory / "census.parquet", directory / "release.parquet"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def demo(
         raise cannot_write(directory, error) from None
 
     _step(console, "1. a census-like table of synthetic records", "generate", "census", "-n", RECORDS, "-o", table)
-    with progress_for_people() as progress, progress.phase("generate"):
+    with terminal_progress() as progress, progress.phase("generate"):
         generated = generate("census", RECORDS, table)
     policy_file = generated[1]
     policy = merge_flags(Policy.load(policy_file), k=K)
@@ -56,7 +56,7 @@ def demo(
 
     with_policy = ("--policy", policy_file)
     _step(console, f"2. a release with k = {K}", "anonymize", table, "-o", release, *with_policy, "-k", K)
-    with progress_for_people() as progress:
+    with terminal_progress() as progress:
         summary = anonymize_to_file(table, policy, release, progress).summary()
     show_counts(console, summary)
     for text in summary["warnings"]:
@@ -65,7 +65,7 @@ def demo(
     console.print(f"{SHOWN} of the released records; a range or group stands for any value in it, * for any value")
 
     _step(console, "3. the proof, from the file alone", "audit", release)
-    with progress_for_people() as progress, progress.phase("audit"):
+    with terminal_progress() as progress, progress.phase("audit"):
         report = audit_release(release)
     show_audit(console, report.as_dict())
     if not report.holds:
@@ -74,14 +74,14 @@ def demo(
         )
 
     _step(console, "4. the price, from the two files", "measure", table, release, *with_policy)
-    with progress_for_people() as progress, progress.phase("measure"):
+    with terminal_progress() as progress, progress.phase("measure"):
         losses = measure_losses(table, release, policy)
     show_loss(console, losses.values["gcp"], losses.columns)
     show_losses(console, losses.values)
 
     page = directory / "report.html"
     _step(console, "5. a page to share", "report", table, release, *with_policy, "-o", page)
-    with progress_for_people() as progress, progress.phase("report"):
+    with terminal_progress() as progress, progress.phase("report"):
         release_page = report_release(table, release, page, policy)
     console.print(release_page.verdict)
     console.print(f"open it in a browser: {page.absolute().as_uri()}")
@@ -97,7 +97,7 @@ def demo(
         console.print(_command(*command))
 
 
-def _step(console: People, title: str, *command: object) -> None:
+def _step(console: TextConsole, title: str, *command: object) -> None:
     console.heading(f"\n{title}")
     console.print(Text(f"$ {_command(*command)}", style="dim"))
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sfumato.cli.flag_values import many_values
 from sfumato.cli.flags import InputTable, Json, ManyK, ManyL, PolicyFile
-from sfumato.cli.output import People, plain_table
+from sfumato.cli.output import TextConsole, plain_table
 from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
 from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_study
 
@@ -81,7 +81,7 @@ def evaluate(
     return run_study(options, prepare, _show)
 
 
-def _show(console: People, evaluation: Evaluation) -> None:
+def _show(console: TextConsole, evaluation: Evaluation) -> None:
     """Print the tables, how the methods differ, and the reasons of rows without figures."""
     from sfumato.report.learning import by_target, columns_of
 

@@ -203,7 +203,7 @@ MethodName = Annotated[
         "--method",
         metavar="NAME",
         rich_help_panel=RELEASE,
-        help="A method that `sfumato methods` lists. Default: auto.",
+        help="A method that `sfumato methods` lists.",
     ),
 ]
 EffortLevel = Annotated[

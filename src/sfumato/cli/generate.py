@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from sfumato.cli.flags import Json
-from sfumato.cli.output import People, print_json, version_and_seconds
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.output import TextConsole, print_json, version_and_seconds
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
 
 
@@ -72,7 +72,7 @@ def generate(
         "deviation": deviation,
     }
     options = {name: value for name, value in all_options.items() if value is not None}
-    with progress_for_people() as progress, progress.phase("generate"):
+    with terminal_progress() as progress, progress.phase("generate"):
         from sfumato.synthetic import GENERATORS
         from sfumato.synthetic import generate as generate_files
 
@@ -90,7 +90,7 @@ def generate(
             }
         )
     else:
-        console = People()
+        console = TextConsole()
         console.heading(f"{records:,} synthetic records by {generator}, version {GENERATORS[generator].version}")
         show_files(console, files)
         table, policy = (shlex.quote(str(file)) for file in files[:2])

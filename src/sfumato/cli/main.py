@@ -47,13 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A name with characters that the terminal cannot show must not end a run.
             stream.reconfigure(errors="backslashreplace")
-    with warnings.catch_warnings(), Outcome() as outcome, _stopped_by_signals():
+    with warnings.catch_warnings(), ExitStatus() as status, _stopped_by_signals():
         # Warnings of libraries may contain cell values.
         warnings.simplefilter("ignore")
         words = None if arguments is None else list(arguments)
-        outcome.code = app(words, prog_name="sfumato", standalone_mode=False) or 0
+        status.code = app(words, prog_name="sfumato", standalone_mode=False) or 0
         sys.stdout.flush()
-    return outcome.code
+    return status.code
 
 
 class Stopped(BaseException):
@@ -64,7 +64,7 @@ class Stopped(BaseException):
         self.number = number
 
 
-class Outcome:
+class ExitStatus:
     """Turns how a run ended into an exit code. No error propagates further: its text may contain cell values."""
 
     def __init__(self) -> None:

@@ -9,9 +9,9 @@ import typer
 
 from sfumato.cli.flag_values import by_column, hint_at_taxonomies, load_policy
 from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable, Temporary
-from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_audit, show_counts, show_loss, show_losses, show_queries, show_tasks
 
 QUERIES = "Accuracy of queries"
@@ -102,7 +102,7 @@ def measure(
 
     Example: sfumato measure patients.csv release.csv --policy policy.toml
     """
-    with progress_for_people() as progress:
+    with terminal_progress() as progress:
         from sfumato.api import audit as audit_release
         from sfumato.api import measure as measure_losses
         from sfumato.releases.certificate import read_certificate
@@ -144,7 +144,7 @@ def measure(
     if json:
         print_json(summary)
     else:
-        console = People()
+        console = TextConsole()
         show_counts(console, summary)
         show_audit(console, summary["audit"])
         show_loss(console, losses.values["gcp"], losses.columns)

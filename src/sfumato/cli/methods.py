@@ -9,7 +9,7 @@ from rich.text import Text
 
 from sfumato._version import __version__
 from sfumato.cli.flags import Json
-from sfumato.cli.output import People, plain_table, print_json
+from sfumato.cli.output import TextConsole, plain_table, print_json
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def methods(json: Json = False) -> None:
     if json:
         print_json({"methods": listed, "requirements": kinds, "version": __version__})
     else:
-        _show(People(), listed, kinds)
+        _show(TextConsole(), listed, kinds)
 
 
 def listed_methods() -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def _way(method: Method, requirements: Requirements) -> str:
     return ITSELF if method.meets(requirements) else JOINED
 
 
-def _show(console: People, listed: Sequence[Mapping[str, Any]], kinds: Sequence[Mapping[str, Any]]) -> None:
+def _show(console: TextConsole, listed: Sequence[Mapping[str, Any]], kinds: Sequence[Mapping[str, Any]]) -> None:
     table = plain_table()
     longest = max(len(method["name"]) for method in listed)  # a truncated name is of no use
     for heading in ("method", "what it does", "when to use it", "meets", "paper"):

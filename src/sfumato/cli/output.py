@@ -22,7 +22,7 @@ NARROWEST = 120
 BAR = 24
 
 
-class People(Console):
+class TextConsole(Console):
     """Writes text for people. A reader that closes the pipe early is no error: the work is done."""
 
     def __init__(self) -> None:

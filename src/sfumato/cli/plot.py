@@ -11,9 +11,9 @@ import typer
 
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import Json, PolicyFile, ReleasedTable
-from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
 from sfumato.tables.locations import location_of, shown_name
 
@@ -60,7 +60,7 @@ def plot(
     Example: sfumato plot release.csv --x age --y zip -o classes.svg
     """
     target = location_of(release).beside(SUFFIX) if output is None else output
-    with progress_for_people() as progress, progress.phase("draw"):
+    with terminal_progress() as progress, progress.phase("draw"):
         from sfumato.api import plot as plot_release
         from sfumato.pictures.picture import check_picture
 
@@ -70,7 +70,7 @@ def plot(
     if json:
         print_json({**picture.facts, "file": str(target), **version_and_seconds(progress)})
     else:
-        console = People()
+        console = TextConsole()
         console.heading(picture.title)
         console.print(picture.description)
         for remark in picture.remarks:

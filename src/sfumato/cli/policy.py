@@ -11,9 +11,9 @@ import typer
 from rich.text import Text
 
 from sfumato.cli.flags import InputTable, Json
-from sfumato.cli.output import People, plain_table, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, plain_table, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.risk import show_sets
 from sfumato.cli.summaries import show_files
 from sfumato.errors import UsageError
@@ -50,7 +50,7 @@ def propose(
     """
     if output is not None:
         _check_new(output, force=force)
-    with progress_for_people() as progress:
+    with terminal_progress() as progress:
         from sfumato.proposal import propose_policy
 
         proposal = propose_policy(table, k=flags.get("k"), input=flags.get("input"), progress=progress)
@@ -60,7 +60,7 @@ def propose(
         file = None if output is None else str(output)
         print_json({**proposal.as_dict(), "file": file, **version_and_seconds(progress)})
     else:
-        _show(People(), proposal, table, output)
+        _show(TextConsole(), proposal, table, output)
 
 
 def _check_new(output: Path, *, force: bool) -> None:
@@ -72,7 +72,7 @@ def _check_new(output: Path, *, force: bool) -> None:
         raise UsageError(f"{output} already exists. Choose another name, or add --force to overwrite it.")
 
 
-def _show(console: People, proposal: Proposal, table: str, output: Path | None) -> None:
+def _show(console: TextConsole, proposal: Proposal, table: str, output: Path | None) -> None:
     console.heading(f"{proposal.records:,} records, {len(proposal.columns):,} columns; check this proposal")
     _show_columns(console, proposal)
     input_options = proposal.policy.to_dict().get("input", {})
@@ -109,7 +109,7 @@ def _show(console: People, proposal: Proposal, table: str, output: Path | None) 
         )
 
 
-def _show_columns(console: People, proposal: Proposal) -> None:
+def _show_columns(console: TextConsole, proposal: Proposal) -> None:
     table = plain_table()
     table.add_column("column", overflow="fold")
     table.add_column("role", no_wrap=True)

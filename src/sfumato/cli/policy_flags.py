@@ -76,8 +76,8 @@ def with_flags(*names: str) -> Callable[[Callable[..., Result]], Callable[..., R
 
         @functools.wraps(command)
         def run(**arguments: Any) -> Result:
-            given = policy_flags({name: arguments.pop(name) for name in names})
-            return command(**arguments, flags=given)
+            flags_given = policy_flags({name: arguments.pop(name) for name in names})
+            return command(**arguments, flags=flags_given)
 
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

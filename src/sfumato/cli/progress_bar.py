@@ -46,7 +46,7 @@ WORDS = {
 
 
 @contextmanager
-def progress_for_people() -> Iterator[Progress]:
+def terminal_progress() -> Iterator[Progress]:
     """Yield progress that is drawn on a terminal and only timed elsewhere."""
     console = Console(stderr=True)
     if sys.stderr is None or not console.is_terminal:

@@ -10,9 +10,9 @@ import typer
 
 from sfumato.cli.flag_values import hint_at_taxonomies, load_policy
 from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable
-from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
 from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, release_files
@@ -71,7 +71,7 @@ def report_release(
     Example: sfumato report patients.csv release.csv --policy policy.toml -o report.html
     """
     target = location_of(release).beside(SUFFIX) if output is None else output
-    with progress_for_people() as progress, progress.phase("report"):
+    with terminal_progress() as progress, progress.phase("report"):
         from sfumato import api
 
         if private is not None:
@@ -87,7 +87,7 @@ def report_release(
         files = {"file": str(target)} | ({} if private is None else {"private": str(private)})
         print_json({**summary, "holds": holds, **files, **version_and_seconds(progress)})
     else:
-        console = People()
+        console = TextConsole()
         console.heading(page.verdict)
         show_files(console, [target, *([] if private is None else [private])])
         warn_of_private_page(console, private, release)
@@ -121,7 +121,7 @@ def write_pages(release: Release, pages: Mapping[str, Path | None]) -> dict[str,
     return written
 
 
-def warn_of_private_page(console: People, private: Path | None, release: str) -> None:
+def warn_of_private_page(console: TextConsole, private: Path | None, release: str) -> None:
     """Repeat that the private page must not be shared, above all if it lies beside the release."""
     if private is None:
         return

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from sfumato.cli.flag_values import LARGEST_DIGITS, load_policy
 from sfumato.cli.flags import Json, PolicyFile
-from sfumato.cli.output import People, plain_table, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, plain_table, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def risk(
 
     Example: sfumato risk patients.csv --quasi-identifiers age,zip,sex --population 83000000
     """
-    with progress_for_people() as progress, progress.phase("risk"):
+    with terminal_progress() as progress, progress.phase("risk"):
         from sfumato.studies.risk import risk as risk_of
 
         result = risk_of(
@@ -68,7 +68,7 @@ def risk(
     if json:
         print_json({**result.as_dict(), **version_and_seconds(progress)})
     else:
-        _show(People(), result)
+        _show(TextConsole(), result)
 
 
 def _population(text: str) -> int | str:
@@ -80,7 +80,7 @@ def _population(text: str) -> int | str:
     return int(text)
 
 
-def _show(console: People, risk: Risk) -> None:
+def _show(console: TextConsole, risk: Risk) -> None:
     whole = risk.whole
     persons = "" if risk.counted == "records" else " person" if risk.smallest_class == 1 else " persons"
     console.heading(
@@ -97,7 +97,7 @@ def _show(console: People, risk: Risk) -> None:
         console.print(f"remark  {text}")
 
 
-def _show_small_classes(console: People, whole: Exposure, counted: str) -> None:
+def _show_small_classes(console: TextConsole, whole: Exposure, counted: str) -> None:
     unique = "one person" if counted == "persons" else "alone: unique"
     labels = [unique, *(f"in classes below {bound}" for bound in _thresholds())]
     table = Table.grid(padding=(0, 2))
@@ -108,7 +108,7 @@ def _show_small_classes(console: People, whole: Exposure, counted: str) -> None:
     console.print(table)
 
 
-def _show_attackers(console: People, risk: Risk) -> None:
+def _show_attackers(console: TextConsole, risk: Risk) -> None:
     console.print("\nhow likely an attacker's guess of who a record belongs to is right")
     table = plain_table("attacker")
     table.add_column("highest", justify="right")
@@ -124,7 +124,7 @@ def _show_attackers(console: People, risk: Risk) -> None:
     console.print(table)
 
 
-def _show_dangerous(console: People, sets: Sequence[Exposure]) -> None:
+def _show_dangerous(console: TextConsole, sets: Sequence[Exposure]) -> None:
     from sfumato.evaluation.risk.exposure import first_of_each_size, telling_more
 
     largest = max(len(exposure.columns) for exposure in sets)
@@ -143,7 +143,7 @@ def _show_dangerous(console: People, sets: Sequence[Exposure]) -> None:
         )
 
 
-def show_sets(console: People, sets: Sequence[Exposure]) -> None:
+def show_sets(console: TextConsole, sets: Sequence[Exposure]) -> None:
     """Print sets of columns with the share of the records that they leave in small classes."""
     table = plain_table()
     table.add_column("columns", overflow="fold")

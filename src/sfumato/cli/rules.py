@@ -12,9 +12,9 @@ import typer
 
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import OUTPUT_HELP, InputTable, Json, PolicyFile, Temporary
-from sfumato.cli.output import People, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import EVERY_FLAG, READ_WITH, with_flags
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files, show_release
 from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, release_files
@@ -57,7 +57,7 @@ def fit(
 
     Example: sfumato fit patients.csv -o rules.json --quasi-identifiers age,zip --sensitive diagnosis -k 25
     """
-    with progress_for_people() as progress:
+    with terminal_progress() as progress:
         from sfumato.pipeline.learn import fit_recoding
         from sfumato.policy import merge_flags
         from sfumato.releases.rules import check_rules_target, write_query
@@ -82,7 +82,7 @@ def fit(
         run = {"engine": progress.told["engine"]["engine"], "files": list(map(str, targets))}
         print_json({**_summary(recoding), **run, **version_and_seconds(progress)})
         return
-    console = People()
+    console = TextConsole()
     names = ", ".join(domain.name for domain in recoding.domains)
     console.heading(f"{len(recoding):,} regions over {names}, learnt by {recoding.method}")
     console.print(
@@ -123,7 +123,7 @@ def apply(
 
     Example: sfumato apply rules.json march.csv -o release.csv --max-suppressed 0.05
     """
-    with progress_for_people() as progress:
+    with terminal_progress() as progress:
         from sfumato.api import apply_to_file
 
         release = apply_to_file(rules, table, output, progress, **flags)
@@ -131,7 +131,7 @@ def apply(
     if json:
         print_json(summary)
         return
-    console = People()
+    console = TextConsole()
     location = location_of(output)
     show_release(console, summary, release_files(location), f"sfumato audit {shlex.quote(location.shown)}")
     if summary["suppressed"]:

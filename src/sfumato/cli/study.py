@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.output import People, print_json
-from sfumato.cli.progress_bar import progress_for_people
+from sfumato.cli.output import TextConsole, print_json
+from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class StudyRun(Generic[AnyResults]):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """What the user asked of a study beside its question."""
+    """The table, policy and output of a study; ``prepare`` knows its question."""
 
     table: str
     policy: Path | None
@@ -57,7 +57,7 @@ class StudyOptions:
 def run_study(
     options: StudyOptions,
     prepare: Callable[[Policy, Progress], StudyRun[AnyResults]],
-    show: Callable[[People, AnyResults], None],
+    show: Callable[[TextConsole, AnyResults], None],
 ) -> int:
     """Run the study that ``prepare`` makes of the policy; print and write its results; return the exit code.
 
@@ -67,7 +67,7 @@ def run_study(
     study: StudyRun[AnyResults] | None = None
     results: AnyResults | None = None
     try:
-        with progress_for_people() as progress:
+        with terminal_progress() as progress:
             from sfumato.pictures.theme import theme_named
             from sfumato.policy import merge_flags
             from sfumato.report.result_files import check_results
@@ -82,10 +82,10 @@ def run_study(
         if results is not None and options.json:
             print_json(results.summary())
         elif results is not None:
-            show(People(), results)
+            show(TextConsole(), results)
     assert results is not None, "a study that ran to its end has results"
     if options.output is not None and results.has_results:
         results.write(options.output, theme=options.theme)
         if not options.json:
-            show_files(People(), [options.output])
+            show_files(TextConsole(), [options.output])
     return results.exit_code

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.output import People, plain_table
+from sfumato.cli.output import TextConsole, plain_table
 
 if TYPE_CHECKING:
     from sfumato.evaluation.queries import QueryAccuracy
@@ -24,7 +24,7 @@ LOSSES = {
 }
 
 
-def show_release(console: People, summary: Mapping[str, Any], files: Sequence[str | Path], next_step: str) -> None:
+def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequence[str | Path], next_step: str) -> None:
     """Print what was released, what holds, what it cost, and where it was written."""
     show_counts(console, summary)
     show_audit(console, summary["audit"])
@@ -44,7 +44,7 @@ def show_release(console: People, summary: Mapping[str, Any], files: Sequence[st
     console.print(f"next    {next_step}")
 
 
-def show_counts(console: People, summary: Mapping[str, Any]) -> None:
+def show_counts(console: TextConsole, summary: Mapping[str, Any]) -> None:
     suppressed = summary.get("suppressed", 0)
     left_out = f" ({suppressed:,} left out)" if suppressed else ""
     console.heading(
@@ -53,7 +53,7 @@ def show_counts(console: People, summary: Mapping[str, Any]) -> None:
     )
 
 
-def show_audit(console: People, verdicts: Iterable[Mapping[str, Any]]) -> None:
+def show_audit(console: TextConsole, verdicts: Iterable[Mapping[str, Any]]) -> None:
     for verdict in verdicts:
         mark, style = ("holds  ", "green") if verdict["holds"] else ("FAILS  ", "bold red")
         line = Text(mark, style=style)
@@ -70,7 +70,7 @@ def _amount(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
-def show_loss(console: People, gcp: float, columns: Mapping[str, float]) -> None:
+def show_loss(console: TextConsole, gcp: float, columns: Mapping[str, float]) -> None:
     console.print(
         f"\ninformation loss (GCP) {gcp:.1%}: on average a released value covers this share of its column's range or "
         "taxonomy; 0% is the original, 100% says nothing"
@@ -81,7 +81,7 @@ def show_loss(console: People, gcp: float, columns: Mapping[str, float]) -> None
     console.print(table)
 
 
-def show_bound(console: People, gcp: float, bound: float) -> None:
+def show_bound(console: TextConsole, gcp: float, bound: float) -> None:
     """Compare the loss with the least possible one."""
     from sfumato.report.sentences import beside_the_least
 
@@ -89,7 +89,7 @@ def show_bound(console: People, gcp: float, bound: float) -> None:
     console.print(f"no release of this table loses less than {bound:.2%}{comparison}")
 
 
-def show_losses(console: People, values: Mapping[str, float | int]) -> None:
+def show_losses(console: TextConsole, values: Mapping[str, float | int]) -> None:
     """Print every loss except GCP, which ``show_loss`` prints by column."""
     for name, value in values.items():
         if name != "gcp":
@@ -97,7 +97,7 @@ def show_losses(console: People, values: Mapping[str, float | int]) -> None:
             console.print(f"{LOSSES.get(name, name)}: {number}")
 
 
-def show_tasks(console: People, tasks: Iterable[Mapping[str, Any]]) -> None:
+def show_tasks(console: TextConsole, tasks: Iterable[Mapping[str, Any]]) -> None:
     """Print how well the release serves its intended use."""
     for number, task in enumerate(tasks):
         if number == 0:
@@ -122,7 +122,7 @@ def show_tasks(console: People, tasks: Iterable[Mapping[str, Any]]) -> None:
         console.print(Text(f"  {line}"))
 
 
-def show_queries(console: People, queries: Iterable[QueryAccuracy]) -> None:
+def show_queries(console: TextConsole, queries: Iterable[QueryAccuracy]) -> None:
     """Print how well queries are answered, with the group-bys that are answered worst."""
     for accuracy in queries:
         console.print(f"\nqueries that count {accuracy.sensitive!r}")
@@ -147,12 +147,12 @@ def show_queries(console: People, queries: Iterable[QueryAccuracy]) -> None:
             )
 
 
-def show_files(console: People, files: Sequence[str | Path]) -> None:
+def show_files(console: TextConsole, files: Sequence[str | Path]) -> None:
     for number, file in enumerate(files):
         console.print(f"{'wrote' if number == 0 else '':7} {file}")
 
 
-def show_plan(console: People, plan: Mapping[str, Any]) -> None:
+def show_plan(console: TextConsole, plan: Mapping[str, Any]) -> None:
     """Print what a dry run found."""
     console.heading(f"{plan['records']:,} records; nothing was written")
     table = plain_table("column", "role", "type")
@@ -175,7 +175,7 @@ def show_plan(console: People, plan: Mapping[str, Any]) -> None:
     console.print("next    run the same command without --dry-run")
 
 
-def show_choice(console: People, choice: Mapping[str, Any]) -> None:
+def show_choice(console: TextConsole, choice: Mapping[str, Any]) -> None:
     """Print the engine of a run, the reason for it, and its cost."""
     records = "unknown" if choice["records"] is None else f"about {choice['records']:,}"
     console.print(f"engine {choice['engine']}: {choice['reason']}")
@@ -191,7 +191,7 @@ def show_choice(console: People, choice: Mapping[str, Any]) -> None:
     )
 
 
-def show_counters(console: People, summary: Mapping[str, Any]) -> None:
+def show_counters(console: TextConsole, summary: Mapping[str, Any]) -> None:
     """Print what a run read from and wrote to temporary files."""
     scratch, divided = summary.get("scratch", {"bytes_read": 0, "bytes_written": 0}), summary.get("divided")
     if divided is not None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sfumato.cli.flag_values import many_ranges
 from sfumato.cli.flags import InputTable, Json, ManyK, ManyL, PolicyFile
-from sfumato.cli.output import People, plain_table
+from sfumato.cli.output import TextConsole, plain_table
 from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
 from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_study
 from sfumato.tables.locations import shown_name
@@ -85,14 +85,14 @@ def tradeoff(
 
         return StudyRun(run=study.run, results=results)
 
-    def show(console: People, results: Tradeoff) -> None:
+    def show(console: TextConsole, results: Tradeoff) -> None:
         _show(console, results, _release_command(table, policy, flags))
 
     options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, json=json)
     return run_study(options, prepare, show)
 
 
-def _show(console: People, tradeoff: Tradeoff, release_command: str) -> None:
+def _show(console: TextConsole, tradeoff: Tradeoff, release_command: str) -> None:
     """Print the points, the answer and remarks."""
     console.heading(f"{tradeoff.records:,} records, {len(tradeoff.steps):,} points; no release is kept")
     steps = tradeoff.shortly()

@@ -285,7 +285,7 @@ def test_an_interruption_takes_what_was_found_and_the_next_one_ends_the_run(tmp_
         times = 1
 
         def advance(self, steps: int) -> None:
-            if self._before is not None and self.times:
+            if self._previous_handler is not None and self.times:
                 self.times -= 1
                 os.kill(os.getpid(), signal.SIGINT)
 

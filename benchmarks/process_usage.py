@@ -1,7 +1,7 @@
-"""What a fresh process uses: clock, CPU seconds and peak resident memory.
+"""The wall-clock time, CPU seconds and peak resident memory of a fresh process.
 
-Linux counts the memory of whoever starts a process as the new process's own peak. So this file is also a small program
-that starts the command, with nothing but itself loaded, and tells what it used.
+Linux counts the memory of the parent towards the peak of a new process. So this file is also a small program that
+starts the command, with nothing else loaded, and prints what it used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Usage:
-    """What a finished process has used."""
+    """What a finished process has used, in seconds and bytes."""
 
     exit: int
     seconds: float
@@ -30,7 +30,7 @@ class Usage:
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str]) -> Usage:
-    """Run ``command`` from the project's directory, with ``environment`` over ours; it must succeed."""
+    """Run ``command`` from the project's directory, with ``environment`` over the current one; it must succeed."""
     launcher = subprocess.run(
         [sys.executable, "-I", __file__, *command],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Tables to learn from, and trials on them: regions and models from one part, tested on the other."""
+"""Tables to learn from, and trials on them: regions and models learn from one part and are tested on the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.setting import Setting
+from benchmarks.tables import Options
 from sfumato import Policy
 from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.significance import difference, estimate
@@ -29,7 +29,7 @@ TRIALS = 40
 ORIGINAL = "original"
 INFORMATION_GAIN, REGRESSION, SELECTION = "mondrian:information-gain", "mondrian:regression", "mondrian:selection"
 MEDIAN, TDS = "mondrian", "tds"
-# What is learnt from each real table, and the columns that are quasi-identifiers beside those of its schema.
+# The target of each real table, and quasi-identifiers beyond those of its schema.
 REAL: dict[str, tuple[str, tuple[str, ...]]] = {
     "adult": ("salary-class", ("occupation",)),
     "cmc": ("contraceptive-method", ()),
@@ -40,7 +40,7 @@ REAL_NUMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "census-income": ("weeks-worked", ()),
 }
 Scores = dict[tuple[str, str], float]
-"""By method, or ``original``, and model."""
+"""Scores by method (or ``original``) and model."""
 
 
 @dataclass(frozen=True)
@@ -52,36 +52,40 @@ class RealTable:
     policy: Policy
 
 
-def real_tables(setting: Setting, wanted: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[RealTable]:
-    """Those of the tables beside ``--data`` that are there."""
-    if setting.data is None:
+def real_tables(options: Options, wanted: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[RealTable]:
+    """Return those of the wanted tables that lie beside ``--data``."""
+    if options.data is None:
         return []
-    directories = [setting.data.resolve().parent / name for name in wanted]
-    return [_real_table(place, *wanted[place.name]) for place in directories if (place / "schema.json").exists()]
+    directories = [options.data.resolve().parent / name for name in wanted]
+    return [_real_table(path, *wanted[path.name]) for path in directories if (path / "schema.json").exists()]
 
 
 def _real_table(directory: Path, target: str, further: Sequence[str]) -> RealTable:
     attributes = json.loads((directory / "schema.json").read_text("utf-8"))["attributes"]
-    asked = [
-        one
-        for one in attributes
-        if (one["role"] == "quasi-identifier" or one["name"] in further) and one["name"] != target
+    quasi_identifiers = [
+        column
+        for column in attributes
+        if (column["role"] == "quasi-identifier" or column["name"] in further) and column["name"] != target
     ]
     policy = merge_flags(
-        quasi_identifiers=[one["name"] for one in asked],
+        quasi_identifiers=[column["name"] for column in quasi_identifiers],
         other="drop",
-        type={one["name"]: "numeric" for one in asked if one["type"] == "numeric"},
-        taxonomy={one["name"]: (directory / one["taxonomy"]).resolve() for one in asked if one["type"] != "numeric"},
+        type={column["name"]: "numeric" for column in quasi_identifiers if column["type"] == "numeric"},
+        taxonomy={
+            column["name"]: (directory / column["taxonomy"]).resolve()
+            for column in quasi_identifiers
+            if column["type"] != "numeric"
+        },
         target=target,
     )
-    path = next(place for name in ("data.csv.gz", "data.csv") if (place := directory / name).exists())
+    path = next(file for name in ("data.csv.gz", "data.csv") if (file := directory / name).exists())
     return RealTable(directory.name, path, policy)
 
 
 def agrawal(functions: Sequence[str], records: int, seed: int, work: Path) -> tuple[pa.Table, Policy]:
-    """One table with a target for each function, named by it; the constants of C2 to C6 are random."""
-    generators = [Agrawal(function=one, random_constants=one in RULES) for one in functions]  # type: ignore[arg-type]
-    tables = [pa.Table.from_batches(list(one.batches(records, seed))) for one in generators]
+    """Generate one table with a target column for each function; the constants of C2 to C6 are random."""
+    generators = [Agrawal(function=name, random_constants=name in RULES) for name in functions]  # type: ignore[arg-type]
+    tables = [pa.Table.from_batches(list(generator.batches(records, seed))) for generator in generators]
     labels = {"class", "target"}
     columns = {name: tables[0].column(name) for name in tables[0].column_names if name not in labels}
     for function, table in zip(functions, tables, strict=True):
@@ -103,28 +107,28 @@ def agrawal(functions: Sequence[str], records: int, seed: int, work: Path) -> tu
     return pa.table(columns), policy
 
 
-def halves(table: object, policy: Policy, models: str, *, training: int = TRAINING) -> CrossValidation:
-    """The lesson whose fold 1 are the records after the first ``training`` ones."""
+def two_halves(table: object, policy: Policy, models: str, *, training: int = TRAINING) -> CrossValidation:
+    """Return a cross-validation whose fold 1 has the records after the first ``training`` ones."""
     study = Study(policy=policy, models=models, folds=2)
     lesson = CrossValidation.of(read_table(table, study.for_reading, Progress()), study)
     return replace(lesson, fold=(np.arange(len(lesson.fold)) >= training).astype(np.int64))
 
 
 def trial(lesson: CrossValidation, policies: Mapping[str, Policy]) -> Scores:
-    """What every model comes to on fold 1, with the original and with each named policy."""
-    found: Scores = {(ORIGINAL, str(what[1])): score for what, score in lesson.scores(lesson.original, 1).items()}
+    """Return the score of every model on fold 1, with the original and with each named policy."""
+    scores: Scores = {(ORIGINAL, str(what[1])): score for what, score in lesson.scores(lesson.original, 1).items()}
     for name, policy in policies.items():
-        features, _ = recoded(lesson, policy)
-        found |= {(name, str(what[1])): score for what, score in lesson.scores(features, 1).items()}
-    return found
+        features, _ = recoded_features(lesson, policy)
+        scores |= {(name, str(what[1])): score for what, score in lesson.scores(features, 1).items()}
+    return scores
 
 
-def recoded(lesson: CrossValidation, policy: Policy, fold: int = 1) -> tuple[Any, NDArray[np.int64]]:
-    """The table as regions learnt from the other folds show it: features, and the region of each record."""
-    here = lesson.under(policy)
-    recoding = here.recoding(here.fold != fold)
-    region = recoding.regions.regions_of(here.table.encoded.codes, here.table.encoded.domains)
-    return here.features(recoding, region), region
+def recoded_features(lesson: CrossValidation, policy: Policy, fold: int = 1) -> tuple[Any, NDArray[np.int64]]:
+    """Recode the table by regions learnt from the other folds; return features and the region of each record."""
+    prepared = lesson.under(policy)
+    recoding = prepared.recoding(prepared.fold != fold)
+    region = recoding.regions.regions_of(prepared.table.encoded.codes, prepared.table.encoded.domains)
+    return prepared.features(recoding, region), region
 
 
 def methods(policy: Policy, *names: str) -> dict[str, Policy]:
@@ -132,19 +136,19 @@ def methods(policy: Policy, *names: str) -> dict[str, Policy]:
 
 
 def claim(text: str, first: Sequence[float], second: Sequence[float], overlap: float = 0.0) -> dict[str, Any]:
-    """A row: the claim is that the first is larger than the second."""
-    found = difference(first, second, overlap)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.p is not None
-    verdict = "holds" if found.low > 0 else "fails" if found.high < 0 else "not decided"
+    """Return a row about the claim that the first figure is larger than the second."""
+    estimated = difference(first, second, overlap)
+    assert estimated.low is not None
+    assert estimated.high is not None
+    assert estimated.p is not None
+    verdict = "holds" if estimated.low > 0 else "fails" if estimated.high < 0 else "not decided"
     return {
         "claim": text,
         "first": estimate(first, overlap).value,
         "second": estimate(second, overlap).value,
-        "difference": _signed(found.value),
-        "95% interval": f"{_signed(found.low)} to {_signed(found.high)}",
-        "p": f"{found.p:.1e}" if found.p < 0.001 else f"{found.p:.3f}",
+        "difference": _signed(estimated.value),
+        "95% interval": f"{_signed(estimated.low)} to {_signed(estimated.high)}",
+        "p": f"{estimated.p:.1e}" if estimated.p < 0.001 else f"{estimated.p:.3f}",
         "verdict": verdict,
     }
 

@@ -1,4 +1,4 @@
-"""What every section is given, and the tables they measure on."""
+"""The options of a run and the tables that its sections measure on."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sfumato.synthetic import Census
 
 GENERATOR = f"{Census.name} {Census.version}"
 REAL_TABLE_RECORDS = 30_000
-"""How many generated records stand in for a real table: about as many as Adult has."""
+"""The number of generated records that replace a real table, about as many as Adult has."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What the command line asked for."""
+class Options:
+    """The options of the command line."""
 
     work: Path
     records: tuple[int, ...]
@@ -33,7 +33,7 @@ class Setting:
     peer_limit: float
 
     def census(self, records: int) -> GeneratedTable:
-        """The census-like table of that size, generated once for all sections."""
+        """Return the census-like table of that size, which is generated once for all sections."""
         path = self.work / f"census-{Census.version}-{records}" / "census.parquet"
         policy = path.with_name("census.policy.toml")
         if not (path.exists() and policy.exists()):
@@ -42,7 +42,7 @@ class Setting:
         return GeneratedTable(path, policy, records)
 
     def small_table(self) -> SmallTable:
-        """The table of ``--data``, or a generated one that is as large as Adult."""
+        """Return the table of ``--data``, or a generated one of the size of Adult."""
         return _read_directory(self.data) if self.data is not None else self._generated_small_table()
 
     def _generated_small_table(self) -> SmallTable:
@@ -53,7 +53,7 @@ class Setting:
             generate(Census.name, REAL_TABLE_RECORDS, path)
         whole = Policy.load(policy_path)
         contents = whole.to_dict()
-        # Peers are given the quasi-identifiers and what is sensitive, nothing that rides along.
+        # Peers get the quasi-identifiers and the sensitive column, no passthrough columns.
         contents["columns"] = {
             name: column for name, column in contents["columns"].items() if column["role"] != "other"
         }
@@ -68,7 +68,7 @@ class Setting:
             path=path,
             policy=policy,
             numeric=tuple(name for name in policy.quasi_identifiers if name not in taxonomies),
-            hierarchies={name: _rows(place) for name, place in taxonomies.items()},
+            hierarchies={name: _rows(file) for name, file in taxonomies.items()},
             is_adult=False,
             numeric_columns=tuple(name for name in policy.quasi_identifiers if name not in taxonomies),
         )
@@ -83,16 +83,17 @@ class GeneratedTable:
     records: int
 
     def policy(
-        self, *, k: int, quasi_identifiers: int | None = None, ride_along: bool = False, method: str = "auto"
+        self, *, k: int, quasi_identifiers: int | None = None, pass_through: bool = False, method: str = "auto"
     ) -> Policy:
-        """The table's policy with another k or method, and with the first few quasi-identifiers alone.
+        """Return the table's policy with another k or method, and with only the first few quasi-identifiers.
 
-        The others are dropped, or ride along, so that the file has the same columns whatever their number.
+        The others are dropped. With ``pass_through`` they are kept as passthrough columns instead, so that the file
+        has the same columns whatever their number.
         """
         whole = Policy.load(self.policy_path)
         contents = whole.to_dict()
         rest = () if quasi_identifiers is None else whole.quasi_identifiers[quasi_identifiers:]
-        kept = {name: {"role": "other"} for name in rest} if ride_along else {}
+        kept = {name: {"role": "other"} for name in rest} if pass_through else {}
         contents["columns"] = {
             name: kept.get(name, column)
             for name, column in contents["columns"].items()
@@ -106,7 +107,7 @@ class GeneratedTable:
 class SmallTable:
     """A table that losses and peers are compared on.
 
-    ``hierarchies`` has for each quasi-identifier that has one the rows of its file: the leaf, ever more general, ``*``.
+    ``hierarchies`` maps a quasi-identifier with a taxonomy to the rows of its file: the leaf, its ancestors, ``*``.
     """
 
     name: str
@@ -116,7 +117,7 @@ class SmallTable:
     hierarchies: dict[str, list[list[str]]]
     is_adult: bool
     numeric_columns: tuple[str, ...]
-    """Of any role; ``numeric`` are the quasi-identifiers among them."""
+    """Columns of any role; ``numeric`` are the quasi-identifiers among them."""
 
     @property
     def quasi_identifiers(self) -> list[str]:
@@ -131,27 +132,35 @@ ADULT_COLUMNS = frozenset(
 
 def _read_directory(directory: Path) -> SmallTable:
     schema = json.loads((directory / "schema.json").read_text("utf-8"))
-    path = next((place for name in ("data.csv.gz", "data.csv") if (place := directory / name).exists()), None)
+    path = next((file for name in ("data.csv.gz", "data.csv") if (file := directory / name).exists()), None)
     if path is None:
-        raise SystemExit(f"error: {directory} has no data.csv or data.csv.gz. See --help for what --data must hold.")
+        raise SystemExit(f"error: {directory} has no data.csv or data.csv.gz. See --help for what --data must contain.")
     attributes: Sequence[dict[str, Any]] = schema["attributes"]
-    asked = [one for one in attributes if one["role"] == "quasi-identifier"]
+    quasi_identifiers = [attribute for attribute in attributes if attribute["role"] == "quasi-identifier"]
     policy = merge_flags(
-        quasi_identifiers=[one["name"] for one in asked],
-        sensitive=[one["name"] for one in attributes if one["role"] == "sensitive"],
+        quasi_identifiers=[column["name"] for column in quasi_identifiers],
+        sensitive=[column["name"] for column in attributes if column["role"] == "sensitive"],
         other="drop",
-        type={one["name"]: one["type"] for one in asked if one["type"] == "numeric"},
-        taxonomy={one["name"]: (directory / one["taxonomy"]).resolve() for one in asked if one["type"] != "numeric"},
+        type={column["name"]: column["type"] for column in quasi_identifiers if column["type"] == "numeric"},
+        taxonomy={
+            column["name"]: (directory / column["taxonomy"]).resolve()
+            for column in quasi_identifiers
+            if column["type"] != "numeric"
+        },
     )
     records = _count_records(path)
     return SmallTable(
         name=f"{directory.resolve().name} ({records:,} records)",
         path=path,
         policy=policy,
-        numeric=tuple(one["name"] for one in asked if one["type"] == "numeric"),
-        hierarchies={one["name"]: _rows(directory / one["taxonomy"]) for one in asked if "taxonomy" in one},
-        is_adult=records == ADULT_RECORDS and {one["name"] for one in asked} == ADULT_COLUMNS,
-        numeric_columns=tuple(one["name"] for one in attributes if one["type"] == "numeric"),
+        numeric=tuple(column["name"] for column in quasi_identifiers if column["type"] == "numeric"),
+        hierarchies={
+            column["name"]: _rows(directory / column["taxonomy"])
+            for column in quasi_identifiers
+            if "taxonomy" in column
+        },
+        is_adult=records == ADULT_RECORDS and {column["name"] for column in quasi_identifiers} == ADULT_COLUMNS,
+        numeric_columns=tuple(column["name"] for column in attributes if column["type"] == "numeric"),
     )
 
 
@@ -165,8 +174,8 @@ def _rows(path: Path) -> list[list[str]]:
         return [row for row in csv.reader(file) if row]
 
 
-def surroundings() -> dict[str, str | int]:
-    """What figures depend on beside the code."""
+def machine_and_versions() -> dict[str, str | int]:
+    """Return what the figures depend on beside the code."""
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "system": f"{platform.system()} {platform.machine()}",

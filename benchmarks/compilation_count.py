@@ -1,6 +1,6 @@
-"""The ``sfumato`` command with one thing more: it tells how many kernels the process had to compile.
+"""Run the ``sfumato`` command and write to a file how many kernels the process had to compile.
 
-python -m benchmarks.command COUNT_FILE anonymize ...
+python -m benchmarks.compilation_count COUNT_FILE anonymize ...
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A command and all the processes that it starts, looked at ten times a second until it ends."""
+"""The time and memory of a command and of all processes that it starts, sampled ten times a second."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.child import ROOT
+from benchmarks.process_usage import ROOT
 
-EVERY = 0.1  # seconds between two looks
+INTERVAL = 0.1  # seconds between two samples
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Watched:
-    """A finished command: seconds by the clock, CPU seconds, and the most memory that its processes held.
+class TreeUsage:
+    """Wall-clock seconds, CPU seconds and peak memory in bytes of a finished command with its child processes.
 
-    largest_part: the most that a process which was looked for held with all that it started.
+    ``largest_part`` is the peak memory of one of the processes that ``part`` selects, with its own children.
     """
 
     seconds: float
@@ -30,27 +30,27 @@ class Watched:
     largest_part: int = 0
 
 
-def watch(command: list[Any], environment: Mapping[str, str] | None = None, part: str | None = None) -> Watched:
-    """Run a command to its end. Memory is what processes hold by themselves: no pages of files that could be dropped.
+def run_tree(command: list[Any], environment: Mapping[str, str] | None = None, part: str | None = None) -> TreeUsage:
+    """Run a command to its end. Memory is what processes hold themselves, without pages of files that can be dropped.
 
-    part: a word of the command line of the processes that are looked at each by itself.
+    part: a word in the command line of the processes that are also measured one by one.
     """
     started, before = time.perf_counter(), os.times()
     process = subprocess.Popen(
         list(map(str, command)), cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
     )
     peak = largest = 0
-    seen = 0.0
+    cpu_seen = 0.0
     while True:
         tree = _tree(process.pid)
-        peak = max(peak, sum(_held(one) for one in tree))
-        seen = max(seen, sum(_used(one) for one in tree))
+        peak = max(peak, sum(map(_memory, tree)))
+        cpu_seen = max(cpu_seen, sum(map(_cpu_seconds, tree)))
         if part is not None:
             for root in tree:
                 if part.encode() in _command(root):
-                    largest = max(largest, sum(_held(one) for one in _tree(root)))
+                    largest = max(largest, sum(map(_memory, _tree(root))))
         try:
-            output, _ = process.communicate(timeout=EVERY)
+            output, _ = process.communicate(timeout=INTERVAL)
             break
         except subprocess.TimeoutExpired:
             continue
@@ -58,24 +58,24 @@ def watch(command: list[Any], environment: Mapping[str, str] | None = None, part
     if process.returncode != 0:
         raise SystemExit(f"error: a measured process ended with exit code {process.returncode}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    # What was started by others than the command itself may end without having been waited for.
-    return Watched(time.perf_counter() - started, max(cpu, seen), peak, output, largest)
+    # Processes that a child started may end without having been waited for; sampling has seen their CPU time.
+    return TreeUsage(time.perf_counter() - started, max(cpu, cpu_seen), peak, output, largest)
 
 
 def _tree(root: int) -> list[int]:
-    """A process and all that it started."""
-    found = [root]
-    for process in found:
+    """Return a process and its descendants."""
+    processes = [root]
+    for process in processes:
         for task in Path(f"/proc/{process}/task").glob("*/children"):
             try:
-                found += map(int, task.read_text().split())
+                processes += map(int, task.read_text().split())
             except OSError:  # it has ended
                 continue
-    return found
+    return processes
 
 
-def _held(process: int) -> int:
-    """The bytes of memory that a process holds by itself."""
+def _memory(process: int) -> int:
+    """Return the bytes of anonymous and shared memory of a process."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
@@ -84,8 +84,8 @@ def _held(process: int) -> int:
     return 1024 * sum(int(word[1]) for word in words)
 
 
-def _used(process: int) -> float:
-    """The CPU seconds of a process and of those of its children that have ended."""
+def _cpu_seconds(process: int) -> float:
+    """Return the CPU seconds of a process and of its finished children."""
     try:
         words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -51,6 +51,7 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     "person": {"person": "who"},
     "joint": {"sensitive": ["ill", "ward"], "require": ["distinct(ill, l=2)", "distinct(ward, l=2)"], "joint": True},
     "a requirement of another package": {"sensitive": "ill", "require": "foreign(ill, l=2)"},
+    "a requirement that a union of classes may break": {"sensitive": "ill", "require": "breakable(ill, l=2)"},
 }
 BY_FLAG: dict[str, list[str]] = {
     "--dry-run": ["--dry-run"],
@@ -88,6 +89,13 @@ class Foreign(DistinctDiversity):
         return None
 
 
+class Breakable(DistinctDiversity):
+    """A kind that declares that a union of classes may break it."""
+
+    kind = "breakable"
+    closed_under_union = False
+
+
 class SessionStartError(Exception):
     """A Spark session would have been started."""
 
@@ -99,9 +107,9 @@ def _no_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def start(*_: object) -> None:
         raise SessionStartError
 
-    entry = SimpleNamespace(name="foreign", load=lambda: Foreign)
+    entries = [SimpleNamespace(name=kind.kind, load=lambda kind=kind: kind) for kind in (Foreign, Breakable)]
     monkeypatch.setattr("sfumato.engines.spark.engine.session_of", start)
-    monkeypatch.setattr(sfumato.requirements, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(sfumato.requirements, "entry_points", lambda group: entries)
     kinds.cache_clear()
     yield
     kinds.cache_clear()
@@ -209,16 +217,7 @@ def test_rules_that_disk_cannot_learn_are_refused_before_the_table_is_read(featu
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(
-            name,
-            marks=[pytest.mark.xfail(reason="the table says that disk learns rules by it, and disk refuses them")]
-            if name == "mondrian:selection"
-            else [],
-        )
-        for name, method in methods().items()
-        if has_regions(method)
-    ],
+    [name for name, method in methods().items() if has_regions(method)],
 )
 def test_rules_by_a_method_are_learnt_on_disk_or_refused_as_the_table_says(name: str) -> None:
     asked = {**QUASI, "method": name, **BY_METHOD.get(name, {})}

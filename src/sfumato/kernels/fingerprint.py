@@ -40,13 +40,13 @@ def fingerprint(function: FunctionType, arguments: Any) -> str:
 
     arguments: numba's signature, or a tuple of numba's types. Raises CannotHashError.
     """
-    hashed = _Fingerprint()
+    hashed = _KernelHash()
     hashed.add_function(function)
     hashed.add_type(arguments)
     return hashed.digest.hexdigest()
 
 
-class _Fingerprint:
+class _KernelHash:
     """The hash of what was added so far."""
 
     def __init__(self) -> None:

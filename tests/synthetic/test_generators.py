@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import OutputError, UsageError
 from sfumato.synthetic import GENERATORS, Agrawal, Census, Generator, Normal, generate, make_generator
-from sfumato.synthetic.agrawal import Rule
+from sfumato.synthetic.agrawal import AgrawalRule
 
 MILLION = 1_000_000
 QUASI_IDENTIFIERS = ["age", "gender", "education", "marital", "race", "work-class", "country"]
@@ -339,7 +339,7 @@ def test_agrawal_attributes_depend_neither_on_the_function_nor_on_the_salaries_o
     assert plain.select(unrelated).equals(normal.select(unrelated))
 
 
-def class_by(rule: Rule, row: dict[str, Any]) -> str:
+def class_by(rule: AgrawalRule, row: dict[str, Any]) -> str:
     values = {**row, "income": row["salary"] + row["commission"]}
     condition = rule.young
     if row["age"] >= rule.middle_age:

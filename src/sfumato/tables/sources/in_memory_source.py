@@ -67,8 +67,8 @@ class RepeatableQuery:
         return self._collected.select(columns)
 
 
-def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
-    return bool(_comparable(one).equals(_comparable(other)))
+def _same(column: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    return bool(_comparable(column).equals(_comparable(other)))
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -177,8 +177,8 @@ def _dictionaries(batches: Batches) -> Iterator[tuple[str, pa.Array]]:
                 yield name, values.cast(pa.string())
 
 
-def _same_buffers(one: pa.Array, other: pa.Array) -> bool:
-    return [one.offset, len(one), *map(_address, one.buffers())] == [
+def _same_buffers(array: pa.Array, other: pa.Array) -> bool:
+    return [array.offset, len(array), *map(_address, array.buffers())] == [
         other.offset,
         len(other),
         *map(_address, other.buffers()),

@@ -108,7 +108,7 @@ class ColumnFacts:
         return low <= self.low and self.high <= high
 
 
-def collect(source: Source, name: str, *, text: bool) -> ColumnValues:
+def collect_values(source: Source, name: str, *, text: bool) -> ColumnValues:
     """Collect the distinct values of a column; ``text``: they are unparsed text of a file, so some may mean null."""
     classes = find_classes(source, [name])
     counts = np.zeros(len(classes.values[name]), np.int64)

@@ -16,7 +16,7 @@ from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determ
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, telling_more
 from sfumato.policy import ColumnSettings, InputSettings, Policy
 from sfumato.progress import Progress
-from sfumato.proposal.column_facts import ColumnFacts, TextSettings, collect, facts_of, find_text_settings
+from sfumato.proposal.column_facts import ColumnFacts, TextSettings, collect_values, facts_of, find_text_settings
 from sfumato.proposal.column_names import NameHints, hints_of
 from sfumato.proposal.roles import Suggestion, suggest
 from sfumato.proposal.text_format import find_text_format
@@ -158,7 +158,7 @@ class _Table:
         self._table = table
         self._memory = CollectedSource.of_table(table, kind=source.kind, where="the table")
         text = source.text or source.kind == "excel"
-        values = [collect(self._memory, name, text=text) for name in table.column_names]
+        values = [collect_values(self._memory, name, text=text) for name in table.column_names]
         self._settings: TextSettings = find_text_settings(values, preset)
         self._nulls = self._settings.nulls if text else ()
         self._facts: dict[str, ColumnFacts] = {column.name: facts_of(column, self._settings) for column in values}

@@ -1,12 +1,12 @@
-"""A first policy for a table: roles, types and taxonomies, each with its reason.
+"""Propose a first policy for a table: roles, types and taxonomies, each with its reason.
 
-names      what the name of a column says, in four languages
-forms      what values look like: forms of identifiers, words of demographic columns
-values     numbers, dates or text; how text is to be read
-reading    encoding and separator of a file
-roles      from these to a role, a type and a taxonomy
-proposing  the whole: propose_policy and Proposal
-document   the policy as a file with comments
+column_names   what the name of a column suggests, in four languages
+value_forms    what values look like: forms of identifiers, words of demographic columns
+column_facts   what a column holds: numbers, dates or text; how to read text
+text_format    the encoding and separator of a file
+roles          the role, type and taxonomy that follow from these
+propose        the entry point: propose_policy and Proposal
+toml_document  the policy as a file with comments
 """
 
 from __future__ import annotations

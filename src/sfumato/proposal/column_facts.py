@@ -1,4 +1,4 @@
-"""What the values of the columns are: numbers, dates or text; how many there are; and how text is to be read."""
+"""Facts about columns: whether they hold numbers, dates or text, how many values they have, and how to read text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sfumato.tables.coding.value_order import is_missing, text_of
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source
 
-SAMPLE = 5000  # different values that forms and words are looked for in
-TRIED = 50  # values that a date format is tried on before all are read
+SAMPLED_VALUES = 5000  # distinct values in which forms and words are searched for
+TRIED_FIRST = 50  # values on which a date format is tried before all are read
 LARGEST_WHOLE = 2**63 - 1
 YEARS = (1900, 2100)
 
-# Text that stands for "missing" whatever the column holds, and text that does where all else is numbers or dates.
+# Text that means "missing" in any column, and text that does so only if all other values are numbers or dates.
 CERTAIN_NULLS = ("?", "NULL", "null", "N/A", "n/a", "#N/A", "#NV", "\\N", "NaN", "nan", "<NA>", "k.A.", "*")
 LIKELY_NULLS = ("NA", "None", "none", "-", "--", ".", "unknown", "Unknown", "missing", "Missing", "unbekannt")
 
@@ -44,7 +44,7 @@ ISO = "ISO 8601"
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """The different values of a column, how often each occurs, and how many records have none."""
+    """The distinct values of a column, and how often each occurs. text: they are unparsed text of a file."""
 
     name: str
     type: pa.DataType
@@ -53,15 +53,15 @@ class ColumnValues:
     counts: NDArray[np.int64] = field(repr=False)
     records: int
 
-    def given(self, nulls: Collection[str]) -> tuple[list[object], NDArray[np.int64]]:
-        """Those that are not null, nor one of these texts for it."""
-        places = [place for place, value in enumerate(self.values) if not is_missing(value, nulls)]
-        return [self.values[place] for place in places], self.counts[places]
+    def known(self, nulls: Collection[str]) -> tuple[list[object], NDArray[np.int64]]:
+        """Return the values that are neither null nor one of the texts ``nulls``, and their counts."""
+        indices = [index for index, value in enumerate(self.values) if not is_missing(value, nulls)]
+        return [self.values[index] for index in indices], self.counts[indices]
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How the text of a table is to be read, where that is not the default, and what to say of it."""
+class TextSettings:
+    """How to read the text of a table where that differs from the default, and remarks for the user."""
 
     decimal: str | None = None
     nulls: tuple[str, ...] = ("",)
@@ -71,12 +71,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is known of a column.
+    """What is known about a column.
 
     kind: nothing, boolean, whole, decimal, date, text, or unusable for a type that no quasi-identifier can have.
-    alone: records that no other has the value of. span: of numbers, or of dates in days. width: the most frequent
-    length of the texts. dated: texts that are dates, but not of the form that the table is read with. Numbers and texts
-    are never shown.
+    alone: the number of records whose value no other record has. span: of numbers, or of dates in days. width: the most
+    frequent length of the texts. dated: the texts are dates, but not in the format in which the table is read. Numbers
+    and texts are never shown.
     """
 
     name: str
@@ -97,7 +97,7 @@ class ColumnFacts:
 
     @property
     def varied(self) -> float:
-        """The different values for each record that has one."""
+        """The number of distinct values per record that has a value."""
         return self.distinct / self.known if self.known else 0.0
 
     @property
@@ -108,31 +108,32 @@ class ColumnFacts:
         return low <= self.low and self.high <= high
 
 
-def collect(source: Source, name: str, *, text: bool) -> ColumnValues:
-    """The values of one column; ``text``: texts are still those of a file, where some may mean null."""
-    found = find_classes(source, [name])
-    counts = np.zeros(len(found.values[name]), np.int64)
-    counts[found.shown[name]] = found.sizes
-    return ColumnValues(name, source.types[name], text, found.values[name], counts, found.records)
+def collect_values(source: Source, name: str, *, text: bool) -> ColumnValues:
+    """Collect the distinct values of a column; ``text``: they are unparsed text of a file, so some may mean null."""
+    classes = find_classes(source, [name])
+    counts = np.zeros(len(classes.values[name]), np.int64)
+    counts[classes.shown[name]] = classes.sizes
+    return ColumnValues(name, source.types[name], text, classes.values[name], counts, classes.records)
 
 
 # ---- how text is read ----
 
 
-def find_settings(columns: Sequence[ColumnValues], given: Mapping[str, Any]) -> Settings:
-    """How the texts of these columns are to be read; what is ``given`` is not looked for."""
-    texts = {one.name: _texts(one) for one in columns if pa.types.is_string(one.type)}
-    ignored = frozenset(given.get("nulls", ("", *CERTAIN_NULLS, *LIKELY_NULLS)))
-    rest = {name: [text for text in found if text not in ignored] for name, found in texts.items()}
-    rest = {name: found for name, found in rest.items() if found}
+def find_text_settings(columns: Sequence[ColumnValues], preset: Mapping[str, Any]) -> TextSettings:
+    """Find out how to read the texts of these columns, except for the settings in ``preset``."""
+    texts = {column.name: _texts(column) for column in columns if pa.types.is_string(column.type)}
+    ignored = frozenset(preset.get("nulls", ("", *CERTAIN_NULLS, *LIKELY_NULLS)))
+    known = {name: [text for text in values if text not in ignored] for name, values in texts.items()}
+    known = {name: values for name, values in known.items() if values}
     remarks: list[str] = []
-    decimal = given.get("decimal") or _decimal(rest, given.get("separator", ","), remarks)
-    date_format = given.get("date_format") or _date_format(rest, remarks)
-    nulls = given.get("nulls")
+    decimal = preset.get("decimal") or _decimal(known, preset.get("separator", ","), remarks)
+    date_format = preset.get("date_format") or _date_format(known, remarks)
+    nulls = preset.get("nulls")
     if nulls is None:
-        ordered = {name for name, found in rest.items() if _kind_of(found, decimal or ".", date_format) != "text"}
-        nulls = _nulls([one for one in columns if one.text and one.name in texts], texts, ordered, remarks)
-    return Settings(decimal, tuple(nulls), date_format, tuple(remarks))
+        ordered = {name for name, values in known.items() if _kind_of(values, decimal or ".", date_format) != "text"}
+        text_columns = [column for column in columns if column.text and column.name in texts]
+        nulls = _nulls(text_columns, texts, ordered, remarks)
+    return TextSettings(decimal, tuple(nulls), date_format, tuple(remarks))
 
 
 def _texts(column: ColumnValues) -> list[str]:
@@ -140,43 +141,50 @@ def _texts(column: ColumnValues) -> list[str]:
 
 
 def _decimal(texts: Mapping[str, list[str]], separator: str, remarks: list[str]) -> str | None:
-    """The decimal comma, where numbers have one and none has a point."""
-    point = any("." in "".join(found[:TRIED]) and _all(_POINT, found) for found in texts.values())
-    written = {name: [text for text in found if "," in text] for name, found in texts.items() if _all(_COMMA, found)}
-    comma = [name for name, found in written.items() if found and not _all(_THOUSANDS, found)]
-    thousands = [name for name, found in written.items() if found and name not in comma]
+    """Return the decimal comma if some numbers have a comma and none has a point, else None."""
+    point = any("." in "".join(values[:TRIED_FIRST]) and _all(_POINT, values) for values in texts.values())
+    with_comma = {
+        name: [text for text in values if "," in text] for name, values in texts.items() if _all(_COMMA, values)
+    }
+    comma = [name for name, values in with_comma.items() if values and not _all(_THOUSANDS, values)]
+    thousands = [name for name, values in with_comma.items() if values and name not in comma]
     if thousands and not comma:
-        remarks.append(f"{_named(thousands)}: numbers whose commas may separate thousands are taken for text")
+        remarks.append(f"{_named(thousands)}: numbers whose commas may separate thousands are read as text")
     if not comma:
         return None
     if point or separator == ",":
-        why = "others have a decimal point" if point else "the comma separates the cells too"
-        remarks.append(f"{_named(comma)}: numbers with a decimal comma are taken for text, because {why}")
+        why = "others have a decimal point" if point else "the comma also separates the cells"
+        remarks.append(f"{_named(comma)}: numbers with a decimal comma are read as text, because {why}")
         return None
     return ","
 
 
 def _date_format(texts: Mapping[str, list[str]], remarks: list[str]) -> str | None:
-    """The form of most columns of dates; other forms are taken for text, since a policy has one."""
-    fitting = {name: formats for name, found in texts.items() if (formats := _formats(found))}
+    """Return the format of most date columns, None for ISO 8601. A policy has one format; others are read as text."""
+    fitting = {name: formats for name, values in texts.items() if (formats := _formats(values))}
     if not fitting:
         return None
-    votes = {one: sum(one in formats for formats in fitting.values()) for one in (ISO, *FORMATS)}
-    chosen = max(votes, key=lambda one: votes[one])  # of equals the first, which is the default
-    left = [name for name, formats in fitting.items() if chosen not in formats]
-    if left:
-        remarks.append(f"{_named(left)}: dates in another form than {chosen} are taken for text: a policy has one form")
-    rivals = [one for one, count in votes.items() if count == votes[chosen] and one != chosen and _swapped(one, chosen)]
+    votes = {option: sum(option in formats for formats in fitting.values()) for option in (ISO, *FORMATS)}
+    best = max(votes, key=lambda option: votes[option])  # the first of equals, which is the default
+    other_columns = [name for name, formats in fitting.items() if best not in formats]
+    if other_columns:
+        remarks.append(
+            f"{_named(other_columns)}: dates in another format than {best} are read as text, since a policy has one "
+            "date format"
+        )
+    rivals = [
+        option for option, count in votes.items() if count == votes[best] and option != best and _swapped(option, best)
+    ]
     if rivals:
-        remarks.append(f"the dates can be read as {chosen} and as {rivals[0]}: check which of the two is right")
-    if "%y" in chosen:
+        remarks.append(f"the dates can be read as {best} and as {rivals[0]}: check which of the two is right")
+    if "%y" in best:
         remarks.append("dates have years of two digits: 00 to 68 are read as 2000 to 2068")
-    return None if chosen == ISO else chosen
+    return None if best == ISO else best
 
 
-def _swapped(one: str, other: str) -> bool:
-    """Whether two formats differ in which of day and month comes first."""
-    return one.replace("%d", "%m") == other.replace("%d", "%m")
+def _swapped(date_format: str, other: str) -> bool:
+    """Return whether two formats differ only in the order of day and month."""
+    return date_format.replace("%d", "%m") == other.replace("%d", "%m")
 
 
 def _formats(texts: Sequence[str]) -> list[str]:
@@ -184,7 +192,11 @@ def _formats(texts: Sequence[str]) -> list[str]:
         return [ISO]
     if not all(_DATE_LIKE.fullmatch(text.strip()) for text in texts):
         return []
-    return [one for one in FORMATS if _are_dates(texts[:TRIED], one) and _are_dates(texts, one)]
+    return [
+        date_format
+        for date_format in FORMATS
+        if _are_dates(texts[:TRIED_FIRST], date_format) and _are_dates(texts, date_format)
+    ]
 
 
 def _are_iso(texts: Sequence[str]) -> bool:
@@ -207,19 +219,22 @@ def _moment(text: str, date_format: str | None) -> datetime.datetime | None:
 def _nulls(
     columns: Sequence[ColumnValues], texts: Mapping[str, list[str]], ordered: Collection[str], remarks: list[str]
 ) -> list[str]:
-    """The texts for null that occur: the likely ones only where all else in a column is numbers or dates."""
-    found = {text for one in columns for text in CERTAIN_NULLS if text in texts[one.name]}
-    found |= {text for one in columns if one.name in ordered for text in LIKELY_NULLS if text in texts[one.name]}
+    """Return the null texts that occur. Likely ones count only if all else in a column is numbers or dates."""
+    nulls = {text for column in columns for text in CERTAIN_NULLS if text in texts[column.name]}
+    nulls |= {
+        text for column in columns if column.name in ordered for text in LIKELY_NULLS if text in texts[column.name]
+    }
     doubtful = {
-        one.name: [text for text in LIKELY_NULLS if text in texts[one.name] and text not in found] for one in columns
+        column.name: [text for text in LIKELY_NULLS if text in texts[column.name] and text not in nulls]
+        for column in columns
     }
     names = [name for name, words in doubtful.items() if words]
     if names:
-        words = [text for text in LIKELY_NULLS if any(text in of_one for of_one in doubtful.values())]
+        words = [text for text in LIKELY_NULLS if any(text in column_words for column_words in doubtful.values())]
         remarks.append(
-            f"{_named(names)}: {', '.join(map(repr, words))} is taken for a value; add it to nulls if it means missing"
+            f"{_named(names)}: {', '.join(map(repr, words))} is read as a value; add it to nulls if it means missing"
         )
-    return ["", *(text for text in (*CERTAIN_NULLS, *LIKELY_NULLS) if text in found)]
+    return ["", *(text for text in (*CERTAIN_NULLS, *LIKELY_NULLS) if text in nulls)]
 
 
 def _named(names: Sequence[str]) -> str:
@@ -229,11 +244,11 @@ def _named(names: Sequence[str]) -> str:
 # ---- what a column holds ----
 
 
-def facts_of(column: ColumnValues, settings: Settings) -> ColumnFacts:
-    """What is known of a column, its text read as the settings say."""
-    values, counts = column.given(settings.nulls if column.text else ())
+def facts_of(column: ColumnValues, settings: TextSettings) -> ColumnFacts:
+    """Collect the facts about a column, with its text read according to the settings."""
+    values, counts = column.known(settings.nulls if column.text else ())
     known, alone = int(counts.sum()), int(np.count_nonzero(counts == 1))
-    step = -(-len(values) // SAMPLE) or 1
+    step = -(-len(values) // SAMPLED_VALUES) or 1
     kind, low, high = _read(column, values, settings)
     texts = [text_of(value) for value in values[::step]]
     lengths = [len(text) for text in texts]
@@ -242,8 +257,8 @@ def facts_of(column: ColumnValues, settings: Settings) -> ColumnFacts:
     return ColumnFacts(column.name, kind, column.records, known, len(values), alone, texts, low, high, width, dated)
 
 
-def _read(column: ColumnValues, values: Sequence[Any], settings: Settings) -> tuple[str, float, float]:
-    """The kind of a column, and its least and largest number or day."""
+def _read(column: ColumnValues, values: Sequence[Any], settings: TextSettings) -> tuple[str, float, float]:
+    """Return the kind of a column, and its smallest and largest number or day."""
     types, stored = pa.types, column.type
     if not values:
         return "nothing", math.nan, math.nan
@@ -270,8 +285,8 @@ def _read(column: ColumnValues, values: Sequence[Any], settings: Settings) -> tu
 
 
 def _kind_of(texts: Sequence[str], decimal: str, date_format: str | None) -> str:
-    """whole, decimal, date or text; numbers with leading zeros are codes, which are text."""
-    if date_format is not None and _are_dates(texts[:TRIED], date_format) and _are_dates(texts, date_format):
+    """Return whole, decimal, date or text. Numbers with leading zeros are codes, which are text."""
+    if date_format is not None and _are_dates(texts[:TRIED_FIRST], date_format) and _are_dates(texts, date_format):
         return "date"
     if date_format is None and _are_iso(texts):
         return "date"

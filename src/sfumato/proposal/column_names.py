@@ -1,8 +1,8 @@
-"""What the name of a column says, in English, German, French and Spanish.
+"""What the name of a column suggests, in English, German, French and Spanish.
 
-A name is split into words; a meaning is found when some of its words in a row are one of the phrases below. The longest
-phrase wins: "birth country" is a country of birth, not a birth and not a country. Whether the values agree is asked
-elsewhere: a name alone decides nothing.
+A name is split into words. It has a meaning if some of its consecutive words are one of the phrases below. The longest
+phrase wins: "birth country" is a country of birth, neither a birth nor a country. ``roles`` checks whether the values
+agree: a name alone decides nothing.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def _words(text: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """What a column may be about. ``says`` goes on from "its name says"."""
+class ColumnMeaning:
+    """A possible meaning of a column. ``description`` completes the phrase "its name suggests"."""
 
     kind: str
     role: Role
-    says: str
+    description: str
     phrases: str
 
 
 MEANINGS = (
-    Meaning(
+    ColumnMeaning(
         "name",
         "identifier",
         "the name of a person",
@@ -44,13 +44,13 @@ MEANINGS = (
         "apellido apellidos primerapellido segundoapellido nombrecompleto nombredepila nombreyapellidos nombrepaciente "
         "cognome",
     ),
-    Meaning(
+    ColumnMeaning(
         "email",
         "identifier",
         "an e-mail address",
         "email emailaddress mail mailaddress mailadresse courriel adresseemail correo correoelectronico",
     ),
-    Meaning(
+    ColumnMeaning(
         "phone",
         "identifier",
         "a telephone number",
@@ -58,14 +58,14 @@ MEANINGS = (
         "telefon telefonnummer handy handynummer mobilnummer rufnummer "
         "numerodetelephone telefono movil numerodetelefono",
     ),
-    Meaning(
+    ColumnMeaning(
         "address",
         "identifier",
         "an address",
         "address streetaddress homeaddress addressline street streetname housenumber "
         "strasse hausnummer adresse anschrift wohnadresse rue direccion calle domicilio indirizzo",
     ),
-    Meaning(
+    ColumnMeaning(
         "number",
         "identifier",
         "an official number",
@@ -76,39 +76,39 @@ MEANINGS = (
         "nir numerodesecuritesociale numsecu numerosecu passeport dni nie nif curp cpf pasaporte codicefiscale "
         "personnummer bsn pesel",
     ),
-    Meaning(
+    ColumnMeaning(
         "account",
         "identifier",
         "an account or a card",
         "iban account accountnumber accountno creditcard creditcardnumber cardnumber konto kontonummer kreditkarte "
         "kreditkartennummer numerodecompte cartebancaire cuenta numerodecuenta tarjeta",
     ),
-    Meaning(
+    ColumnMeaning(
         "online",
         "identifier",
         "an account or a device online",
         "username login loginname userid ip ipaddress mac macaddress url website homepage cookie cookieid deviceid "
         "imei benutzername nomutilisateur usuario nombredeusuario",
     ),
-    Meaning(
+    ColumnMeaning(
         "vehicle",
         "identifier",
         "a vehicle",
         "licenseplate licenceplate numberplate plate vin kennzeichen plaque plaqueimmatriculation matricula",
     ),
-    Meaning(
+    ColumnMeaning(
         "postal",
         "quasi-identifier",
         "a postal code",
         "zip zipcode zip5 postcode postalcode postal plz postleitzahl codepostal cp codigopostal",
     ),
-    Meaning(
+    ColumnMeaning(
         "age",
         "quasi-identifier",
         "age",
         "age ageyears agegroup ageband agerange alter altersjahre altersgruppe lebensalter trancheage edad grupoedad",
     ),
-    Meaning(
+    ColumnMeaning(
         "birth",
         "quasi-identifier",
         "birth",
@@ -116,22 +116,22 @@ MEANINGS = (
         "geburtsdatum geburtstag geburtsjahr gebdat gebdatum datenaissance datedenaissance anneenaissance "
         "anneedenaissance fechanacimiento fechadenacimiento anonacimiento anodenacimiento",
     ),
-    Meaning(
+    ColumnMeaning(
         "death",
         "quasi-identifier",
         "death",
         "deathdate dateofdeath deathyear deathmonth deathday todesdatum sterbedatum datededeces datedeces "
         "fechadefuncion fechadedefuncion",
     ),
-    Meaning("sex", "quasi-identifier", "sex or gender", "sex gender geschlecht sexe genre sexo genero"),
-    Meaning(
+    ColumnMeaning("sex", "quasi-identifier", "sex or gender", "sex gender geschlecht sexe genre sexo genero"),
+    ColumnMeaning(
         "ethnicity",
         "quasi-identifier",
         "ethnicity",
         "race ethnicity ethnicgroup ethnic ethnicorigin hispanic hispanicorigin ethnie origineethnique raza etnia "
         "origenetnico",
     ),
-    Meaning(
+    ColumnMeaning(
         "origin",
         "quasi-identifier",
         "nationality or country of birth",
@@ -140,19 +140,19 @@ MEANINGS = (
         "nationalite citoyennete paysnaissance paysdenaissance lieunaissance lieudenaissance "
         "nacionalidad ciudadania paisnacimiento paisdenacimiento lugarnacimiento lugardenacimiento",
     ),
-    Meaning(
+    ColumnMeaning(
         "language",
         "quasi-identifier",
         "language",
         "language mothertongue nativelanguage sprache muttersprache langue languematernelle idioma lenguamaterna",
     ),
-    Meaning(
+    ColumnMeaning(
         "marital",
         "quasi-identifier",
         "marital status",
         "marital maritalstatus civilstatus familienstand zivilstand etatcivil situationfamiliale estadocivil",
     ),
-    Meaning(
+    ColumnMeaning(
         "household",
         "quasi-identifier",
         "family or household",
@@ -160,7 +160,7 @@ MEANINGS = (
         "kinder kinderzahl anzahlkinder haushalt haushaltsgrosse enfants nombreenfants nombredenfants menage "
         "hijos numerohijos numerodehijos hogar",
     ),
-    Meaning(
+    ColumnMeaning(
         "education",
         "quasi-identifier",
         "education",
@@ -168,14 +168,14 @@ MEANINGS = (
         "schulabschluss schulbildung diplome niveauetudes niveaudetudes educacion niveleducativo estudios "
         "niveldeestudios",
     ),
-    Meaning(
+    ColumnMeaning(
         "work",
         "quasi-identifier",
         "employment",
         "workclass classofworker employmentstatus employment working erwerbsstatus beschaftigung "
         "beschaftigungsstatus statutemploi situacionlaboral",
     ),
-    Meaning(
+    ColumnMeaning(
         "place",
         "quasi-identifier",
         "a place",
@@ -185,28 +185,28 @@ MEANINGS = (
         "pays ville commune departement canton lieuderesidence "
         "pais ciudad municipio provincia localidad",
     ),
-    Meaning(
+    ColumnMeaning(
         "coordinate",
         "quasi-identifier",
         "a coordinate on the map",
         "latitude longitude lat lon lng breitengrad langengrad latitud longitud",
     ),
-    Meaning("month", "quasi-identifier", "a month", "month monat mois mes"),
-    Meaning("year", "quasi-identifier", "a year", "year jahr annee ano"),
-    Meaning(
+    ColumnMeaning("month", "quasi-identifier", "a month", "month monat mois mes"),
+    ColumnMeaning("year", "quasi-identifier", "a year", "year jahr annee ano"),
+    ColumnMeaning(
         "occupation",
         "decide",
         "occupation: others may know it (quasi-identifier), or it is what to protect (sensitive)",
         "occupation job jobtitle profession beruf berufsbezeichnung metier profesion ocupacion",
     ),
-    Meaning(
+    ColumnMeaning(
         "money",
         "decide",
         "money, which is usually sensitive",
         "income salary salaryclass wage wages earnings pay capitalgain capitalloss balance debt "
         "gehalt einkommen lohn verdienst schulden salaire revenu revenus salario ingresos sueldo renta",
     ),
-    Meaning(
+    ColumnMeaning(
         "health",
         "decide",
         "health, which is usually sensitive",
@@ -215,7 +215,7 @@ MEANINGS = (
         "diagnose hauptdiagnose krankheit befund therapie medikament behinderung blutgruppe todesursache "
         "diagnostic maladie traitement medicament groupesanguin diagnostico enfermedad tratamiento medicamento",
     ),
-    Meaning(
+    ColumnMeaning(
         "belief",
         "decide",
         "belief or private life, which is sensitive and may be known to others as well",
@@ -223,20 +223,20 @@ MEANINGS = (
         "konfession partei gewerkschaft sexuelleorientierung vorstrafen croyance partipolitique syndicat "
         "orientationsexuelle creencia partidopolitico sindicato orientacionsexual",
     ),
-    Meaning(
+    ColumnMeaning(
         "body",
         "decide",
         "a measure or feature of the body, which others may see",
         "height bodyheight weight bodyweight bmi eyecolor eyecolour haircolor haircolour korpergrosse grosse gewicht "
         "korpergewicht augenfarbe haarfarbe taille poids estatura peso",
     ),
-    Meaning(
+    ColumnMeaning(
         "state",
         "decide",
         "a state, which may be a region (quasi-identifier) or a condition",
         "state staat etat estado land location area",
     ),
-    Meaning(
+    ColumnMeaning(
         "text",
         "decide",
         "free text, which may name persons",
@@ -260,8 +260,8 @@ NUMBERED = _words(
     "id ids uid guid uuid nr no num number nbr nummer numero code key ref reference kennung schlussel identifier "
     "identifiant identificador clave index pid"
 )
-COMPOUND = ("nummer", "number", "kennung", "nr", "id")  # what the words before are written together with
-# What has an age, a name or a size without being a person.
+COMPOUND = ("nummer", "number", "kennung", "nr", "id")  # endings of compounds with PERSONS and RECORDS
+# Things that have an age, a name or a size without being a person.
 THINGS = _words(
     "vehicle car building machine product page company firm hospital store shop school drug file column table brand "
     "model event fahrzeug gebaude produkt firma krankenhaus laden schule datei veranstaltung vehicule produit "
@@ -272,32 +272,32 @@ OF_PERSONS = ("name", "age", "body")
 
 @dataclass(frozen=True)
 class NameHints:
-    """What the words of a name say: its meaning, and whether it is one that numbers persons or records."""
+    """What the words of a name suggest: its meaning, and whether the column numbers persons or records."""
 
-    meaning: Meaning | None
+    meaning: ColumnMeaning | None
     numbers_persons: bool
     numbers_records: bool
 
 
 def hints_of(names: Sequence[str]) -> dict[str, NameHints]:
-    """The hints of every name. Characters that all names of a table begin with say nothing of any of them."""
+    """Return the hints of every name. A prefix that all names of a table share is ignored."""
     start = _common_start(names) if len(names) >= FEWEST_WITH_PREFIX else 0
     return {name: _hints(name, name[start:]) for name in names}
 
 
 def words_of(name: str) -> list[str]:
-    """The words of a name, in lower case and without accents."""
+    """Split a name into words, in lower case and without accents."""
     return [_plain(word) for word in _WORD.findall(unicodedata.normalize("NFKC", name))]
 
 
 def _common_start(names: Sequence[str]) -> int:
-    """How many characters all names begin with."""
-    low, high = min(names), max(names)
-    return next((place for place, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+    """Return the number of characters that all names share at the start."""
+    first, last = min(names), max(names)
+    return next((index for index, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
 
 
 def _parts(word: str) -> list[str]:
-    """The word, or its parts where it is a number of somebody in one word."""
+    """Split a compound such as "patientid" into its two parts; return any other word as it is."""
     for end in COMPOUND:
         start = word.removesuffix(end)
         if start != word and start in PERSONS | RECORDS:
@@ -307,8 +307,8 @@ def _parts(word: str) -> list[str]:
 
 def _plain(word: str) -> str:
     lower = word.lower().replace("ß", "ss")
-    letters = "".join(one for one in unicodedata.normalize("NFKD", lower) if not unicodedata.combining(one))
-    # Germans without umlauts on their keyboard write two letters.
+    letters = "".join(letter for letter in unicodedata.normalize("NFKD", lower) if not unicodedata.combining(letter))
+    # Without umlauts on the keyboard, Germans write two letters.
     return letters.replace("ae", "a").replace("oe", "o").replace("ue", "u")
 
 
@@ -318,7 +318,7 @@ _BY_PHRASE = {_plain(phrase): meaning for meaning in MEANINGS for phrase in mean
 def _hints(name: str, rest: str) -> NameHints:
     whole, words = words_of(name), words_of(rest)
     known = {part for word in (*whole, *words) for part in _parts(word)}
-    counts = "of" in known and bool(known & {"number", "no", "num"})  # how many of something, not which of them
+    counts = "of" in known and bool(known & {"number", "no", "num"})  # "number of visits" counts, it does not identify
     numbered = bool(known & NUMBERED) and not counts
     return NameHints(
         _meaning(words) or _meaning(whole),
@@ -327,15 +327,15 @@ def _hints(name: str, rest: str) -> NameHints:
     )
 
 
-def _meaning(words: Sequence[str]) -> Meaning | None:
+def _meaning(words: Sequence[str]) -> ColumnMeaning | None:
     known = set(words)
     runs = {
         "".join(words[start:end])
         for start in range(len(words))
         for end in range(start + 1, min(start + LONGEST_PHRASE, len(words)) + 1)
     }
-    found = max(runs & _BY_PHRASE.keys(), key=lambda phrase: (len(phrase), phrase), default=None)
-    if found is not None:
-        meaning = _BY_PHRASE[found]
+    longest = max(runs & _BY_PHRASE.keys(), key=lambda phrase: (len(phrase), phrase), default=None)
+    if longest is not None:
+        meaning = _BY_PHRASE[longest]
         return None if meaning.kind in OF_PERSONS and known & THINGS else meaning
     return MEANINGS[0] if known & NAMES and (known & PERSONS or len(known) == 1) else None

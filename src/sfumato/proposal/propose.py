@@ -1,4 +1,4 @@
-"""A first policy for a table: what every column seems to be, why, and which columns single people out."""
+"""Propose a first policy for a table: what every column seems to be, why, and which columns single people out."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determ
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, telling_more
 from sfumato.policy import ColumnSettings, InputSettings, Policy
 from sfumato.progress import Progress
-from sfumato.proposal.column_facts import ColumnFacts, Settings, collect, facts_of, find_settings
+from sfumato.proposal.column_facts import ColumnFacts, TextSettings, collect_values, facts_of, find_text_settings
 from sfumato.proposal.column_names import NameHints, hints_of
 from sfumato.proposal.roles import Suggestion, suggest
-from sfumato.proposal.text_format import find_reading
-from sfumato.proposal.toml_document import document
+from sfumato.proposal.text_format import find_text_format
+from sfumato.proposal.toml_document import policy_document
 from sfumato.proposal.value_forms import is_identifier
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
@@ -29,15 +29,15 @@ from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
 from sfumato.tables.targets.staging import Stage
 
-MOST_CANDIDATES = 30  # columns whose sets are looked at
+MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
-MANY = 0.01  # of the records
+MANY = 0.01  # share of the records
 MOST_COMPARED = 1_000_000_000  # records, over all pairs of columns
 
 
 @dataclass(frozen=True)
 class ProposedColumn:
-    """One column: its role and the reason, and what is known of it."""
+    """A column with its proposed role, the reason, and what is known about it."""
 
     name: str
     role: str
@@ -46,7 +46,7 @@ class ProposedColumn:
     missing: int
     alone: int
     described: ColumnSettings | None
-    """How it would be described as a quasi-identifier."""
+    """Its settings as a quasi-identifier."""
 
     def as_dict(self) -> dict[str, Any]:
         described = {} if self.described is None else self.described.model_dump(mode="json", exclude_none=True)
@@ -64,10 +64,10 @@ class ProposedColumn:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A first policy. It is to be read by a person: roles that nothing settles are ``decide``, and k is open.
+    """A first policy, for a person to review: roles that are not clear are ``decide``, and k may be open.
 
-    ``sets`` are small sets of columns with the records that they single out, the most dangerous first; ``left_out``
-    says in words what was not looked at, ``remarks`` what else is to be checked.
+    ``sets`` are small sets of columns with the records that they single out, the most dangerous first. ``left_out``
+    says in words what was not examined, and ``remarks`` what else to check.
     """
 
     policy: Policy
@@ -80,7 +80,7 @@ class Proposal:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why every column has its role."""
+        """The reason for the role of every column."""
         return {column.name: column.reason for column in self.columns}
 
     @property
@@ -88,33 +88,33 @@ class Proposal:
         return tuple(column.name for column in self.columns if column.role == "decide")
 
     def dangerous(self, *, decided: bool) -> list[Exposure]:
-        """Sets that are worth showing: of proposed quasi-identifiers alone, or with a column that is still to decide.
+        """Return the sets worth showing: of proposed quasi-identifiers only, or with a column still to decide.
 
-        The first of each size that single out many records, without those that hardly add to a smaller one; or else
-        the first that singles out any.
+        These are the first sets of each size that single out many records, without those that hardly add to a smaller
+        one. If there are none, it is the first set that singles out any record.
         """
         known = frozenset(self.policy.quasi_identifiers)
-        sets = [one for one in telling_more(self.sets) if decided == known.issuperset(one.columns)]
-        many = first_of_each_size((one for one in sets if one.unique_share >= MANY), SHOWN)
-        return many or [one for one in sets[:1] if one.unique]
+        sets = [exposure for exposure in telling_more(self.sets) if decided == known.issuperset(exposure.columns)]
+        many = first_of_each_size((exposure for exposure in sets if exposure.unique_share >= MANY), SHOWN)
+        return many or [exposure for exposure in sets[:1] if exposure.unique]
 
     def to_toml(self) -> str:
-        """The policy as a file with its reasons as comments."""
-        return document(self)
+        """Return the text of the policy file, with the reasons as comments."""
+        return policy_document(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy with its reasons."""
+        """Write the policy file, with the reasons as comments."""
         with Stage() as stage:
             stage.path(Path(path)).write_text(self.to_toml(), "utf-8", newline="\n")
             stage.publish()
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the proposal as JSON values."""
         return {
             "records": self.records,
             "columns": [column.as_dict() for column in self.columns],
             "undecided": list(self.undecided),
-            "sets": [one.as_dict() for one in self.sets],
+            "sets": [exposure.as_dict() for exposure in self.sets],
             "left_out": list(self.left_out),
             "remarks": list(self.remarks),
             "policy": self.policy.to_dict(),
@@ -126,52 +126,52 @@ def propose_policy(
 ) -> Proposal:
     """Propose roles, types and taxonomies for the columns of a table, each with its reason.
 
-    ``data`` is a file or a frame. How a file is written is found out, unless ``input`` says it as ``[input]`` of a
-    policy does. ``k`` goes into the policy; without it k is left open, as is the role of every column that neither its
-    name nor its values tell.
+    ``data`` is a file or a frame. The format of a file is detected, except for what ``input`` sets, as ``[input]`` in a
+    policy does. ``k`` goes into the policy; without it k is left open. If neither the name nor the values of a column
+    show its role, the role is left open too.
     """
     progress = progress or Progress()
-    given = dict(input or {})
-    InputSettings(**given)  # tells what is wrong with it before anything is read
-    place = location_of(data) if isinstance(data, str | os.PathLike) else None
-    if isinstance(place, FileLocation) and is_text_file(place.path):
-        check_readable(place.path)
-        reading = find_reading(place.path, given.get("encoding"), given.get("separator"))
-        found = {"encoding": reading.encoding, "separator": reading.separator}
-        given.update({key: value for key, value in found.items() if value is not None})
-    source = open_source(data, Policy(input=InputSettings(**given)).input_options)
+    preset = dict(input or {})
+    InputSettings(**preset)  # reports wrong settings before anything is read
+    location = location_of(data) if isinstance(data, str | os.PathLike) else None
+    if isinstance(location, FileLocation) and is_text_file(location.path):
+        check_readable(location.path)
+        detected = find_text_format(location.path, preset.get("encoding"), preset.get("separator"))
+        settings = {"encoding": detected.encoding, "separator": detected.separator}
+        preset.update({key: value for key, value in settings.items() if value is not None})
+    source = open_source(data, Policy(input=InputSettings(**preset)).input_options)
     _check_header(source)
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
     with progress.phase("propose"):
-        table = _Table(source, scanned.table, given)
-        return table.propose(k, "" if place is None else place.name)
+        table = _Table(source, scanned.table, preset)
+        return table.propose(k, "" if location is None else location.name)
 
 
 class _Table:
-    """A table that was read, and what is known of its columns."""
+    """A table in memory, and what is known about its columns."""
 
-    def __init__(self, source: Source, table: pa.Table, given: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, table: pa.Table, preset: Mapping[str, Any]) -> None:
         self._names = source.names
-        self._given = given
+        self._preset = preset
         self._records = table.num_rows
         self._table = table
         self._memory = CollectedSource.of_table(table, kind=source.kind, where="the table")
         text = source.text or source.kind == "excel"
-        values = [collect(self._memory, name, text=text) for name in table.column_names]
-        self._settings: Settings = find_settings(values, given)
+        values = [collect_values(self._memory, name, text=text) for name in table.column_names]
+        self._settings: TextSettings = find_text_settings(values, preset)
         self._nulls = self._settings.nulls if text else ()
-        self._facts: dict[str, ColumnFacts] = {one.name: facts_of(one, self._settings) for one in values}
+        self._facts: dict[str, ColumnFacts] = {column.name: facts_of(column, self._settings) for column in values}
         self._hints: dict[str, NameHints] = hints_of(source.names)
 
     def propose(self, k: int | None, table: str) -> Proposal:
-        suggested = {name: self._suggested(name) for name in self._names}
-        quasi = [name for name, one in suggested.items() if one.role == "quasi-identifier"]
-        person = self._person(suggested)
+        suggestions = {name: self._suggest(name) for name in self._names}
+        quasi = [name for name, suggestion in suggestions.items() if suggestion.role == "quasi-identifier"]
+        person = self._person(suggestions)
         left_out: list[str] = []
-        suggested |= self._determining(suggested, quasi, left_out)
-        looked = self._exposures(suggested, quasi, person)
-        columns = {name: self._column(one) for name, one in suggested.items()}
+        suggestions |= self._determining(suggestions, quasi, left_out)
+        exposed = self._exposures(suggestions, quasi, person)
+        columns = {name: self._column(suggestion) for name, suggestion in suggestions.items()}
         privacy = {"k": k, "person": person}
         policy = Policy.from_dict(
             {
@@ -182,85 +182,89 @@ class _Table:
         )
         return Proposal(
             policy=policy,
-            columns=tuple(self._proposed(name, one) for name, one in suggested.items()),
+            columns=tuple(self._proposed(name, suggestion) for name, suggestion in suggestions.items()),
             records=self._records,
-            sets=looked.sets,
-            left_out=(*looked.left_out, *left_out),
+            sets=exposed.sets,
+            left_out=(*exposed.left_out, *left_out),
             remarks=self._settings.remarks,
             table=table,
         )
 
-    def _suggested(self, name: str) -> Suggestion:
+    def _suggest(self, name: str) -> Suggestion:
         if name not in self._facts:
-            return Suggestion("decide", "its type is not a single value for each record: drop it, or turn it into text")
+            return Suggestion(
+                "decide", "its type is not a single value for each record: drop it, or convert it to text"
+            )
         return suggest(self._facts[name], self._hints[name])
 
-    def _person(self, suggested: Mapping[str, Suggestion]) -> str | None:
-        """The identifier that says whose a record is, where persons have several records."""
-        for name, one in suggested.items():
+    def _person(self, suggestions: Mapping[str, Suggestion]) -> str | None:
+        """Return the identifier of the person of a record, if persons have several records."""
+        for name, suggestion in suggestions.items():
             facts = self._facts.get(name)
-            if one.role != "identifier" or facts is None or not self._hints[name].numbers_persons:
+            if suggestion.role != "identifier" or facts is None or not self._hints[name].numbers_persons:
                 continue
             if facts.known == self._records and facts.distinct < self._records:
                 return name
         return None
 
     def _determining(
-        self, suggested: Mapping[str, Suggestion], quasi: Sequence[str], left_out: list[str]
+        self, suggestions: Mapping[str, Suggestion], quasi: Sequence[str], left_out: list[str]
     ) -> dict[str, Suggestion]:
-        """Columns to decide that would tell a quasi-identifier if they were kept: their reason says so."""
+        """Find columns to decide that would reveal a quasi-identifier if they were kept, and add that to the reason."""
         undecided = [
             name
-            for name, one in suggested.items()
-            if one.role == "decide"
+            for name, suggestion in suggestions.items()
+            if suggestion.role == "decide"
             and name in self._facts
             and self._facts[name].distinct > 1
-            and self._facts[name].alone_share < UNIQUE_SHARE  # one that is nearly unique tells everything
+            and self._facts[name].alone_share < UNIQUE_SHARE  # a nearly unique column determines every other
         ]
         if len(undecided) * len(quasi) * self._records > MOST_COMPARED:
-            left_out.append("whether columns that are to decide tell a quasi-identifier was not looked at")
+            left_out.append("it was not examined whether columns to decide reveal a quasi-identifier")
             return {}
-        codes = {name: self._carried(name) for name in (*undecided, *quasi)}
-        found = {}
+        codes = {name: self._distinct_codes(name) for name in (*undecided, *quasi)}
+        determining = {}
         for name in undecided:
             values, size = codes[name]
-            told = next((one for one in quasi if determines(values, size, codes[one])), None)
-            if told is not None:
-                before = suggested[name]
-                reason = f"{before.reason}; it nearly tells the quasi-identifier {told!r}: make it one too, or drop it"
-                found[name] = Suggestion(before.role, reason, before.column)
-        return found
+            revealed = next((column for column in quasi if determines(values, size, codes[column])), None)
+            if revealed is not None:
+                before = suggestions[name]
+                reason = (
+                    f"{before.reason}; it nearly reveals the quasi-identifier {revealed!r}: make it one too, or drop it"
+                )
+                determining[name] = Suggestion(before.role, reason, before.column)
+        return determining
 
-    def _carried(self, name: str) -> Any:
+    def _distinct_codes(self, name: str) -> Any:
         return PassthroughColumn.of(name, self._table.column(name)).distinct
 
-    def _exposures(self, suggested: Mapping[str, Suggestion], quasi: Sequence[str], person: str | None) -> Exposures:
+    def _exposures(self, suggestions: Mapping[str, Suggestion], quasi: Sequence[str], person: str | None) -> Exposures:
         undecided = [
             name
-            for name, one in suggested.items()
-            if one.role == "decide" and one.column is not None and self._facts[name].distinct > 1
+            for name, suggestion in suggestions.items()
+            if suggestion.role == "decide" and suggestion.column is not None and self._facts[name].distinct > 1
         ]
-        # Those that tell most apart first, should there be too many.
+        # If there are too many, those that make most records unique come first.
         undecided.sort(key=lambda name: -self._facts[name].alone)
-        chosen = {*[*quasi, *undecided][:MOST_CANDIDATES]}
-        candidates = [name for name in self._names if name in chosen]
+        examined = {*[*quasi, *undecided][:MOST_CANDIDATES]}
+        candidates = [name for name in self._names if name in examined]
         if not candidates:
             return Exposures(())
-        left = len(quasi) + len(undecided) - len(candidates)
-        found = find_classes(self._memory, candidates if person is None else [*candidates, person])
-        looked = exposures(with_one_null(found, candidates, self._nulls), candidates, person=person, preferred=quasi)
-        if not left:
-            return looked
-        said = f"sets of columns were looked at among {len(candidates)} columns; {left:,} others were left out"
-        return Exposures(looked.sets, (*looked.left_out, said))
+        others = len(quasi) + len(undecided) - len(candidates)
+        classes = find_classes(self._memory, candidates if person is None else [*candidates, person])
+        exposed = exposures(with_one_null(classes, candidates, self._nulls), candidates, person=person, preferred=quasi)
+        if not others:
+            return exposed
+        remark = f"sets of columns were examined among {len(candidates)} columns; {others:,} others were left out"
+        return Exposures(exposed.sets, (*exposed.left_out, remark))
 
     def _input(self) -> dict[str, Any]:
         settings = self._settings
         found = {"decimal": settings.decimal, "date_format": settings.date_format}
-        said = {**self._given, **{key: value for key, value in found.items() if value is not None}}
+        options = {**self._preset, **{key: value for key, value in found.items() if value is not None}}
         if settings.nulls != ("",):
-            said["nulls"] = list(settings.nulls)
-        return said
+            options["nulls"] = list(settings.nulls)
+        return options
 
     def _column(self, suggestion: Suggestion) -> dict[str, Any]:
         if suggestion.role == "quasi-identifier" and suggestion.column is not None:
@@ -281,11 +285,11 @@ class _Table:
 
 
 def _check_header(source: Source) -> None:
-    """Refuse names that are cells of a record: they would stand in everything that is written."""
+    """Refuse names that are cells of a record: they would appear in everything that is written."""
     if any(is_identifier(name) for name in source.names):
         raise InputError(
-            "the names of the columns look like cells of a record, such as e-mail addresses or account numbers. Put a "
-            "header over the table."
+            "the names of the columns look like cells of a record, such as e-mail addresses or account numbers. Add a "
+            "header to the table."
         )
 
 

@@ -1,7 +1,7 @@
-"""From what is known of a column to a role, a type and a taxonomy, each with its reason.
+"""Suggest a role, a type and a taxonomy for a column, each with its reason.
 
-Values that have the form of an identifier decide; then the name, where the values agree with it; then dates, words of
-demographic columns, and whether every record has a value of its own. What none of these settle is left to decide.
+Values with the form of an identifier decide first; then the name, if the values agree with it; then dates, words of
+demographic columns, and whether every record has a different value. If none of these settle the role, it is "decide".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sfumato.policy import ColumnSettings, Grouping
 from sfumato.policy.column_settings import CalendarUnit, ColumnType, Role
 from sfumato.proposal.column_facts import YEARS, ColumnFacts
-from sfumato.proposal.column_names import Meaning, NameHints
+from sfumato.proposal.column_names import ColumnMeaning, NameHints
 from sfumato.proposal.value_forms import (
     form_of,
     holds_email,
@@ -24,19 +24,19 @@ from sfumato.proposal.value_forms import (
     vocabulary_of,
 )
 
-UNIQUE = 0.95  # of the records that have a value are alone with it
+UNIQUE = 0.95  # of the records with a value have one that no other record has
 NEARLY_UNIQUE = 0.2
 VARIED = 0.1
-FEWEST_RECORDS = 20  # below, that all values differ says little
-FEW_VALUES = 20  # numbers so few need no intervals
-STEPS = 20  # into how many parts the narrowest intervals cut the range, about
+FEWEST_RECORDS = 20  # with fewer, different values say little
+FEW_VALUES = 20  # so few different numbers need no intervals
+STEPS = 20  # the narrowest intervals cut the range into about this many parts
 LONG_TEXT = 40
 DAYS_OF_YEAR = 365
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What a column is taken for. ``column`` is how it would be described as a quasi-identifier, where it could be."""
+    """A suggested role and its reason. ``column`` holds the settings as a quasi-identifier, if it could be one."""
 
     role: Role
     reason: str
@@ -44,38 +44,38 @@ class Suggestion:
 
 
 def suggest(facts: ColumnFacts, hints: NameHints) -> Suggestion:
-    """The role of a column and why."""
+    """Suggest the role of a column, and say why."""
     role, reason, kind = _role(facts, hints)
-    described = None if facts.kind in ("nothing", "unusable") else _described(facts, kind)
-    return Suggestion(role, reason, described)
+    column = None if facts.kind in ("nothing", "unusable") else _column_settings(facts, kind)
+    return Suggestion(role, reason, column)
 
 
 def _role(facts: ColumnFacts, hints: NameHints) -> tuple[Role, str, str | None]:
-    """The role, the reason, and the kind of thing that the column is about."""
+    """Return the role, the reason, and the kind of thing that the column is about."""
     meaning = hints.meaning
     if facts.kind == "nothing":
         return "decide", "no record has a value", None
     if facts.kind == "unusable":
-        return "decide", "its type cannot be that of a quasi-identifier: turn it into text, numbers or dates", None
+        return "decide", "a quasi-identifier cannot have its type: convert it to text, numbers or dates", None
     if facts.dated:
-        return "quasi-identifier", "its values are dates in another form than others, so they are read as text", None
-    told = _by_form(facts)
-    if told is not None:
-        return told
+        return "quasi-identifier", "its dates have another format than other columns, so they are read as text", None
+    by_form = _by_form(facts)
+    if by_form is not None:
+        return by_form
     if meaning is not None and FITS[meaning.kind](facts):
         if meaning.role == "decide":
-            found = "; some of its texts hold e-mail addresses" if holds_email(facts.texts) else ""
-            return "decide", f"its name says {meaning.says}{found}", meaning.kind
-        return meaning.role, f"its name says {meaning.says}, and its values fit", meaning.kind
+            emails = "; some of its texts contain e-mail addresses" if holds_email(facts.texts) else ""
+            return "decide", f"its name suggests {meaning.description}{emails}", meaning.kind
+        return meaning.role, f"its name suggests {meaning.description}, and its values fit", meaning.kind
     if hints.numbers_persons and _is_number(facts, VARIED / 2):
-        return "identifier", "its name says that it numbers persons, and its values fit", "number"
+        return "identifier", "its name suggests that it numbers persons, and its values fit", "number"
     if hints.numbers_records and _is_number(facts, 0.5):
-        return "identifier", "its name says that it numbers records, and its values fit", "number"
+        return "identifier", "its name suggests that it numbers records, and its values fit", "number"
     if facts.kind == "date":
         return "quasi-identifier", "its values are dates, which others may know", "date"
     vocabulary = vocabulary_of(facts.texts) if facts.kind == "text" else None
     if vocabulary is not None:
-        return "quasi-identifier", f"its values are {vocabulary.says}", vocabulary.kind
+        return "quasi-identifier", f"its values are {vocabulary.description}", vocabulary.kind
     if facts.distinct > 1 and facts.alone_share >= UNIQUE:
         return _by_uniqueness(facts)
     return "decide", _undecided(facts, meaning), None
@@ -88,7 +88,7 @@ def _by_form(facts: ColumnFacts) -> tuple[Role, str, str | None] | None:
         return "quasi-identifier", "its values look like postal codes", "postal"
     form = form_of(facts.texts, varied=facts.varied >= VARIED)
     if form is not None:
-        return "identifier", f"its values look like {form.says}", None
+        return "identifier", f"its values look like {form.description}", None
     if facts.kind == "text" and facts.varied >= VARIED and looks_like_streets(facts.texts):
         return "identifier", "its values look like addresses", None
     return None
@@ -97,23 +97,23 @@ def _by_form(facts: ColumnFacts) -> tuple[Role, str, str | None] | None:
 def _by_uniqueness(facts: ColumnFacts) -> tuple[Role, str, str | None]:
     alone = _alone(facts)
     if facts.known < FEWEST_RECORDS:
-        return "decide", f"{alone}, but only {facts.known} have one", None
+        return "decide", f"{alone}, but only {facts.known} records have one", None
     if facts.kind == "decimal":
-        return "decide", f"{alone}: exact measures single people out when somebody knows them", None
+        return "decide", f"{alone}: exact measures single people out if somebody knows them", None
     if facts.kind == "text" and looks_like_persons(facts.texts):
         return "identifier", f"{alone}, and the values look like names of persons", None
     return "identifier", alone, None
 
 
-def _undecided(facts: ColumnFacts, meaning: Meaning | None) -> str:
-    """Why nothing is proposed, and what helps to decide."""
+def _undecided(facts: ColumnFacts, meaning: ColumnMeaning | None) -> str:
+    """Say why no role is proposed, and what may help to decide."""
     parts = []
     if meaning is not None:
-        parts.append(f"its name says {meaning.says.partition(':')[0]}, but its values do not look like it")
+        parts.append(f"its name suggests {meaning.description.partition(':')[0]}, but its values do not look like it")
     if facts.distinct == 1:
         parts.append("it is the same in every record that has a value")
     elif facts.kind == "text" and holds_email(facts.texts):
-        parts.append("some of its texts hold e-mail addresses")
+        parts.append("some of its texts contain e-mail addresses")
     elif facts.kind == "text" and facts.varied >= VARIED and looks_like_persons(facts.texts):
         parts.append("its values may be names of persons")
     elif facts.kind == "text" and facts.width >= LONG_TEXT:
@@ -122,7 +122,7 @@ def _undecided(facts: ColumnFacts, meaning: Meaning | None) -> str:
         parts.append("codes of one length, which may be postal codes or numbers of persons")
     if facts.distinct > 1 and facts.alone_share >= NEARLY_UNIQUE:
         parts.append(_alone(facts))
-    return "; ".join(parts) or "neither its name nor its values tell what it is"
+    return "; ".join(parts) or "neither its name nor its values show what it is"
 
 
 # ---- do the values agree with the name? ----
@@ -133,7 +133,7 @@ def _is_number(facts: ColumnFacts, least: float) -> bool:
 
 
 def _few(most: int) -> Callable[[ColumnFacts], bool]:
-    """A column of categories: text, or whole numbers that may stand for them."""
+    """Return a check for a column of categories: text, or whole numbers that may stand for categories."""
     return lambda facts: facts.kind in ("text", "whole", "boolean") and facts.distinct <= most
 
 
@@ -167,7 +167,7 @@ def _is_year(facts: ColumnFacts) -> bool:
 
 
 def _is_moment(facts: ColumnFacts) -> bool:
-    """A date, or a part of one."""
+    """Return whether the values are dates or parts of dates."""
     month = facts.kind == "whole" and facts.within(0, 31)
     return facts.kind == "date" or _is_year(facts) or month or _is_month(facts)
 
@@ -186,7 +186,7 @@ def _is_coordinate(facts: ColumnFacts) -> bool:
 
 
 def _is_region(facts: ColumnFacts) -> bool:
-    """A state that its values do not tell to be a region, which would make it a place."""
+    """Return whether the values, under a name such as "state", are not known regions, which would make it a place."""
     return facts.kind in ("text", "whole") and vocabulary_of(facts.texts) is None
 
 
@@ -232,18 +232,18 @@ FITS: Mapping[str, Callable[[ColumnFacts], bool]] = {
 # ---- type and taxonomy ----
 
 
-def _described(facts: ColumnFacts, kind: str | None) -> ColumnSettings:
-    """The column as a quasi-identifier: its type, and a taxonomy that needs no file."""
-    kind_of: ColumnType = "categorical"
+def _column_settings(facts: ColumnFacts, kind: str | None) -> ColumnSettings:
+    """Return the settings of the column as a quasi-identifier: its type, and a taxonomy that needs no file."""
+    column_type: ColumnType = "categorical"
     taxonomy: Grouping | None = None
     if kind == "postal":
         longest = min(facts.width, 5)
         taxonomy = Grouping(prefix=tuple(range(1, longest))) if longest > 1 else None
     elif facts.kind == "date":
-        kind_of, taxonomy = "date", Grouping(calendar=_units(facts.span))
+        column_type, taxonomy = "date", Grouping(calendar=_units(facts.span))
     elif facts.kind in ("whole", "decimal"):
-        kind_of, taxonomy = "numeric", _intervals(facts, kind)
-    return ColumnSettings(role="quasi-identifier", type=kind_of, taxonomy=taxonomy)
+        column_type, taxonomy = "numeric", _intervals(facts, kind)
+    return ColumnSettings(role="quasi-identifier", type=column_type, taxonomy=taxonomy)
 
 
 def _units(days: float) -> tuple[CalendarUnit, ...]:
@@ -257,7 +257,7 @@ def _units(days: float) -> tuple[CalendarUnit, ...]:
 
 
 def _intervals(facts: ColumnFacts, kind: str | None) -> Grouping | None:
-    """Widths that are round and each twice the one before."""
+    """Return round widths, each twice the one before."""
     if kind == "coordinate":
         return Grouping(intervals=(0.1, 1, 10))
     if facts.distinct <= FEW_VALUES or not math.isfinite(facts.span) or facts.span <= 0:
@@ -265,8 +265,8 @@ def _intervals(facts: ColumnFacts, kind: str | None) -> Grouping | None:
     if kind == "age":
         return Grouping(intervals=(5, 10, 20))
     exponent = math.floor(math.log10(facts.span / STEPS))
-    first = next(one for one in (1, 2, 5, 10) if one * 10.0**exponent >= facts.span / STEPS * 0.999)
-    widths = [float(f"{first * times}e{exponent}") for times in (1, 2, 4)]
+    first = next(digit for digit in (1, 2, 5, 10) if digit * 10.0**exponent >= facts.span / STEPS * 0.999)
+    widths = [float(f"{first * factor}e{exponent}") for factor in (1, 2, 4)]
     if facts.kind == "whole":
         widths = [width for width in widths if width > 1 and width.is_integer()]
         return Grouping(intervals=tuple(map(int, widths))) if widths else None
@@ -279,4 +279,4 @@ def _are_codes(facts: ColumnFacts) -> bool:
 
 def _alone(facts: ColumnFacts) -> str:
     part = "all records" if facts.alone == facts.known else f"{math.floor(facts.alone_share * 100)}% of the records"
-    return f"{part} are alone with their value"
+    return f"{part} have a value that no other record has"

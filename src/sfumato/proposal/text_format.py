@@ -1,4 +1,4 @@
-"""How a file of text is written: its encoding and its separator, found from its bytes."""
+"""Find the encoding and the separator of a text file from its bytes."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ from sfumato.tables.sources.text_stream import open_bytes
 SEPARATORS = (",", ";", "\t", "|")
 SINGLE_BYTE = ("cp1252", "latin-1")
 BLOCK = 1 << 20
-LOOKED_AT = 200  # records that must all have as many fields as the header
+SAMPLED_RECORDS = 200  # records that must all have as many fields as the header
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What must be known to read a file of text, where it is not the default."""
+class TextFormat:
+    """The encoding and separator of a text file; None for the default."""
 
     encoding: str | None
     separator: str | None
 
 
-def find_reading(path: Path, encoding: str | None, separator: str | None) -> Reading:
-    """The encoding and the separator of a file, those that are given left alone.
+def find_text_format(path: Path, encoding: str | None, separator: str | None) -> TextFormat:
+    """Find the encoding and the separator of a file, unless they are given.
 
-    A file that cannot be read to its end is left to the reader, which says why.
+    If the file cannot be read to its end, the reader will report why.
     """
     suffix, compression = kind_of_file(path)
     try:
-        found = encoding or _encoding(path, compression)
+        known_encoding = encoding or _encoding(path, compression)
         if separator is None:
-            separator = _separator(_beginning(path, compression, found))
+            separator = _separator(_beginning(path, compression, known_encoding))
     except (OSError, UnicodeError, LookupError):
-        return Reading(encoding, separator)
-    usual = "\t" if suffix == ".tsv" else ","
-    return Reading(None if found == "utf-8" else found, None if separator == usual else separator)
+        return TextFormat(encoding, separator)
+    default = "\t" if suffix == ".tsv" else ","
+    return TextFormat(
+        None if known_encoding == "utf-8" else known_encoding, None if separator == default else separator
+    )
 
 
 def _encoding(path: Path, compression: str | None) -> str:
@@ -47,7 +49,7 @@ def _encoding(path: Path, compression: str | None) -> str:
         start = content.read(BLOCK)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    if b"\0" in start:  # without a mark: every second byte of plain letters is zero
+    if b"\0" in start:  # no byte order mark, but every second byte of plain letters is zero
         return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
     return next((name for name in ("utf-8", *SINGLE_BYTE) if _is_text(path, compression, name)), "utf-8")
 
@@ -65,7 +67,7 @@ def _is_text(path: Path, compression: str | None, encoding: str) -> bool:
 
 
 def _beginning(path: Path, compression: str | None, encoding: str) -> str:
-    """The first lines of the file, whole."""
+    """Return the first lines of the file, without a line that is cut off."""
     with open_bytes(path, compression) as content:
         block = content.read(BLOCK)
     text = codecs.getincrementaldecoder(encoding)().decode(block).removeprefix("\ufeff")
@@ -73,18 +75,18 @@ def _beginning(path: Path, compression: str | None, encoding: str) -> str:
 
 
 def _separator(text: str) -> str | None:
-    """The one that gives every record as many fields as the header, and most of them."""
+    """Return the separator that gives every record the same number of fields as the header, and the most fields."""
     widths = {separator: _width(text, separator) for separator in SEPARATORS}
     best = max(SEPARATORS, key=lambda separator: widths[separator])
     return best if widths[best] > 1 else None
 
 
 def _width(text: str, separator: str) -> int:
-    """The fields of the header; 0 where a record has more or fewer."""
+    """Return the number of fields of the header, or 0 if a record has more or fewer."""
     try:
-        records = list(islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), LOOKED_AT))
+        records = list(islice(csv.reader(io.StringIO(text, newline=""), delimiter=separator), SAMPLED_RECORDS))
     except csv.Error:
         return 0
-    # The last may have been cut off within a quote.
+    # The last record may be cut off within a quote.
     widths = {len(record) for record in (records[:-1] if len(records) > 2 else records) if record}
     return widths.pop() if len(widths) == 1 else 0

@@ -15,63 +15,67 @@ if TYPE_CHECKING:
     from sfumato.proposal.propose import Proposal
 
 WIDTH = 110
-WHY = {
+INPUT_COMMENTS = {
     "separator": "between the cells",
-    "encoding": "the file is not UTF-8; check that letters such as ä, é or ñ are read right",
+    "encoding": "the file is not UTF-8; check that letters such as ä, é or ñ are read correctly",
     "decimal": "numbers are written with a comma",
-    "nulls": "what means that a value is missing",
+    "nulls": "texts that mean a missing value",
     "date_format": "how dates are written",
     "sheet": "of the file",
 }
 
 
-def document(proposal: Proposal) -> str:
-    """The text of the file. Comments hold names of columns and figures, never a value."""
+def policy_document(proposal: Proposal) -> str:
+    """Return the text of the file. Comments hold names of columns and figures, never a value."""
     lines = [*_heading(proposal), ""]
     settings = proposal.policy.to_dict().get("input", {})
     if settings:
-        lines += ["[input]", *(f"{key} = {_value(value)}  # {WHY[key]}" for key, value in settings.items()), ""]
+        lines += [
+            "[input]",
+            *(f"{key} = {_value(value)}  # {INPUT_COMMENTS[key]}" for key, value in settings.items()),
+            "",
+        ]
     for column in proposal.columns:
         lines += [_header("columns", column.name), *_comment(column.reason), f"role = {_value(column.role)}"]
         if column.role == "quasi-identifier" and column.described is not None:
-            lines += _described(column.described)
+            lines += _settings(column.described)
         elif column.role == "decide" and column.described is not None:
-            lines += [f"# as a quasi-identifier: {', '.join(_described(column.described))}"]
+            lines += [f"# as a quasi-identifier: {', '.join(_settings(column.described))}"]
         lines.append("")
     return "\n".join([*lines, *_privacy(proposal)]) + "\n"
 
 
 def plain_name(name: str) -> str:
-    """A name that can stand in a comment: on one line, with nothing in it that is not seen."""
-    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in name)
+    """Return a name that can stand in a comment: on one line, with invisible characters escaped."""
+    return "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in name)
 
 
 def _heading(proposal: Proposal) -> list[str]:
     of = f" for {plain_name(proposal.table)}" if proposal.table else ""
     text = (
-        f"A first policy{of}, proposed from {proposal.records:,} records by Sfumato {__version__}. It is a start and "
-        "no decision: read the reasons, change what is wrong, give a role (identifier, quasi-identifier, sensitive or "
+        f"A first policy{of}, proposed from {proposal.records:,} records by Sfumato {__version__}. It is a start, not "
+        "a decision: read the reasons, change what is wrong, give a role (identifier, quasi-identifier, sensitive or "
         'other) to every column that says "decide", and set k. Until then the file is refused.'
     )
     lines = _comment(text)
     for title, sets in (
         ("Proposed quasi-identifiers that single people out together:", proposal.dangerous(decided=True)),
-        ("With columns that are still to decide:", proposal.dangerous(decided=False)),
+        ("Together with columns whose role is still open:", proposal.dangerous(decided=False)),
     ):
         if sets:
-            lines += ["#", f"# {title}", *(f"#   {_said(one)}" for one in sets)]
+            lines += ["#", f"# {title}", *(f"#   {_exposure_text(exposure)}" for exposure in sets)]
     for remark in (*proposal.left_out, *proposal.remarks):
-        lines += ["#", *_comment(f"To know: {plain_name(remark)}.")]
+        lines += ["#", *_comment(f"Note: {plain_name(remark)}.")]
     return lines
 
 
-def _said(one: Exposure) -> str:
-    return f"{' + '.join(map(plain_name, one.columns))}: {unique_text(one)}"
+def _exposure_text(exposure: Exposure) -> str:
+    return f"{' + '.join(map(plain_name, exposure.columns))}: {unique_text(exposure)}"
 
 
-def unique_text(one: Exposure) -> str:
-    """How many records a set of columns leaves unique, in words; never 0% or 100% where it is not exactly that."""
-    share = one.unique_share
+def unique_text(exposure: Exposure) -> str:
+    """Say in words how many records a set of columns makes unique; 0% and 100% only if exactly so."""
+    share = exposure.unique_share
     shown = (
         f"{share:.0%}" if 0.01 <= share <= 0.99 or share in (0, 1) else "more than 99%" if share > 0.5 else "below 1%"
     )
@@ -87,21 +91,21 @@ def _privacy(proposal: Proposal) -> list[str]:
         lines += [f"k = {privacy.k}"]
     if privacy.person is not None:
         lines += [
-            *_comment("Some persons have several records, so persons are counted. Remove it if this is wrong."),
+            *_comment("Some persons have several records, so persons are counted. Remove this line if that is wrong."),
             f"person = {_value(privacy.person)}",
         ]
     return lines
 
 
-def _described(column: ColumnSettings) -> list[str]:
-    found = column.model_dump(mode="json", exclude_none=True, exclude={"role", "weight"})
-    return [f"{key} = {_value(value)}" for key, value in found.items()]
+def _settings(column: ColumnSettings) -> list[str]:
+    settings = column.model_dump(mode="json", exclude_none=True, exclude={"role", "weight"})
+    return [f"{key} = {_value(value)}" for key, value in settings.items()]
 
 
 def _value(value: Any) -> str:
-    """A value on one line."""
+    """Write a value on one line."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_value(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
@@ -111,7 +115,7 @@ def _header(*keys: str) -> str:
     table: dict[str, Any] = {}
     for key in reversed(keys):
         table = {key: table}
-    # Not splitlines, which also breaks at characters that may stand in a name.
+    # Not splitlines, which also splits at characters that a name may contain.
     return tomli_w.dumps(table).rstrip("\n").rpartition("\n")[2]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 MOST = 0.9  # the share of the values that must have a form
 FEWEST = 3  # values
-FEWEST_CHECKED = 20  # values of a form that is told by a check digit, which one number in ten has by chance
+FEWEST_CHECKED = 20  # values of a form recognised by a check digit, which one number in ten has by chance
 
 EMAIL = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^\W\d_]{2,}")
 _GROUPED_PHONE = re.compile(r"(\+|00|\(?0)?[\d()]{1,6}([\s./()-]{1,3}\d{1,8}){1,6}")
@@ -19,34 +19,35 @@ _PERSON = re.compile(r"[^\W\d_][\w'\u2019.-]+,?(\s[^\W\d_][\w'\u2019.-]*){1,3}")
 
 
 @dataclass(frozen=True)
-class Form:
-    """A way in which values are written. ``says`` goes on from "its values look like"."""
+class ValueForm:
+    """A way in which values are written. ``description`` completes the phrase "its values look like"."""
 
-    says: str
-    has: Callable[[str], bool]
+    description: str
+    matches: Callable[[str], bool]
     fewest: int = FEWEST
-    varied: bool = False  # other things are written so too, but those have few different values
+    varied: bool = False  # other columns may have this form too, but with few distinct values
 
 
-def form_of(texts: Sequence[str], *, varied: bool) -> Form | None:
-    """The form of identifiers that nearly all of these different values have; ``varied``: there are many of them."""
+def form_of(texts: Sequence[str], *, varied: bool) -> ValueForm | None:
+    """Return the form of identifiers that nearly all of these distinct values have; ``varied``: there are many."""
     for form in FORMS:
-        if len(texts) >= form.fewest and (varied or not form.varied) and share(texts, form.has) >= MOST:
+        if len(texts) >= form.fewest and (varied or not form.varied) and share(texts, form.matches) >= MOST:
             return form
     return None
 
 
 def is_identifier(text: str) -> bool:
-    """Whether a single text has a form that nothing but an identifier has."""
-    return any(form.has(text) for form in FORMS if form.fewest == FEWEST and not form.varied)
+    """Return whether a single text has a form that only identifiers have."""
+    return any(form.matches(text) for form in FORMS if form.fewest == FEWEST and not form.varied)
 
 
-def share(texts: Sequence[str], has: Callable[[str], bool]) -> float:
-    return sum(map(has, texts)) / len(texts) if texts else 0.0
+def share(texts: Sequence[str], matches: Callable[[str], bool]) -> float:
+    """Return the share of the texts that match."""
+    return sum(map(matches, texts)) / len(texts) if texts else 0.0
 
 
 def looks_like_persons(texts: Sequence[str]) -> bool:
-    """Two to four words that begin with a capital letter."""
+    """Return whether nearly all texts are two to four words that begin with a capital letter."""
     return share(texts, lambda text: bool(_PERSON.fullmatch(text)) and text[0].isupper()) >= MOST
 
 
@@ -55,12 +56,12 @@ def looks_like_streets(texts: Sequence[str]) -> bool:
 
 
 def holds_email(texts: Sequence[str]) -> bool:
-    """Whether an e-mail address stands somewhere in the text of a cell."""
+    """Return whether any text contains an e-mail address."""
     return any(EMAIL.search(text) for text in texts)
 
 
 def postal_form(texts: Sequence[str]) -> bool:
-    """Whether the values are postal codes of a country whose codes are like nothing else."""
+    """Return whether the values are postal codes of a country with an unmistakable format."""
     return any(len(texts) >= FEWEST_CHECKED and share(texts, _matches(code)) >= MOST for code in _POSTAL_CODES)
 
 
@@ -86,14 +87,14 @@ def _is_iban(text: str) -> bool:
     plain = text.replace(" ", "").upper()
     if not re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", plain):
         return False
-    return int("".join(str(int(one, 36)) for one in plain[4:] + plain[:4])) % 97 == 1
+    return int("".join(str(int(character, 36)) for character in plain[4:] + plain[:4])) % 97 == 1
 
 
 def _is_card(text: str) -> bool:
     plain = re.sub(r"[ -]", "", text)
     if not re.fullmatch(r"\d{13,19}", plain):
         return False
-    doubled = (int(one) * (2 if place % 2 else 1) for place, one in enumerate(reversed(plain)))
+    doubled = (int(digit) * (2 if position % 2 else 1) for position, digit in enumerate(reversed(plain)))
     return sum(number - 9 if number > 9 else number for number in doubled) % 10 == 0
 
 
@@ -115,8 +116,8 @@ def _is_german_tax_number(text: str) -> bool:
     if not re.fullmatch(r"[1-9]\d{10}", plain):
         return False
     product = 10
-    for one in plain[:10]:
-        total = (int(one) + product) % 10 or 10
+    for digit in plain[:10]:
+        total = (int(digit) + product) % 10 or 10
         product = total * 2 % 11
     return (11 - product) % 10 == int(plain[10])
 
@@ -125,31 +126,31 @@ def _is_nhs_number(text: str) -> bool:
     plain = text.replace(" ", "")
     if not re.fullmatch(r"\d{10}", plain):
         return False
-    total = sum(int(one) * (10 - place) for place, one in enumerate(plain[:9]))
+    total = sum(int(digit) * (10 - position) for position, digit in enumerate(plain[:9]))
     return (11 - total % 11) % 11 == int(plain[9])
 
 
 FORMS = (
-    Form("e-mail addresses", lambda text: EMAIL.fullmatch(text) is not None),
-    Form("UUIDs", _matches(r"\{?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?", re.IGNORECASE)),
-    Form("hashes", _matches(r"[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)),
-    Form("web addresses", _matches(r"(https?://|www\.)\S+", re.IGNORECASE)),
-    Form("network addresses", _matches(r"\d{1,3}(\.\d{1,3}){3}|([0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE)),
-    Form("bank accounts (IBAN)", _is_iban),
-    Form("social security numbers of the United States", _matches(r"\d{3}-\d{2}-\d{4}")),
-    Form("French social security numbers", _is_french_number),
-    Form("Spanish identity numbers", _is_spanish_number),
-    Form("Italian tax codes", _matches(r"[A-Z]{6}\d\d[A-Z]\d\d[A-Z]\d{3}[A-Z]", re.IGNORECASE)),
-    Form("British national insurance numbers", _matches(r"[A-Z]{2} ?\d\d ?\d\d ?\d\d ?[A-D]")),
-    Form("German pension insurance numbers", _matches(r"\d{2} ?\d{6} ?[A-Z] ?\d{3}")),
-    Form("German health insurance numbers", _matches(r"[A-Z]\d{9}"), FEWEST_CHECKED),
-    Form("German tax numbers", _is_german_tax_number, FEWEST_CHECKED),
-    Form("NHS numbers", _is_nhs_number, FEWEST_CHECKED),
-    Form("card numbers", _is_card, FEWEST_CHECKED),
-    Form("telephone numbers", _is_phone, varied=True),
+    ValueForm("e-mail addresses", lambda text: EMAIL.fullmatch(text) is not None),
+    ValueForm("UUIDs", _matches(r"\{?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?", re.IGNORECASE)),
+    ValueForm("hashes", _matches(r"[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)),
+    ValueForm("web addresses", _matches(r"(https?://|www\.)\S+", re.IGNORECASE)),
+    ValueForm("network addresses", _matches(r"\d{1,3}(\.\d{1,3}){3}|([0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE)),
+    ValueForm("bank accounts (IBAN)", _is_iban),
+    ValueForm("social security numbers of the United States", _matches(r"\d{3}-\d{2}-\d{4}")),
+    ValueForm("French social security numbers", _is_french_number),
+    ValueForm("Spanish identity numbers", _is_spanish_number),
+    ValueForm("Italian tax codes", _matches(r"[A-Z]{6}\d\d[A-Z]\d\d[A-Z]\d{3}[A-Z]", re.IGNORECASE)),
+    ValueForm("British national insurance numbers", _matches(r"[A-Z]{2} ?\d\d ?\d\d ?\d\d ?[A-D]")),
+    ValueForm("German pension insurance numbers", _matches(r"\d{2} ?\d{6} ?[A-Z] ?\d{3}")),
+    ValueForm("German health insurance numbers", _matches(r"[A-Z]\d{9}"), FEWEST_CHECKED),
+    ValueForm("German tax numbers", _is_german_tax_number, FEWEST_CHECKED),
+    ValueForm("NHS numbers", _is_nhs_number, FEWEST_CHECKED),
+    ValueForm("card numbers", _is_card, FEWEST_CHECKED),
+    ValueForm("telephone numbers", _is_phone, varied=True),
 )
 
-# Words by which values tell what a column is about, in the four languages and without accents.
+# Words that show what a column is about, in the four languages and without accents.
 _SEX = (
     "male female man woman m f w d x mannlich weiblich divers mann frau homme femme hombre mujer masculino "
     "femenino masculin feminin masculine feminine other unknown unbekannt inconnu desconocido andere autre otro"
@@ -191,10 +192,10 @@ _CERTAIN_SEXES = "male female man woman mannlich weiblich mann frau homme femme 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words that the values of a column are. ``says`` goes on from "its values are"."""
+    """Words that the values of a column may be. ``description`` completes the phrase "its values are"."""
 
     kind: str
-    says: str
+    description: str
     words: frozenset[str]
     least: float  # the share of the values that must be among them
 
@@ -210,7 +211,7 @@ VOCABULARIES = (
 
 
 def vocabulary_of(texts: Sequence[str]) -> Vocabulary | None:
-    """What the values name, where there are at least two and no other reading is likely."""
+    """Return the vocabulary of the values, if there are at least two and no other meaning is likely."""
     words = {_letters(text) for text in texts} - {""}
     if not 2 <= len(words) <= 500:
         return None
@@ -226,4 +227,4 @@ def vocabulary_of(texts: Sequence[str]) -> Vocabulary | None:
 def _letters(text: str) -> str:
     lower = text.lower().replace("ß", "ss")
     plain = unicodedata.normalize("NFKD", lower)
-    return "".join(one for one in plain if one.isalpha() and not unicodedata.combining(one))
+    return "".join(letter for letter in plain if letter.isalpha() and not unicodedata.combining(letter))

@@ -408,7 +408,7 @@ def test_a_directory_is_replaced_with_and_without_the_help_of_the_system(
 ) -> None:
     put_directory(OLD, tmp_path / "release")
     if not exchange:
-        monkeypatch.setattr(parquet_directory_target, "_exchanged", lambda *_: False)
+        monkeypatch.setattr(parquet_directory_target, "_exchange_atomically", lambda *_: False)
     released().write(f"{tmp_path}/release/")
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
     assert parquet.read_table(tmp_path / "release" / "part-00000.parquet").num_rows == 4

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.tables.coding.sorting import WORD, Field, key_bits
 from sfumato.tables.external.packed_records import PackedFile, Rows, packed_file
-from sfumato.tables.external.scratch import Scratch, scratching
+from sfumato.tables.external.scratch import Scratch, scratch_errors
 
 MOST_RANGES = 256
 FILLED = 0.7  # of what fits, since a sample gives only approximate sizes
@@ -58,7 +58,7 @@ def _divided(
             file.remove()
         yield rows
         return
-    sample = sampled(file)
+    sample = _sample(file)
     width = sum(field.bits for field in fields_of(sample))
     if bounds[1] - bounds[0] == 1:
         offset, bounds = offset + WORD, (0, TOP)
@@ -71,7 +71,7 @@ def _divided(
     splitters = _splitters(_words(fields_of, sample, offset), ranges)
     files = [packed_file(scratch, "range", file.kind) for _ in range(len(splitters) + 1)]
     for rows in file.batches(most):
-        spread(rows, np.searchsorted(splitters, _words(fields_of, rows, offset), side="right"), files)
+        _distribute(rows, np.searchsorted(splitters, _words(fields_of, rows, offset), side="right"), files)
     if not keep:
         file.remove()
     edges = [bounds[0], *splitters.tolist(), bounds[1]]
@@ -80,7 +80,7 @@ def _divided(
             yield from _divided(range_file, fields_of, offset, (edges[number], edges[number + 1]), most, scratch)
 
 
-def spread(rows: Rows, owner: NDArray[np.integer], files: Sequence[PackedFile]) -> None:
+def _distribute(rows: Rows, owner: NDArray[np.integer], files: Sequence[PackedFile]) -> None:
     """Append record i to ``files[owner[i]]``. The records of a file keep their order."""
     owner = owner.astype(np.min_scalar_type(max(len(files) - 1, 1)))
     order = np.argsort(owner, kind="stable")
@@ -91,9 +91,9 @@ def spread(rows: Rows, owner: NDArray[np.integer], files: Sequence[PackedFile]) 
         files[number].append(ordered[ends[number] - sizes[number] : ends[number]])
 
 
-def sampled(file: PackedFile) -> Rows:
+def _sample(file: PackedFile) -> Rows:
     """Return a sample of at most ``SAMPLE`` records, evenly spaced over the file."""
-    with scratching(file.path.parent):
+    with scratch_errors(file.path.parent):
         records = np.memmap(file.path, file.kind, "r", shape=(file.count,))
         return np.array(records[:: -(-file.count // SAMPLE)])
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.tables.external.scratch import BytesMoved, Scratch, scratching
+from sfumato.tables.external.scratch import BytesMoved, Scratch, scratch_errors
 
 CODES = "codes"
 ROW = "row"  # the number of a record in the input, for callers that need it
@@ -39,7 +39,7 @@ class PackedFile:
 
     def append(self, rows: NDArray[Any]) -> None:
         """Append rows to the file."""
-        with scratching(self.path.parent), self.path.open("ab") as file:
+        with scratch_errors(self.path.parent), self.path.open("ab") as file:
             file.write(np.ascontiguousarray(rows, self.kind).view(np.uint8).data)
         self.count += len(rows)
         self.tally.written += len(rows) * self.kind.itemsize
@@ -52,7 +52,7 @@ class PackedFile:
     def read(self, first: int = 0, last: int | None = None) -> NDArray[Any]:
         """Return records ``first`` to ``last - 1``, by default all."""
         last = self.count if last is None else last
-        with scratching(self.path.parent):
+        with scratch_errors(self.path.parent):
             if last == first:
                 return np.empty(0, self.kind)
             records = np.fromfile(self.path, self.kind, last - first, offset=first * self.kind.itemsize)

@@ -28,7 +28,7 @@ from sfumato.errors import UsageError
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.progress import Progress
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
-from sfumato.tables.external.scratch import Scratch, scratching
+from sfumato.tables.external.scratch import Scratch, scratch_errors
 from sfumato.tables.released_classes import CHUNK, group_rows
 from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.sources.source import Source
@@ -211,7 +211,7 @@ class _PartitionFile:
 
     def append(self, batch: pa.RecordBatch) -> None:
         with (
-            scratching(self._path.parent),
+            scratch_errors(self._path.parent),
             self._path.open("ab") as file,
             pa.ipc.new_stream(file, batch.schema) as writer,
         ):
@@ -219,7 +219,7 @@ class _PartitionFile:
         self.runs += batch.num_rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        with scratching(self._path.parent), self._path.open("rb") as file:
+        with scratch_errors(self._path.parent), self._path.open("rb") as file:
             size = self._path.stat().st_size
             try:
                 while file.tell() < size:

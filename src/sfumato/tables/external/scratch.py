@@ -48,7 +48,7 @@ class Scratch:
         self.directory = self._parent / f"{MARK}{secrets.token_hex(8)}"
 
     def __enter__(self) -> Self:
-        with scratching(self._parent):
+        with scratch_errors(self._parent):
             _remove_abandoned(self._parent)
             self.directory.mkdir(mode=0o700)
             self._lock = (self.directory / LOCK).open("wb")
@@ -75,7 +75,7 @@ class Scratch:
 
 
 @contextlib.contextmanager
-def scratching(directory: Path) -> Iterator[None]:
+def scratch_errors(directory: Path) -> Iterator[None]:
     """Turn an OSError about a temporary file into an OutputError that names ``directory``."""
     try:
         yield

@@ -67,8 +67,8 @@ class RepeatableQuery:
         return self._collected.select(columns)
 
 
-def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
-    return bool(_comparable(one).equals(_comparable(other)))
+def _same(column: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    return bool(_comparable(column).equals(_comparable(other)))
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -82,4 +82,4 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Replace NaN by null in a column of floating-point numbers."""
-    return pc.if_else(pc.is_nan(column), pa.nulls(1, column.type)[0], column)
+    return pc.if_else(pc.is_nan(column.cast(pa.float64())), pa.nulls(1, column.type)[0], column)

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from sfumato.errors import OutputError, UsageError
+from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.targets.staging import cannot_write, final_path
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
@@ -152,9 +153,7 @@ def without_nan(table: pa.Table) -> pa.Table:
     """Replace NaN by null; as text, NaN would read back as a value."""
     for index, column in enumerate(table.columns):
         if types.is_floating(column.type):
-            is_nan = pc.is_nan(column.cast(pa.float64()))
-            cleared = pc.if_else(is_nan, pa.scalar(None, column.type), column)
-            table = table.set_column(index, table.column_names[index], cleared)
+            table = table.set_column(index, table.column_names[index], nan_as_null(column))
     return table
 
 
@@ -177,8 +176,8 @@ def _dictionaries(batches: Batches) -> Iterator[tuple[str, pa.Array]]:
                 yield name, values.cast(pa.string())
 
 
-def _same_buffers(one: pa.Array, other: pa.Array) -> bool:
-    return [one.offset, len(one), *map(_address, one.buffers())] == [
+def _same_buffers(array: pa.Array, other: pa.Array) -> bool:
+    return [array.offset, len(array), *map(_address, array.buffers())] == [
         other.offset,
         len(other),
         *map(_address, other.buffers()),

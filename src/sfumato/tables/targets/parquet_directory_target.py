@@ -163,7 +163,7 @@ def _exchange(staged: Path, target: Path) -> None:
     if not target.exists():
         staged.rename(target)
         return
-    if _exchanged(staged, target):
+    if _exchange_atomically(staged, target):
         return
     aside = _beside(target, REPLACED)
     target.rename(aside)
@@ -175,9 +175,10 @@ def _exchange(staged: Path, target: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def _exchange_atomically(staged: Path, target: Path) -> bool:
+    """Exchange two directories in one step, and return whether the system could do that."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
-    return rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+    return rename is not None and rename(_HERE, os.fsencode(staged), _HERE, os.fsencode(target), _EXCHANGE) == 0
 
 
 def _restore_or_remove(target: Path) -> None:

@@ -196,9 +196,9 @@ def digests_now(location: Location, names: list[str]) -> dict[str, str]:
     return digests
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _same_file(path: Path, other: Path) -> bool:
     try:
-        return one.exists() and other.exists() and one.samefile(other)
+        return path.exists() and other.exists() and path.samefile(other)
     except (OSError, ValueError):
         return False
 

@@ -422,5 +422,5 @@ def test_an_audit_that_is_to_count_persons_never_counts_records_instead() -> Non
     source = open_source(table, InputOptions())
     classes = find_classes(source, ["age"], by_row=True)
     for persons in (None, np.zeros(3, np.uint32)):
-        with pytest.raises(AssertionError, match="whose the records are"):
+        with pytest.raises(AssertionError, match="the person of each row is unknown"):
             audit_classes(source, classes, policy, requirements_of(policy), {}, persons)

@@ -164,7 +164,7 @@ def test_a_population_of_another_type_and_with_other_nulls_is_compared_as_text(t
         ({"sampling_fraction": 0.5, "population": 9}, "given twice"),
         ({"largest_set": 0}, "at least 1 column"),
         ({"population": pa.table({"b": ["x"]})}, "'a'"),
-        ({"population": pa.table({"a": ["q"]})}, "no record with the quasi-identifiers"),
+        ({"population": pa.table({"a": ["q"]})}, "no record of the population has the quasi-identifiers"),
         ({"quasi_identifiers": ["z"]}, "'z', which the table does not have"),
         ({"quasi_identifiers": []}, "nothing says which columns"),
     ],

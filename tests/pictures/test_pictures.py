@@ -494,7 +494,7 @@ def test_the_suffix_says_what_is_written(name: str, begin: bytes, tmp_path: Path
 def test_notebooks_show_the_svg_and_the_repr_is_short() -> None:
     picture = curves(ROWS, title="Loss")
     assert picture._repr_svg_() == picture.svg
-    assert "<svg" not in repr(picture)
+    assert repr(picture) == "<Picture: Loss>"
 
 
 def test_a_picture_goes_only_where_a_picture_can_go(tmp_path: Path) -> None:
@@ -591,7 +591,7 @@ def test_columns_that_cannot_be_axes_are_refused(x: str, y: str | None, says: st
 @pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 def test_a_release_with_one_quasi_identifier_has_no_such_picture() -> None:
     alone = sfumato.anonymize(PEOPLE.select(["age"]), quasi_identifiers=["age"], k=10)
-    with pytest.raises(UsageError, match="drawn on two quasi-identifiers"):
+    with pytest.raises(UsageError, match="the picture needs two quasi-identifiers"):
         alone.plot()
 
 

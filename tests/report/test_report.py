@@ -651,6 +651,7 @@ def test_a_release_without_records_has_a_whole_page(browser: Browser, tmp_path: 
     made = sfumato.report_release(
         tmp_path / "original.csv", tmp_path / "release.csv", tmp_path / "r.html", quasi_identifiers=["age", "sex"], k=2
     )
+    assert repr(made) == "<ReleaseReport of 0 records in 0 classes>"
     assert made.summary()["suppressed"] == 2
     found = read(tmp_path / "r.html")
     assert found.sections == SECTIONS
@@ -769,6 +770,7 @@ def test_the_private_page_has_the_counts_of_the_original_beside_those_of_the_rel
     table = patients()
     release = quietly(table, policy(tmp_path))
     private = release.report_private(tmp_path / "private.html")
+    assert repr(private) == "<PrivateReport of 5 columns>"
     for compared in private._columns:
         assert [compared.before.sum(), compared.after.sum()] == pytest.approx([table.num_rows] * 2)
     by_name = {compared.name: compared for compared in private._columns}

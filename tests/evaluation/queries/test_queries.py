@@ -218,6 +218,7 @@ def test_divergence_by_hand() -> None:
     # Of "a" at 20 the release knows half a record, of "b" at 30 one of two, and 40 exactly.
     assert found.kl == pytest.approx(1 / 4 * math.log(1 / 0.5) + 2 / 4 * math.log(2 / 1))
     assert (found.sensitive, found.level, found.ranges) == ("ill", 1, None)
+    assert repr(found) == f"<QueryAccuracy of 'ill': kl {found.kl:.4g} over 1 group-bys of level 1>"
 
 
 @pytest.mark.usefixtures("_way")

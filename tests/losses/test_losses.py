@@ -137,6 +137,15 @@ def test_loss_that_cannot_be_known_is_left_out() -> None:
         _ = sfumato.measure(PEOPLE, PEOPLE, quasi_identifiers=["age"], other="drop", k=2).cm
 
 
+def test_the_repr_of_losses_is_one_line_of_figures() -> None:
+    measured = sfumato.measure(PEOPLE, PEOPLE, quasi_identifiers=["age"], other="drop", k=2)
+    figures = ", ".join(f"{name} {value:.4g}" for name, value in measured.values.items())
+    assert repr(measured).startswith(f"<Measured: {figures}, 0 records suppressed, ")
+    release = sfumato.anonymize(PEOPLE, quasi_identifiers=["age", "city"], other="drop", k=2)
+    assert repr(release.losses).startswith(f"<Losses: gcp {release.losses.gcp:.4g}, ")
+    assert repr(release.losses).endswith(", 0 records suppressed>")
+
+
 def test_release_of_nothing_loses_everything() -> None:
     nothing = ClassTable(np.empty(0, np.int64), np.empty((0, 2)), np.array([0.5, 0.5]), records=4, k=2)
     assert Measurement.of(nothing).values() == {"gcp": 1.0, "c_dm": 16, "c_mdm": 0}

@@ -108,7 +108,7 @@ def test_rules_that_show_something_else_than_their_bounds_are_refused() -> None:
 def test_what_is_no_rules_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "rules.json"
     file.write_text(text)
-    with pytest.raises(InputError, match="no rules of a recoding"):
+    with pytest.raises(InputError, match="holds no recoding rules"):
         sfumato.Recoding.load(file)
 
 
@@ -116,7 +116,7 @@ def test_a_file_that_is_not_there_and_one_of_a_later_format_are_told_apart(tmp_p
     with pytest.raises(InputError, match=r"cannot be read: no such file"):
         sfumato.Recoding.load(tmp_path / "nothing.json")
     text = sfumato.fit(people(), **ASKED).to_json().replace('"format": 1', '"format": 99')
-    with pytest.raises(InputError, match="format 99, and this version reads 1"):
+    with pytest.raises(InputError, match="format 99, but this version reads format 1"):
         sfumato.Recoding.from_json(text)
 
 

@@ -218,6 +218,7 @@ def test_records_without_statistics_are_counted_apart() -> None:
     (one,) = release.aggregates()
     assert one.unknown >= 2
     assert one.records + one.unknown == 12
+    assert repr(one) == f"<Aggregate of 'age': {one.records} records, {one.unknown} without statistics>"
 
 
 def test_aggregates_of_a_release_without_means_are_refused() -> None:

@@ -201,11 +201,11 @@ def summary(**more: Any) -> dict[str, Any]:
             "most 1.4 times the least possible.",
         ),
         ({"bound": 0.06}, "; at most 1 times the least possible."),
-        ({"released": 0}, "The release has no records: there is nothing in it that could be said of anybody."),
+        ({"released": 0}, "The release has no records, so it says nothing about anybody."),
         (
             {"audit": [{"requirement": "k-anonymity, k = 10", "holds": False, "value": 4}]},
-            "The release does not hold what its policy asks for, checked from the released file: k-anonymity, k = 10. "
-            "Do not share it.",
+            "The release does not meet its policy. Requirements that fail, checked from the released file: "
+            "k-anonymity, k = 10. Do not share it.",
         ),
         (
             {
@@ -229,7 +229,7 @@ def test_a_verdict_without_k_names_the_requirement() -> None:
     said = verdict(summary(audit=held), asked, "released file", separated=True)
     assert said == (
         "Frequency l-diversity of 'd', l = 3 holds, checked again from the released file; 3 in 1,000 records left out; "
-        "quasi-identifiers released as they are."
+        "quasi-identifiers released unchanged."
     )
 
 
@@ -468,10 +468,10 @@ def test_the_page_says_what_the_audit_and_the_losses_say(pages: Path) -> None:
         ("suppressed", "risks", "Records that were left out"),
         ("persons", "risks", "Persons cannot be counted again"),
         ("persons", "verdict", "k-anonymity, k = 3, in persons"),
-        ("bounds", "risks", "Rows stand in the order of the original"),
-        ("anatomy", "verdict", "quasi-identifiers released as they are"),
+        ("bounds", "risks", "Rows are in the order of the original"),
+        ("anatomy", "verdict", "quasi-identifiers released unchanged"),
         ("anatomy", "verdict", "Identity is not protected"),
-        ("anatomy", "classes", "groups are no rectangles"),
+        ("anatomy", "classes", "groups are not rectangles"),
         ("anatomy", "class-sizes", "groups"),
         ("joint", "verdict", "jointly"),
         ("single", "classes", "a single quasi-identifier"),
@@ -651,6 +651,7 @@ def test_a_release_without_records_has_a_whole_page(browser: Browser, tmp_path: 
     made = sfumato.report_release(
         tmp_path / "original.csv", tmp_path / "release.csv", tmp_path / "r.html", quasi_identifiers=["age", "sex"], k=2
     )
+    assert repr(made) == "<ReleaseReport of 0 records in 0 classes>"
     assert made.summary()["suppressed"] == 2
     found = read(tmp_path / "r.html")
     assert found.sections == SECTIONS
@@ -769,6 +770,7 @@ def test_the_private_page_has_the_counts_of_the_original_beside_those_of_the_rel
     table = patients()
     release = quietly(table, policy(tmp_path))
     private = release.report_private(tmp_path / "private.html")
+    assert repr(private) == "<PrivateReport of 5 columns>"
     for compared in private._columns:
         assert [compared.before.sum(), compared.after.sum()] == pytest.approx([table.num_rows] * 2)
     by_name = {compared.name: compared for compared in private._columns}
@@ -868,9 +870,9 @@ def test_a_release_that_does_not_hold_is_told_on_the_page_and_by_the_exit_code(
         capsys, "report", files / "original.csv", files / "release.csv", "--policy", files / "policy.toml"
     )
     assert code == 1
-    assert "does not hold" in text
+    assert "does not meet its policy" in text
     found = read(files / "release.csv.report.html").text["verdict"]
-    assert "The release does not hold what its policy asks for" in found
+    assert "The release does not meet its policy" in found
     assert "fails" in found
 
 

@@ -337,7 +337,7 @@ def test_values_are_taken_once_in_their_order() -> None:
         ({"methods": "hilbrt"}, UsageError, "Did you mean 'hilbert'"),
         ({"methods": []}, UsageError, "empty name"),
         ({"methods": "hilbert,"}, UsageError, "empty name"),
-        ({"methods": "all,hilbert"}, UsageError, "all alone"),
+        ({"methods": "all,hilbert"}, UsageError, "Give 'all' alone"),
         ({"k": []}, UsageError, "the list of values for k is empty"),
         ({"k": [5, 0]}, PolicyError, "whole number of at least 1"),
         ({"k": [2.5]}, PolicyError, "whole number of at least 1"),

@@ -63,6 +63,7 @@ def values_of(found: Any, method: str, metric: str = "accuracy") -> dict[str, fl
 
 def test_every_model_has_a_figure_with_the_original_and_with_every_method() -> None:
     found = sfumato.evaluate(PEOPLE, **CLASSES, folds=4)
+    assert repr(found) == f"<Evaluation of buys: {len(found.rows):,} results, 0 failed>"
     methods = [ORIGINAL, "mondrian:information-gain", "mondrian", "tds"]
     assert list(dict.fromkeys(row["method"] for row in found.results)) == methods
     for method in methods:

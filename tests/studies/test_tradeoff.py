@@ -540,7 +540,7 @@ def test_a_limit_that_is_no_share_is_refused_before_the_table_is_read(limit: flo
 
 
 def test_the_largest_of_two_things_at_once_is_refused() -> None:
-    with pytest.raises(UsageError, match="Give one value of the other"):
+    with pytest.raises(UsageError, match="Give a single value for the other"):
         sfumato.tradeoff("not-there.csv", k=[2, 3], l=[2, 3], max_loss=0.1, **ROLES)
 
 

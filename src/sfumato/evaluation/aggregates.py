@@ -41,6 +41,9 @@ class Aggregate:
     sum: float | int | None
     margin: float | None
 
+    def __repr__(self) -> str:
+        return f"<Aggregate of {self.column!r}: {self.records:,} records, {self.unknown:,} without statistics>"
+
     def as_dict(self) -> dict[str, Any]:
         """The aggregate as JSON values."""
         return {

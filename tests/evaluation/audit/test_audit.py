@@ -90,6 +90,14 @@ def test_class_below_k_is_found() -> None:
     assert k_verdict(pa.table({"a": ["x", "x", "y", "y"]})) == (True, 2, 2)
 
 
+def test_the_repr_of_a_report_is_one_line_with_the_outcome() -> None:
+    asked: dict[str, Any] = {"quasi_identifiers": ["a"], "other": "keep", "k": 2}
+    fails = sfumato.audit(pa.table({"a": ["x", "x", "y"]}), **asked)
+    assert repr(fails) == "<AuditReport: 1 of 1 requirements fail; 3 records, 2 classes, smallest class 1>"
+    holds = sfumato.audit(pa.table({"a": ["x", "x"]}), **asked)
+    assert repr(holds) == "<AuditReport: holds; 2 records, 1 classes, smallest class 2>"
+
+
 def test_nulls_are_a_class_of_their_own() -> None:
     assert k_verdict(pa.table({"a": ["x", "x", None]})) == (False, 1, 2)
     assert k_verdict(pa.table({"a": ["x", "x", None, None]})) == (True, 2, 2)
@@ -425,5 +433,5 @@ def test_an_audit_that_is_to_count_persons_never_counts_records_instead() -> Non
     source = open_source(table, InputOptions())
     classes = find_classes(source, ["age"], by_row=True)
     for persons in (None, np.zeros(3, np.uint32)):
-        with pytest.raises(AssertionError, match="whose the records are"):
+        with pytest.raises(AssertionError, match="the person of each row is unknown"):
             audit_classes(source, classes, policy, policy.requirements(), {}, persons)

@@ -206,6 +206,7 @@ def test_divergence_by_hand() -> None:
     # Of "a" at 20 the release knows half a record, of "b" at 30 one of two, and 40 exactly.
     assert found.kl == pytest.approx(1 / 4 * math.log(1 / 0.5) + 2 / 4 * math.log(2 / 1))
     assert (found.sensitive, found.level, found.ranges) == ("ill", 1, None)
+    assert repr(found) == f"<QueryAccuracy of 'ill': kl {found.kl:.4g} over 1 group-bys of level 1>"
 
 
 @pytest.mark.usefixtures("_way")
@@ -335,8 +336,8 @@ def test_nothing_is_asked_unless_wanted() -> None:
         ({"range_queries": 5, "selectivity": 1.5}, "at most 1"),
         ({"range_queries": 5, "range_attributes": 2}, "from 1 to 1"),
         ({"range_queries": 5, "seed": -1}, "at least 0"),
-        ({"bins": {"age": [25]}}, "Name a level"),
-        ({"queries": 1, "bins": {"pay": [2]}}, "'pay', which the queries do not ask for"),
+        ({"bins": {"age": [25]}}, "Give a level"),
+        ({"queries": 1, "bins": {"pay": [2]}}, "'pay', which the queries do not use"),
         ({"queries": 1, "bins": {"age": [25, 25]}}, "do not ascend"),
         ({"queries": 1, "bins": {"age": ["young"]}}, "each edge as a number"),
         ({"queries": 1, "bins": {"age": [math.inf]}}, "each edge as a number"),
@@ -375,8 +376,8 @@ def test_many_numbers_need_bins_that_the_user_names(column: str) -> None:
     "released, says",
     [
         (people(["*", "*"], ["a", SECRET]), "column 'ill' of the release has 1 records with a value"),
-        (people(["20", "[21..29]"], ["a", "b"]), "column 'age' of the release shows 1 values that hold no value"),
-        (people(["20", None], ["a", "b"]), "column 'age' of the release shows 1 values that hold no value"),
+        (people(["20", "[21..29]"], ["a", "b"]), "column 'age' of the release shows 1 values that cover no value"),
+        (people(["20", None], ["a", "b"]), "column 'age' of the release shows 1 values that cover no value"),
     ],
 )
 def test_releases_of_another_table_are_refused(released: pa.Table, says: str) -> None:

@@ -302,12 +302,24 @@ def with_column(table: pa.Table, name: str, values: Sequence[Any]) -> pa.Table:
         (FIRST, with_column(SECOND, "group", [1, 1, 2, 3]), "differ in 2 groups"),
         (FIRST, SECOND.slice(0, 2), "differ in 1 groups"),
         (FIRST, with_column(SECOND, "count", [1, 1, 1, 0]), "'count' of the release's second table has 1 values"),
-        (FIRST, with_column(SECOND, "count", [1, 1, 0.5, 1.5]), "has 2 values that are not whole numbers"),
-        (FIRST, with_column(SECOND, "count", ["1", "1", SECRET, "1"]), "has 1 values that are not whole numbers"),
-        (FIRST, with_column(SECOND, "count", [1, 1, None, 1]), "has 1 values that are not whole numbers"),
+        (FIRST, with_column(SECOND, "count", [1, 1, 0.5, 1.5]), "2 values that are not positive whole numbers"),
+        (
+            FIRST,
+            with_column(SECOND, "count", ["1", "1", SECRET, "1"]),
+            "1 values that are not positive whole numbers",
+        ),
+        (FIRST, with_column(SECOND, "count", [1, 1, None, 1]), "1 values that are not positive whole numbers"),
         (FIRST, with_column(SECOND, "ill", ["flu", None, "cold", SECRET]), "'ill' of the release has 1 records"),
-        (with_column(FIRST, "age", ["20", "20", "[30..40]", "40"]), SECOND, "'age' of the release shows 1 values that"),
-        (with_column(FIRST, "age", [20, 20, 30, 41]), SECOND, "'age' of the release shows 1 values that hold no value"),
+        (
+            with_column(FIRST, "age", ["20", "20", "[30..40]", "40"]),
+            SECOND,
+            "of the release shows 1 generalized values",
+        ),
+        (
+            with_column(FIRST, "age", [20, 20, 30, 41]),
+            SECOND,
+            "'age' of the release shows 1 values that cover no value",
+        ),
         (pa.concat_tables([FIRST, FIRST]), SECOND, "more records than the original"),
     ],
 )
@@ -319,10 +331,10 @@ def test_tables_that_do_not_belong_together_are_refused(first: pa.Table, second:
 
 def test_columns_named_like_those_of_anatomy_are_refused() -> None:
     grouped = PEOPLE.rename_columns(["group", "ill"])
-    says = "the column 'group' has the name of a column that Anatomy adds"
+    says = "the column 'group' has the same name as a column that Anatomy adds"
     with pytest.raises(sfumato.UsageError, match=says):
         answered(grouped, FIRST, SECOND, QueryWorkload(level=1), {**ASKED, "quasi_identifiers": ["group"]})
     counted = PEOPLE.rename_columns(["age", "count"])
-    says = "the column 'count' has the name of a column that Anatomy adds"
+    says = "the column 'count' has the same name as a column that Anatomy adds"
     with pytest.raises(sfumato.UsageError, match=says):
         answered(counted, FIRST, SECOND, QueryWorkload(level=1), {**ASKED, "sensitive": "count"})

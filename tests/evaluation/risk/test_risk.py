@@ -70,6 +70,12 @@ def test_prosecutor_and_marketer_risk_are_what_counting_gives(rows: list[Row]) -
     assert (found.whole.classes, found.smallest_class) == (len(sizes), min(sizes.values()))
 
 
+def test_the_repr_of_a_risk_is_one_line_without_values() -> None:
+    found = sfumato.risk(pa.table({"a": ["secret", "secret", "hidden"]}), quasi_identifiers=["a"])
+    assert repr(found) == "<Risk: 3 records, 1 unique, smallest class 1, highest prosecutor risk 1>"
+    assert repr(exposure.Exposures(found.sets)) == "<Exposures: 1 sets of columns>"
+
+
 @given(tables, st.integers(0, 60))
 def test_a_population_of_known_size_lowers_the_risk_by_the_sampling_fraction(rows: list[Row], more: int) -> None:
     names = list("abcd"[: len(rows[0])])
@@ -164,7 +170,7 @@ def test_a_population_of_another_type_and_with_other_nulls_is_compared_as_text(t
         ({"sampling_fraction": 0.5, "population": 9}, "given twice"),
         ({"largest_set": 0}, "at least 1 column"),
         ({"population": pa.table({"b": ["x"]})}, "'a'"),
-        ({"population": pa.table({"a": ["q"]})}, "no record with the quasi-identifiers"),
+        ({"population": pa.table({"a": ["q"]})}, "no record of the population has the quasi-identifiers"),
         ({"quasi_identifiers": ["z"]}, "'z', which the table does not have"),
         ({"quasi_identifiers": []}, "nothing says which columns"),
     ],

@@ -49,8 +49,9 @@ class SparkTable:
         for name in names:
             kind = self.types[name]
             if types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+                spark_type = self.frame.schema[name].dataType.simpleString()
                 raise InputError(
-                    f"column {name!r} of the Spark table has the type {kind}, which is not a single value for each "
+                    f"column {name!r} of the Spark table has the type {spark_type}, which is not a single value for each "
                     "record. Drop the column, or turn it into numbers, dates or text."
                 )
 

@@ -279,11 +279,10 @@ def test_every_kernel_can_be_kept() -> None:
 
 def test_two_processes_compile_a_kernel_once(package_copy: Path, tmp_path: Path) -> None:
     (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
+    code, cache = TOGETHER.replace("PROCESSES", "2"), tmp_path / "cache"
     with ThreadPoolExecutor(2) as pool:
-        both = [
-            pool.submit(run, TOGETHER.replace("PROCESSES", "2"), tmp_path / "cache", package_copy) for _ in range(2)
-        ]
-        assert sorted(one.result() for one in both) == ["40 0", "40 1"]
+        processes = [pool.submit(run, code, cache, package_copy) for _ in range(2)]
+        assert sorted(process.result() for process in processes) == ["40 False", "40 True"]
 
 
 def test_a_process_that_dies_while_it_compiles_keeps_nobody_waiting(package_copy: Path, tmp_path: Path) -> None:

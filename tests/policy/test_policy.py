@@ -556,7 +556,6 @@ any_values = st.recursive(
 )
 
 
-@pytest.mark.not_quick
 @given(st.dictionaries(st.sampled_from(section_names), any_values, max_size=4))
 @settings(max_examples=examples(8.5), deadline=None)
 def test_whatever_is_wrong_is_a_policy_error_of_one_short_line(data: dict[str, Any]) -> None:
@@ -799,7 +798,6 @@ contents = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.not_quick
 @given(contents, st.sampled_from([".", "sub", "sub/deeper", "taxonomies"]))
 @settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_policy_saved_and_loaded_is_equal(tmp_path: Path, data: dict[str, Any], directory: str) -> None:

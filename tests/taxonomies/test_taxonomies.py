@@ -110,7 +110,6 @@ def common_group_by_paths(rows: list[tuple[str, ...]], one: str, other: str) -> 
     return (f"{name} (group)" if name in path else name), leaves
 
 
-@pytest.mark.not_quick
 @settings(max_examples=examples(5), deadline=None)
 @given(rows=taxonomy_rows(), separator=st.sampled_from([",", ";"]))
 def test_a_random_tree_survives_its_file(
@@ -571,7 +570,6 @@ def test_intervals_of_any_floats_only_widen_and_end_on_multiples(pairs: list[tup
             assert high >= nearest_double(start + exact) or not math.isfinite(nearest_double(start + exact))
 
 
-@pytest.mark.not_quick
 @settings(max_examples=examples(7), deadline=None)
 @given(pairs=boxes(st.one_of(FLOATS, st.floats(-100, 100), SMALL_INTEGERS.map(lambda number: number / 10))), step=STEPS)
 def test_a_grid_on_any_floats_only_widens_to_the_nearest_multiples(

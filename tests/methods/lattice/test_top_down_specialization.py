@@ -68,7 +68,6 @@ def starts_of(grid: RegionGrid) -> list[list[int]]:
     return [starts.tolist() for starts in grid.starts]
 
 
-@pytest.mark.not_quick
 @settings(max_examples=examples(2.5), deadline=None)
 @given(case=st.one_of(tables(), tables(attributes=2, fewest=25, most=60)))
 def test_cuts_are_those_of_exhaustive_search(case: Any) -> None:

@@ -167,7 +167,6 @@ def test_more_rows_than_a_batch_holds_come_in_order(
     assert pa.chunked_array([batch.column("b") for batch in batches]).cast(pa.string()).combine_chunks() == numbers
 
 
-@pytest.mark.not_quick
 @given(
     rows=st.lists(
         st.lists(st.none() | st.text(st.sampled_from('ab,;"\n\r\té漢 \u2028'), max_size=4), min_size=2, max_size=2),
@@ -233,7 +232,6 @@ def naive_records(text: str) -> list[list[str | None]] | None:
     return records
 
 
-@pytest.mark.not_quick
 @given(header=st.sampled_from(["a", "a,b", "a,b,c"]), body=st.text(st.sampled_from('x,"\n\r'), max_size=12))
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_csv_file_is_read_whole_or_refused(tmp_path: Path, header: str, body: str) -> None:

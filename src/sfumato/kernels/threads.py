@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def thread_count() -> int:
-    """Return the number of cores to use. ``SFUMATO_THREADS`` limits it where others share them, as tasks of Spark do."""
+    """Return the number of cores to use. ``SFUMATO_THREADS`` sets it where others share them, as tasks of Spark do."""
     limit = os.environ.get("SFUMATO_THREADS", "")
     if limit.isdecimal() and int(limit) > 0:
         return int(limit)

@@ -5,15 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo system-packages test test-all lint format bench clean
+.PHONY: help demo system-packages quick test test-all lint format bench clean
 
 help:
-	@echo "make demo    anonymize a generated census-like table, audit, measure and report it; files in demo/"
-	@echo "make test    all tests"
-	@echo "make lint    style, types and the direction of imports"
-	@echo "make format  rewrite the sources in the house style"
-	@echo "make bench   speed, memory and loss against a floor and against peers (long)"
-	@echo "make clean   remove what these commands made"
+	@echo "make demo      anonymize a generated census-like table, audit, measure and report it; files in demo/"
+	@echo "make quick     some cases of every test that needs nothing but Python; about a minute"
+	@echo "make test      all tests but the slow ones; needs Chromium, PostgreSQL and Java"
+	@echo "make test-all  all tests, with many more random examples (hours)"
+	@echo "make lint      style, types and the direction of imports"
+	@echo "make format    rewrite the sources in the house style"
+	@echo "make bench     speed, memory and loss against a floor and against peers (long)"
+	@echo "make clean     remove what these commands made"
 
 $(VENV)/ready:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -44,8 +46,11 @@ PROGRAMS := chromium:chromium pg_lsclusters:postgresql java:openjdk-17-jre-headl
 system-packages:
 	@scripts/system-packages $(PROGRAMS)
 
+quick: $(VENV)/installed-dev
+	$(BIN)/python -m pytest --quick --numprocesses auto
+
 test: $(VENV)/installed-dev system-packages
-	$(BIN)/python -m pytest --numprocesses auto
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -m 'not slow' --numprocesses auto
 
 test-all: $(VENV)/installed-dev system-packages
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest --numprocesses auto

@@ -16,27 +16,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SLOW_CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile(
-    "default", max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW_CHECKS
+DERANDOMIZED = settings(
+    max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW_CHECKS
 )
-settings.register_profile("quick", settings.get_profile("default"), max_examples=6)
+settings.register_profile("quick", DERANDOMIZED, max_examples=6)
+settings.register_profile("full", DERANDOMIZED)
 settings.register_profile("thorough", max_examples=1500, deadline=None, suppress_health_check=SLOW_CHECKS)
+# One file is tried in seconds; `make test` asks for the full profile, `make test-all` for the thorough one.
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 QUICK_CASES = 2  # of each test, however many it has parameters for
-NOT_QUICK = ("spark", "browser", "postgres", "slow")
+NOT_QUICK = ("spark", "browser", "postgres", "slow", "not_quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick",
         action="store_true",
-        help=f"leave out tests marked {', '.join(NOT_QUICK)}, try {QUICK_CASES} cases of each test, few examples",
+        help=f"leave out tests marked {', '.join(NOT_QUICK)}, and try {QUICK_CASES} cases of each other test",
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    profile = "quick" if config.getoption("quick") else "default"
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profile))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

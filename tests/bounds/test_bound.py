@@ -133,6 +133,7 @@ def optimum_of(case: Case, **asked: Any) -> Optimum:
     return Optimum(case.table.to_pylist(), case.columns, case.weights, case.k, **asked)
 
 
+@pytest.mark.not_quick
 @given(case=cases(rows=8, columns=3, others=False))
 def test_simple_bound_bound_and_optimum_ascend(case: Case, tmp_path_factory: pytest.TempPathFactory) -> None:
     found = sfumato.bound(case.table, effort="best", **case.settings(tmp_path_factory.mktemp("t")))
@@ -375,6 +376,7 @@ def test_weights_count_as_in_the_loss() -> None:
     assert sfumato.bound(table, weight={"b": 3.0}, **flags).gcp == pytest.approx(1 / 12, abs=NEAR)
 
 
+@pytest.mark.not_quick
 def test_a_random_table_is_bounded_well_above_the_simple_bound() -> None:
     generator = np.random.default_rng(0)
     table = pa.table({"a": generator.normal(size=400), "b": generator.integers(0, 9, 400)})
@@ -390,6 +392,7 @@ def test_a_random_table_is_bounded_well_above_the_simple_bound() -> None:
 # ---- releases ----
 
 
+@pytest.mark.not_quick
 @settings(max_examples=20)
 @given(case=cases(rows=24, columns=4, others=False), step=st.sampled_from([None, 7]))
 def test_no_method_is_below_the_bound(case: Case, step: int | None, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -629,6 +632,7 @@ def test_what_cannot_be_bounded_is_refused(place: Path, capsys: pytest.CaptureFi
     assert "anatomy releases the quasi-identifiers as they are" in refused
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("effort", ["fast", "balanced"])
 def test_a_release_can_say_how_far_from_the_least_possible_it_is(
     effort: str, place: Path, capsys: pytest.CaptureFixture[str]

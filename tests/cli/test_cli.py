@@ -173,6 +173,7 @@ def test_a_file_behind_a_column_may_hold_an_equals_sign() -> None:
 # anonymize
 
 
+@pytest.mark.not_quick
 def test_json_is_one_object_on_standard_output_and_nothing_on_standard_error(directory: Path) -> None:
     result = process("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", "--json", capture_output=True)
     assert result.returncode == 0
@@ -211,6 +212,7 @@ def test_names_are_printed_as_they_are(directory: Path, shell: Shell) -> None:
     assert "[red]out.csv" in text
 
 
+@pytest.mark.not_quick
 def test_a_terminal_of_few_characters_is_enough(directory: Path) -> None:
     result = process(
         *("anonymize", "table.csv", "-o", "outé.csv", *ROLES, "-k", "3"),
@@ -423,6 +425,7 @@ def test_methods_are_listed_with_their_papers(shell: Shell) -> None:
     assert "hilbert-fast" in text
 
 
+@pytest.mark.not_quick
 def test_the_demonstration_leaves_an_audited_release(directory: Path) -> None:
     result = process("demo", capture_output=True)
     assert result.returncode == 0
@@ -495,6 +498,7 @@ def test_a_run_record_that_cannot_be_kept_is_a_warning(
     assert shell.json("audit", "out.csv")["holds"] is True
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("flags", [(), ("--json",)])
 def test_a_reader_that_goes_away_is_no_error(flags: tuple[str, ...], directory: Path) -> None:
     reading, writing = os.pipe()
@@ -509,6 +513,7 @@ def test_a_reader_that_goes_away_is_no_error(flags: tuple[str, ...], directory: 
     assert result.returncode == 1
 
 
+@pytest.mark.not_quick
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_standard_output_on_a_full_disk_is_exit_4() -> None:
     with Path("/dev/full").open("w") as full:

@@ -173,6 +173,7 @@ def test_a_target_of_another_length_is_refused() -> None:
         sfumato.Mondrian(k=3, split="information-gain").fit(patients()[KEYS], ["yes", "no"])
 
 
+@pytest.mark.not_quick
 def test_it_works_without_scikit_learn() -> None:
     code = (
         "import sys; sys.modules['sklearn'] = None\n"

@@ -47,6 +47,7 @@ def test_no_large_library_is_loaded(code: str) -> None:
     assert loaded_after(code) == set()
 
 
+@pytest.mark.not_quick
 def test_a_run_from_arrow_to_arrow_loads_no_further_library() -> None:
     code = (
         "import pyarrow, sfumato\n"
@@ -57,6 +58,7 @@ def test_a_run_from_arrow_to_arrow_loads_no_further_library() -> None:
     assert loaded_after(code) - {"pandas", OF_NUMBA} == {"numba", "numpy", "pyarrow"}
 
 
+@pytest.mark.not_quick
 def test_a_run_from_file_to_file_loads_no_library_of_frames(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("age,born,city,note\n" + "".join(f"{20 + n % 5},200{n % 3}-01-01,c{n % 2},\n" for n in range(40)))

@@ -200,6 +200,7 @@ print(json.dumps(release.data.to_pylist()))
 """
 
 
+@pytest.mark.not_quick
 @pytest.mark.compiled
 @pytest.mark.parametrize("method", ["hilbert", "mondrian"])
 def test_other_versions_of_numba_compile_in_their_own_way(method: str) -> None:

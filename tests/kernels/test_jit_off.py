@@ -87,6 +87,7 @@ def releases_of_a_process(**environment: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.not_quick
 def test_releases_without_the_jit_are_those_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     plain = releases_of_a_process(NUMBA_DISABLE_JIT="1")
@@ -95,6 +96,7 @@ def test_releases_without_the_jit_are_those_with_it(monkeypatch: pytest.MonkeyPa
     assert plain == json.loads(json.dumps(releases()))
 
 
+@pytest.mark.not_quick
 def test_one_core_gives_the_same_releases(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = releases()
     for module in ("sfumato.kernels.threads", "sfumato.methods.line.optimal_cut"):

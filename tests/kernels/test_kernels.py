@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 import sfumato
+from sfumato.kernels.fingerprint import fingerprint
 from sfumato.kernels.threads import slices
 
 PACKAGE = Path(sfumato.__file__).parent
@@ -62,6 +67,92 @@ from sfumato.methods.parts import added, both
 compiled = []
 with on_compilation(lambda: compiled.append(1)):
     print(both(5), len(compiled), len(added.signatures), added(2, 3), len(added.signatures), gc.isenabled())
+"""
+# Each waits until both are about to compile.
+TOGETHER = """
+import os, time
+from pathlib import Path
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods.parts import both
+meeting = Path(os.environ["SFUMATO_CACHE_DIR"]) / "meeting"
+meeting.mkdir(parents=True, exist_ok=True)
+(meeting / str(os.getpid())).touch()
+while len(list(meeting.iterdir())) < PROCESSES:
+    time.sleep(0.001)
+compiled = []
+with on_compilation(lambda: (compiled.append(1), time.sleep(0.5))):
+    print(both(5), bool(compiled))
+"""
+DIES = """
+import os
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods.parts import both
+with on_compilation(lambda: os._exit(0)):
+    both(5)
+"""
+FAILS = """
+from numba.core.errors import TypingError
+from sfumato.kernels import cache
+from sfumato.methods.parts import both
+locks = []
+class Counted(cache._FileLock):
+    def __init__(self, path):
+        super().__init__(path)
+        locks.append(self)
+    def release(self):
+        super().release()
+        locks.remove(self)
+made = []
+cache._FileLock = lambda path: made.append(Counted(path)) or made[-1]
+try:
+    both(None)
+except TypingError as error:
+    print(type(error).__name__, len(made), len(locks))
+"""
+NO_LOCKS = """
+from sfumato.kernels import cache
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods.parts import both
+def refused(file):
+    raise OSError("no locks here")
+cache._try_lock = refused
+compiled = []
+with on_compilation(lambda: compiled.append(1)):
+    print(both(5), bool(compiled))
+"""
+NUMBERS = """
+LIMIT = 3
+"""
+OF_NUMBERS = """
+from typing import NamedTuple
+from numba.extending import overload
+from sfumato.kernels.decorator import kernel
+from sfumato.requirements.numbers import LIMIT
+
+TWICE = 2 * LIMIT
+
+class Bounds(NamedTuple):
+    low: int
+    high: int
+
+def chosen(bounds):
+    raise NotImplementedError
+
+@overload(chosen)
+def _chosen(bounds):
+    return lambda bounds: bounds.high
+
+@kernel
+def within(bounds):
+    \"\"\"Whether it is.\"\"\"
+    return chosen(bounds) <= TWICE
+"""
+ASK_NUMBERS = """
+from sfumato.kernels.decorator import on_compilation
+from sfumato.methods.of_numbers import Bounds, within
+compiled = []
+with on_compilation(lambda: compiled.append(1)):
+    print(within(Bounds(5, 7)), bool(compiled))
 """
 ASK_REQUIREMENT = """
 import numpy as np
@@ -125,6 +216,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.not_quick
 def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path: Path) -> None:
     callee = package_copy / "sfumato" / "losses" / "callee.py"
     callee.write_text(CALLEE)
@@ -138,6 +230,78 @@ def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path
     assert run(ASK_CALLER, cache, package_copy) == "False True"
 
 
+@pytest.mark.not_quick
+@pytest.mark.parametrize(
+    "file, old, new, expected",
+    [
+        ("requirements/numbers.py", "LIMIT = 3", "LIMIT = 4", "True True"),  # a constant of another file
+        ("methods/of_numbers.py", "2 * LIMIT", "4 * LIMIT", "True True"),
+        ("methods/of_numbers.py", "bounds.high", "bounds.low", "True True"),  # in what numba calls for a function
+        ("methods/of_numbers.py", "low: int\n    high: int", "high: int\n    low: int", "True True"),
+        ("methods/of_numbers.py", "<= TWICE", "< TWICE + 2", "True True"),
+        ("methods/of_numbers.py", "Whether it is", "# A text of two\n    lines", "False False"),
+        ("methods/of_numbers.py", "\nTWICE", "\n# A comment\nTWICE", "False False"),
+    ],
+)
+def test_an_edit_compiles_a_kernel_where_it_changes_what_the_kernel_does(
+    package_copy: Path, tmp_path: Path, file: str, old: str, new: str, expected: str
+) -> None:
+    for name, text in (("requirements/numbers.py", NUMBERS), ("methods/of_numbers.py", OF_NUMBERS)):
+        (package_copy / "sfumato" / name).write_text(text)
+    assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == "False True"
+    assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == "False False"
+    path = package_copy / "sfumato" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == expected
+
+
+@pytest.mark.not_quick
+def test_edits_outside_kernels_compile_nothing(package_copy: Path, tmp_path: Path) -> None:
+    assert run(ASK_REQUIREMENT, tmp_path / "cache", package_copy) == "[3] True False"
+    for folder in ("cli", "report", "pipeline", "policy"):
+        for path in (package_copy / "sfumato" / folder).rglob("*.py"):
+            path.write_text(path.read_text() + "\nEDITED = 1\n")
+    assert run(ASK_REQUIREMENT, tmp_path / "cache", package_copy) == "[3] False False"
+
+
+def test_every_kernel_can_be_kept() -> None:
+    """A kernel that refers to something without a fingerprint would be compiled in every process."""
+    found = 0
+    for module in pkgutil.walk_packages(sfumato.__path__, "sfumato."):
+        if not module.name.endswith("__main__"):
+            for value in vars(importlib.import_module(module.name)).values():
+                if isinstance(value, Dispatcher):
+                    assert len(fingerprint(value.py_func, ())) == 64
+                    found += 1
+    assert found > 150
+
+
+def test_two_processes_compile_a_kernel_once(package_copy: Path, tmp_path: Path) -> None:
+    (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
+    code, cache = TOGETHER.replace("PROCESSES", "2"), tmp_path / "cache"
+    with ThreadPoolExecutor(2) as pool:
+        processes = [pool.submit(run, code, cache, package_copy) for _ in range(2)]
+        assert sorted(process.result() for process in processes) == ["40 False", "40 True"]
+
+
+def test_a_process_that_dies_while_it_compiles_keeps_nobody_waiting(package_copy: Path, tmp_path: Path) -> None:
+    (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
+    assert run(DIES, tmp_path / "cache", package_copy) == ""
+    assert run(TOGETHER.replace("PROCESSES", "1"), tmp_path / "cache", package_copy) == "40 True"
+
+
+def test_a_compilation_that_fails_releases_its_lock(package_copy: Path, tmp_path: Path) -> None:
+    (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
+    assert run(FAILS, tmp_path / "cache", package_copy) == "TypingError 1 0"
+
+
+def test_where_nothing_can_be_locked_a_kernel_is_compiled_all_the_same(package_copy: Path, tmp_path: Path) -> None:
+    (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
+    assert run(NO_LOCKS, tmp_path / "cache", package_copy) == "40 True"
+
+
+@pytest.mark.not_quick
 def test_a_kernel_is_a_part_of_the_one_that_calls_it_and_compiled_by_itself_for_python_alone(
     package_copy: Path, tmp_path: Path
 ) -> None:
@@ -147,6 +311,7 @@ def test_a_kernel_is_a_part_of_the_one_that_calls_it_and_compiled_by_itself_for_
     assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 0 0 5 1 True"
 
 
+@pytest.mark.not_quick
 def test_edited_requirement_is_enforced_by_the_next_process(package_copy: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert run(ASK_REQUIREMENT, cache, package_copy) == "[3] True False"
@@ -157,17 +322,20 @@ def test_edited_requirement_is_enforced_by_the_next_process(package_copy: Path, 
     assert run(ASK_REQUIREMENT, cache, package_copy) == "[] True False"
 
 
+@pytest.mark.not_quick
 def test_second_process_compiles_nothing(tmp_path: Path) -> None:
     assert run(ANONYMIZE, tmp_path) == "['[1..2]', '[1..2]', '[8..9]', '[8..9]'] True False"
     assert run(ANONYMIZE, tmp_path) == "['[1..2]', '[1..2]', '[8..9]', '[8..9]'] False False"
     assert list((tmp_path / "kernels").rglob("*.kernel"))
 
 
+@pytest.mark.not_quick
 def test_place_where_no_cache_can_be_made_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     assert run(ASK_REQUIREMENT, tmp_path / "file") == "[3] True True"
 
 
+@pytest.mark.not_quick
 def test_cache_of_another_user_is_left_alone(open_folder: Path) -> None:
     assert run(ASK_REQUIREMENT, open_folder) == "[3] True False"
     files = {path: path.stat().st_mtime_ns for path in open_folder.rglob("*")}

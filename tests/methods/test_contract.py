@@ -92,6 +92,7 @@ def test_canonical_order_holds_the_same_rows_sorted_by_what_they_show(method: st
     assert released == oracle.canonical_order(kept, list(case.quasi), case.others)
 
 
+@pytest.mark.not_quick
 @settings(max_examples=40)
 @given(asked=diverse_cases())
 def test_release_is_diverse_covers_every_value_and_is_in_canonical_order(
@@ -162,6 +163,7 @@ def test_classes_hold_every_record_once_in_the_smallest_box(method: str, folder:
         assert max(sizes) <= 2 * case.k - 1
 
 
+@pytest.mark.not_quick
 @settings(max_examples=40)
 @given(asked=diverse_cases(), seed=st.integers(0, 100))
 def test_order_of_distinct_records_leaves_no_trace_in_a_diverse_release(

@@ -229,6 +229,7 @@ def test_it_costs_no_more_than_it_must_on_a_plain_table(crowd: None) -> None:
     assert release.data["age"].to_pylist() == ["[20..31]"] * 4 + ["[70..71]"] * 2
 
 
+@pytest.mark.not_quick
 @by_method
 @pytest.mark.parametrize(
     "counting",

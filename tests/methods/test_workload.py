@@ -94,6 +94,7 @@ def test_what_is_no_predicate_is_refused_with_an_example(where: str) -> None:
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 
 
+@pytest.mark.not_quick
 @given(st.lists(st.tuples(TEXT, st.sampled_from(["=", "<", "<=", ">", ">="]), TEXT), min_size=1, max_size=4))
 def test_any_name_and_value_can_be_quoted(conditions: list[tuple[str, Any, str]]) -> None:
     where = " and ".join(

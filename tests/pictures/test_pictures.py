@@ -705,6 +705,7 @@ def test_a_missing_release_cannot_be_read(tmp_path: Path) -> None:
     assert main(["plot", str(tmp_path / "nothing.csv")]) == 4
 
 
+@pytest.mark.not_quick
 def test_the_drawing_package_is_loaded_only_to_draw() -> None:
     code = (
         "import sys, pyarrow, sfumato, sfumato.cli\n"

@@ -343,6 +343,7 @@ def without_privileges() -> list[str]:
     return [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("closed", ["table.csv", "policy.toml", "tree.csv", "release"])
 def test_without_permission_the_error_names_the_place(closed: str, place: Path, without_privileges: list[str]) -> None:
     (place / "table.csv").write_text(csv_text())
@@ -393,6 +394,7 @@ def anonymize_command(table: Path, output: Path) -> list[str]:
     return command("anonymize", table, "-o", output, "--policy", table.with_suffix(".policy.toml"))
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])
 def test_a_file_that_cannot_grow_is_a_full_disk(suffix: str, warm_table: Path, tmp_path: Path) -> None:
     result = subprocess.run(
@@ -408,6 +410,7 @@ def test_a_file_that_cannot_grow_is_a_full_disk(suffix: str, warm_table: Path, t
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.not_quick
 def test_a_full_disk_leaves_nothing(warm_table: Path, tmp_path: Path) -> None:
     mount = shutil.which("mount")
     if not IS_ROOT or mount is None:
@@ -445,6 +448,7 @@ def wait_for_stage(directory: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.002)
 
 
+@pytest.mark.not_quick
 def test_a_run_that_is_interrupted_while_it_writes_leaves_nothing(
     warm_table: Path, large_table: Path, tmp_path: Path
 ) -> None:
@@ -456,6 +460,7 @@ def test_a_run_that_is_interrupted_while_it_writes_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize(
     "number, code, word", [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
@@ -473,6 +478,7 @@ def test_a_run_that_is_stopped_while_it_computes_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.not_quick
 def test_a_killed_run_leaves_no_release_and_the_next_run_cleans_up(
     warm_table: Path, large_table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

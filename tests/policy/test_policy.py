@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -556,7 +557,7 @@ any_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(section_names), any_values, max_size=4))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(8.5), deadline=None)
 def test_whatever_is_wrong_is_a_policy_error_of_one_short_line(data: dict[str, Any]) -> None:
     message = ""
     try:
@@ -798,7 +799,7 @@ contents = st.fixed_dictionaries(
 
 
 @given(contents, st.sampled_from([".", "sub", "sub/deeper", "taxonomies"]))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_policy_saved_and_loaded_is_equal(tmp_path: Path, data: dict[str, Any], directory: str) -> None:
     policy = Policy.from_dict(data, base=tmp_path)
     assert Policy.from_dict(policy.to_dict(), base=tmp_path) == policy

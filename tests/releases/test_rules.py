@@ -174,6 +174,7 @@ def in_postgresql(connection: Any, recoding: sfumato.Recoding, table: pa.Table, 
             cursor.execute(sql.SQL("DROP TABLE {}").format(identifier))
 
 
+@pytest.mark.not_quick
 @settings(max_examples=25)
 @given(case=cases(rows=12))
 def test_postgresql_gives_the_rows_of_transform(

@@ -259,6 +259,7 @@ print(_secret().hex())
 """
 
 
+@pytest.mark.not_quick
 def test_runs_at_the_same_time_do_not_spoil_the_record(state: Path) -> None:
     started = [subprocess.Popen([sys.executable, "-c", WRITER, letter], stdout=subprocess.PIPE) for letter in "abc"]
     secrets = {run.communicate(timeout=60)[0] for run in started}
@@ -294,6 +295,7 @@ print(release("out.csv"), sorted(os.listdir()))
 """
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("closed", ["nothing", "directory", "record", "secret"])
 def test_a_state_directory_that_is_not_writable_warns_and_releases(closed: str) -> None:
     # Not in pytest's directories, which only root may enter.

@@ -388,6 +388,7 @@ def rows_of(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(text))
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("kind", ["plain", "diverse", "suppressed", "bounds", "persons"])
 def test_facts_are_what_a_group_by_of_the_file_gives(pages: Path, kind: str) -> None:
     rows = rows_of(pages / f"{kind}.csv")

@@ -205,6 +205,7 @@ def test_classes_that_do_not_meet_the_requirements_are_never_measured(shell: She
 # Bounds of MAXSIZE
 
 
+@pytest.mark.not_quick
 def test_beside_nng_every_method_is_told_with_what_no_classes_go_below() -> None:
     found = sfumato.compare(PEOPLE, methods=["hilbert", "nng"], k=[3, 8], **ROLES)
     people = list(zip(PEOPLE["age"].to_pylist(), PEOPLE["city"].to_pylist(), strict=True))

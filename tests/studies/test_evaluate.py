@@ -349,6 +349,7 @@ def test_the_command_prints_results_and_comparisons_as_json(
     }
 
 
+@pytest.mark.not_quick
 def test_the_command_shows_a_table_and_writes_what_the_suffix_says(
     table_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -705,6 +705,7 @@ def test_json_has_what_programs_are_promised(shell: Shell) -> None:
     assert found["max_loss"] == 0.3
 
 
+@pytest.mark.not_quick
 def test_people_are_told_which_values_were_computed_and_the_answer(shell: Shell) -> None:
     text = shell("-k", "2..100", "--max-loss", "0.3")
     found = shell.json("-k", "2..100", "--max-loss", "0.3")

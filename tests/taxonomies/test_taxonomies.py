@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,7 +110,7 @@ def common_group_by_paths(rows: list[tuple[str, ...]], one: str, other: str) -> 
     return (f"{name} (group)" if name in path else name), leaves
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(rows=taxonomy_rows(), separator=st.sampled_from([",", ";"]))
 def test_a_random_tree_survives_its_file(
     rows: list[tuple[str, ...]], separator: str, tmp_path_factory: pytest.TempPathFactory
@@ -128,7 +129,7 @@ def test_a_random_tree_survives_its_file(
         assert groups[label] == leaves
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(2), deadline=None)
 @given(rows=taxonomy_rows())
 def test_ancestors_lead_from_the_leaf_to_the_root(
     rows: list[tuple[str, ...]], tmp_path_factory: pytest.TempPathFactory
@@ -410,7 +411,7 @@ def test_prefixes_of_values_of_different_length_are_padded_to_the_longest() -> N
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(3.5), deadline=None)
 @given(
     values=st.lists(st.text(alphabet="ab\0", max_size=5), max_size=20),
     lengths=st.sets(st.integers(1, 6), min_size=1).map(sorted),
@@ -536,7 +537,7 @@ def test_intervals_of_decimals_have_both_ends_and_no_rounding_noise() -> None:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(pairs=boxes(st.one_of(SMALL_INTEGERS, INTEGERS)), widths=st.lists(st.integers(2, 9), min_size=1, max_size=3))
 def test_whole_intervals_equal_a_search_by_hand(pairs: list[tuple[int, int]], widths: list[int]) -> None:
     products = [math.prod(widths[: end + 1]) for end in range(len(widths))]
@@ -553,7 +554,7 @@ def test_whole_intervals_equal_a_search_by_hand(pairs: list[tuple[int, int]], wi
     assert snap(Intervals(tuple(products)), pairs, integral=True) == [by_hand(*pair) for pair in pairs]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(7), deadline=None)
 @given(pairs=boxes(st.one_of(FLOATS, st.floats(-100, 100), SMALL_INTEGERS.map(lambda number: number / 10))), step=STEPS)
 def test_intervals_of_any_floats_only_widen_and_end_on_multiples(pairs: list[tuple[float, float]], step: float) -> None:
     for (low, high), released in zip(pairs, snap(Intervals((step,)), pairs, integral=False), strict=True):
@@ -569,7 +570,7 @@ def test_intervals_of_any_floats_only_widen_and_end_on_multiples(pairs: list[tup
             assert high >= nearest_double(start + exact) or not math.isfinite(nearest_double(start + exact))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(7), deadline=None)
 @given(pairs=boxes(st.one_of(FLOATS, st.floats(-100, 100), SMALL_INTEGERS.map(lambda number: number / 10))), step=STEPS)
 def test_a_grid_on_any_floats_only_widens_to_the_nearest_multiples(
     pairs: list[tuple[float, float]], step: float
@@ -588,7 +589,7 @@ def test_a_grid_on_any_floats_only_widens_to_the_nearest_multiples(
             assert bound == inner or (next_inward - inner) * direction > 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(3.5), deadline=None)
 @given(
     pairs=boxes(st.integers(-(10**7), 10**7)),
     hundredths=st.sampled_from([1, 5, 10, 20, 25, 30, 50, 100, 250, 1700]),
@@ -603,7 +604,7 @@ def test_a_grid_on_decimals_reads_as_decimals(pairs: list[tuple[int, int]], hund
     assert repr(released) == repr(expected)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(pairs=boxes(st.one_of(SMALL_INTEGERS, INTEGERS)), step=st.sampled_from([1, 2, 5, 7, 1000, 2**40, INT64.max]))
 def test_a_grid_on_whole_numbers_is_exact(pairs: list[tuple[int, int]], step: int) -> None:
     for (low, high), released in zip(pairs, snap(RoundingGrid(step), pairs, integral=True), strict=True):
@@ -654,7 +655,7 @@ def unit_key(date: datetime.date, unit: str) -> tuple[int, ...]:
     }[unit]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(
     start=st.dates(datetime.date(1600, 1, 1), datetime.date(2400, 1, 1)),
     length=st.integers(1, 4000),

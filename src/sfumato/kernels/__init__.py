@@ -1,1 +1,1 @@
-"""Compiled kernels: the one decorator, the cache of machine code, threads."""
+"""Compiled kernels: the one decorator, the cache of machine code, the compiler, threads, a heap, shared constants."""

@@ -1,11 +1,11 @@
-"""How kernels are compiled: numba's own compiler, without what takes time and our kernels have no use for.
+"""The compiler of kernels: numba's own, without the steps that take time and that kernels do not need.
 
-Nothing here changes what a kernel computes, and nothing how other functions are compiled: all of it is a compiler class
-that the decorator names where it decorates. Where numba finds something wrong in it, it refuses to compile.
+It changes neither what a kernel computes nor how other functions are compiled: it is a compiler class that the
+decorator passes to numba for kernels only. If numba finds an error in its output, numba refuses to compile.
 
-Numba makes code for any function at all, and leaves it to LLVM to find out that most of it is not needed: a place in
-memory for every variable, a copy of all that describes an array wherever it is used, counts of who still uses it. Half
-of the time went into making that and taking it away again. See docs/decisions/kernels.md.
+Numba generates code for any function and leaves it to LLVM to remove what is not needed: a stack slot for every
+variable, a copy of the array descriptor at every use, reference counts. Generating and removing that code took half of
+the time. See docs/decisions/kernels.md.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -30,12 +30,12 @@ from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import register_model
 from numba.np import arrayobj
 
-# Statements that give a part of a value, or put values together, and make nothing that has to be freed.
+# Expressions that take values apart or put them together, and allocate nothing.
 PARTS = ("getattr", "getitem", "static_getitem", "exhaust_iter", "build_tuple")
 
 
 class KernelCompiler(compiler.Compiler):
-    """Compile what Python calls."""
+    """Compile a kernel that Python calls."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
         super().__init__(typing, target, library or _library(KernelLibrary, target), *rest)
@@ -44,19 +44,19 @@ class KernelCompiler(compiler.Compiler):
 
     def define_pipelines(self) -> Any:
         [pipeline] = super().define_pipelines()
-        left_out: set[Any] = {
-            NopythonRewrites
-        }  # it joins loops over whole arrays, and kernels write their loops themselves
-        if not any(isinstance(one, CodeType) for one in self.state.func_id.code.co_consts):
+        left_out: set[Any] = {NopythonRewrites}  # fuses expressions on whole arrays; kernels write loops
+        if not any(isinstance(constant, CodeType) for constant in self.state.func_id.code.co_consts):
             left_out.add(InlineClosureLikes)
         pipeline.passes = [
-            (_Lowering if one is NativeLowering else one, said) for one, said in pipeline.passes if one not in left_out
+            (_Lowering if step is NativeLowering else step, description)
+            for step, description in pipeline.passes
+            if step not in left_out
         ]
         return [pipeline]
 
     def _compile_core(self) -> Any:
-        # A compiler makes very many small objects, and almost all of them stay until it is done: looking through them
-        # again and again for garbage took a seventh of its time. Only one thread compiles at a time.
+        # A compiler makes many small objects, and almost all of them live until it is done: collecting garbage took a
+        # seventh of its time. Only one thread compiles at a time.
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -67,13 +67,13 @@ class KernelCompiler(compiler.Compiler):
 
 
 class PartCompiler(KernelCompiler):
-    """Compile what other kernels call."""
+    """Compile a kernel that other kernels call."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
         super().__init__(typing, target, library or _library(_PartLibrary, target), *rest)
 
     def define_pipelines(self) -> Any:
-        # Not an option of the decorator: numba keeps what it compiles of its own for each set of options.
+        # Not an option of the decorator: numba compiles its own functions again for each set of options.
         self.state.flags.no_cpython_wrapper = True
         return super().define_pipelines()
 
@@ -85,7 +85,7 @@ def _library(kind: type[KernelLibrary], target: Any) -> Any:
 
 
 class KernelLibrary(codegen.JITCodeLibrary):
-    """Code that is made small before it is linked, and optimised as a whole after that."""
+    """Code that is simplified before it is linked and optimised as a whole afterwards."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
@@ -97,14 +97,14 @@ class KernelLibrary(codegen.JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         self._drop_unused_arguments()
         super()._optimize_final_module()
-        # Another kernel has a function of the same name that takes other arguments: none may be taken for the other.
+        # Another kernel may have a function of the same name that takes other arguments: they must not be mixed up.
         self._set_linkage(Linkage.linkonce_odr, "internal")
 
     def _drop_unused_arguments(self) -> None:
-        """An array is a dozen arguments, and most functions use three of them.
+        """Drop the arguments that no function uses: an array is a dozen arguments, and most functions use three.
 
-        LLVM drops arguments of functions only that nothing outside can call, but then it also takes every function into
-        the one that calls it, which takes longer. So they are not such functions again until that is done.
+        LLVM drops arguments only of internal functions. But it also inlines internal functions into their callers,
+        which takes longer. So functions are internal during this pass only.
         """
         dropped = self._set_linkage(Linkage.linkonce_odr, "internal")
         passes = create_new_module_pass_manager()
@@ -113,11 +113,11 @@ class KernelLibrary(codegen.JITCodeLibrary):
         self._set_linkage(Linkage.internal, "linkonce_odr", dropped)
 
     def _set_linkage(self, before: Any, after: str, names: Collection[str] | None = None) -> set[str]:
-        """Change who can call functions, of those with the given names if there are any: their names."""
+        """Change the linkage of functions, of those with the given names if there are any; return their names."""
         found = {
-            one.name
-            for one in self._final_module.functions
-            if not one.is_declaration and one.linkage == before and (names is None or one.name in names)
+            function.name
+            for function in self._final_module.functions
+            if not function.is_declaration and function.linkage == before and (names is None or function.name in names)
         }
         for name in found:
             self._final_module.get_function(name).linkage = after
@@ -125,7 +125,7 @@ class KernelLibrary(codegen.JITCodeLibrary):
 
 
 class _PartLibrary(KernelLibrary):
-    """Code that is only linked into other code: optimised and made into machine code there, and not here as well."""
+    """Code that is only linked into other code, and is optimised and becomes machine code there."""
 
     def _optimize_final_module(self) -> None:
         return
@@ -143,14 +143,14 @@ class _PartLibrary(KernelLibrary):
 
 
 class _NoEnvironment:
-    """Where a function of Python's is told its environment; what is only linked has none."""
+    """The environment of code that is only linked: it has none."""
 
     def set_env(self, name: str, environment: Any) -> None:
         return
 
 
 class _Function(types.Function):
-    """A function that numba knows, such as an operator, and what it was found to return for which types."""
+    """A function that numba knows, such as an operator, which remembers its return type by argument types."""
 
     def __init__(self, templates: Any) -> None:
         super().__init__(templates)
@@ -170,9 +170,9 @@ register_model(_Function)(models.OpaqueModel)
 
 
 class _TypingContext:
-    """Numba's own, but that it finds out once what an operator does with which types, and not wherever it is used.
+    """Numba's typing context, which resolves an operator once for each set of types and not at every use.
 
-    For ``a + b`` numba tries dozens of implementations, most of them for arrays, strings and dates, one after another.
+    For ``a + b`` numba tries dozens of implementations one after another, most of them for arrays, strings and dates.
     """
 
     def __init__(self, context: Any) -> None:
@@ -196,7 +196,7 @@ class _TypingContext:
             try:
                 return known.get_call_type(self._context, args, kws)
             except errors.TypingError:
-                pass  # numba's own way has others to try, and says what is wrong
+                pass  # numba tries other implementations, and explains the error
         return self._context.resolve_function_type(function, args, kws)
 
     def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
@@ -216,25 +216,29 @@ class _Lowering(NativeLowering):
 
 
 class _Lower(lowering.Lower):
-    """From statements and types to LLVM's instructions, as numba does it, but with fewer of them.
+    """Numba's lowering of typed statements to LLVM instructions, with fewer instructions.
 
-    - What a caller gave, and parts of it, stay as long as the function runs: nobody has to count who uses them.
-    - A variable that is assigned once is a value, and needs no place in memory.
-    - An item of an array is loaded or stored without a copy of all that describes the array.
+    - Arguments and parts of them live as long as the function runs: they need no reference counts.
+    - A variable that is assigned once is a value and needs no stack slot.
+    - An item of an array is loaded or stored without a copy of the array descriptor.
     """
 
     def __init__(self, context: Any, library: Any, fndesc: Any, func_ir: Any, metadata: Any = None) -> None:
         kinds, described = fndesc.typemap, context.data_model_manager
-        assigned = [one for block in func_ir.blocks.values() for one in block.find_insts(ir.Assign)]
+        assigned = [statement for block in func_ir.blocks.values() for statement in block.find_insts(ir.Assign)]
         counted = {name for name, kind in kinds.items() if described[kind].contains_nrt_meminfo()}
-        # A generator goes on when its caller is gone.
+        # A generator outlives its caller.
         self._borrowed = set() if func_ir.is_generator else _borrowed(assigned, counted, kinds)
         self._counted = counted - self._borrowed
         for block in func_ir.blocks.values():
-            block.body = [one for one in block.body if not isinstance(one, ir.Del) or one.value in self._counted]
-        counts = any(one.target.name in self._counted for one in assigned)
+            block.body = [
+                statement
+                for statement in block.body
+                if not isinstance(statement, ir.Del) or statement.value in self._counted
+            ]
+        counts = any(statement.target.name in self._counted for statement in assigned)
         context = context.subtarget(enable_nrt=counts)
-        context.__dict__.pop("nrt", None)  # numba made it for the context that this is a copy of
+        context.__dict__.pop("nrt", None)  # numba made it for the original of this copy
         super().__init__(context, library, fndesc, func_ir, metadata)
 
     def setup_function(self, fndesc: Any) -> None:
@@ -272,7 +276,7 @@ class _Lower(lowering.Lower):
         return arrayobj.store_item(self.context, self.builder, array, value, self._item(target_var, index_var, kind))
 
     def _item(self, array: Any, index: Any, kind: Any) -> Any:
-        """Where an item is. As everywhere in numba a negative index counts from the end."""
+        """Return the address of an item. As everywhere in numba, a negative index counts from the end."""
         context, builder, array_type = self.context, self.builder, self.typeof(array.name)
         model, held = context.data_model_manager[array_type], self.loadvar(array.name)
         shape = cgutils.unpack_tuple(builder, model.get(builder, held, "shape"), array_type.ndim)
@@ -288,7 +292,7 @@ class _Lower(lowering.Lower):
 
 
 class _Builder(llvm.IRBuilder):  # type: ignore[misc]
-    """Llvmlite's own, but that it takes nothing out of a structure which was put in before: that is there as it is."""
+    """Llvmlite's builder, which extracts nothing from a structure that was just inserted into it."""
 
     def extract_value(self, agg: Any, idx: Any, name: str = "") -> Any:
         path = [idx] if isinstance(idx, int) else list(idx)
@@ -296,7 +300,7 @@ class _Builder(llvm.IRBuilder):  # type: ignore[misc]
             put_in = list(agg.indices)
             if put_in == path[: len(put_in)]:
                 agg, path = agg.value, path[len(put_in) :]
-            elif path == put_in[: len(path)]:  # it is a part only of what is asked for
+            elif path == put_in[: len(path)]:  # only a part of what is extracted was inserted here
                 break
             else:
                 agg = agg.aggregate
@@ -304,12 +308,12 @@ class _Builder(llvm.IRBuilder):  # type: ignore[misc]
 
 
 def _places(index: Any) -> tuple[Any, ...]:
-    """The types of an index, one for each dimension."""
+    """Return the types of an index, one for each dimension."""
     return getattr(index, "types", (index,))
 
 
 def _is_item(array: Any, index: Any) -> bool:
-    """Whether an index says one item of an array of numbers."""
+    """Whether an index selects a single item of an array of numbers."""
     places = _places(index)
     return (
         type(array) is types.Array
@@ -320,30 +324,32 @@ def _is_item(array: Any, index: Any) -> bool:
 
 
 def _borrowed(assigned: list[Any], counted: set[str], kinds: dict[str, Any]) -> set[str]:
-    """Variables that hold arrays and are always what the caller gave, or a part of that."""
-    times = Counter(one.target.name for one in assigned)
-    candidates = [one for one in assigned if one.target.name in counted and times[one.target.name] == 1]
+    """Return the variables that always hold an argument of the function or a part of one."""
+    times = Counter(statement.target.name for statement in assigned)
+    candidates = [
+        statement for statement in assigned if statement.target.name in counted and times[statement.target.name] == 1
+    ]
     borrowed: set[str] = set()
     while found := {
-        one.target.name
-        for one in candidates
-        if one.target.name not in borrowed and _is_part(one.value, counted - borrowed, kinds)
+        statement.target.name
+        for statement in candidates
+        if statement.target.name not in borrowed and _is_part(statement.value, counted - borrowed, kinds)
     }:
         borrowed |= found
     return borrowed
 
 
 def _is_part(value: Any, owned: set[str], kinds: dict[str, Any]) -> bool:
-    """Whether a value is given, or made of values that are not owned."""
+    """Whether a value is an argument, or made of values that the function does not own."""
     if isinstance(value, ir.Arg):
         return True
     if isinstance(value, ir.Var):
         return value.name not in owned
     if not isinstance(value, ir.Expr) or value.op not in PARTS:
         return False
-    if value.op == "getitem" and _has_array(kinds[value.index.name]):  # that makes a new one
+    if value.op == "getitem" and _has_array(kinds[value.index.name]):  # allocates a new array
         return False
-    return all(one.name not in owned for one in value.list_vars())
+    return all(variable.name not in owned for variable in value.list_vars())
 
 
 def _has_array(index: Any) -> bool:
@@ -351,11 +357,11 @@ def _has_array(index: Any) -> bool:
 
 
 def _values(blocks: Any) -> set[str]:
-    """Variables that are assigned once, on every way to where they are used."""
+    """Return the variables that are assigned once, on every path to their uses."""
     assigned: dict[str, list[int]] = defaultdict(list)
     for offset, block in blocks.items():
-        for one in block.find_insts(ir.Assign):
-            assigned[one.target.name].append(offset)
+        for statement in block.find_insts(ir.Assign):
+            assigned[statement.target.name].append(offset)
     used: dict[str, list[int]] = defaultdict(list)
     for offset, names in analysis.compute_use_defs(blocks).usemap.items():
         for name in names:
@@ -364,6 +370,6 @@ def _values(blocks: Any) -> set[str]:
     return {
         name
         for name, places in assigned.items()
-        # A block is lowered after those that stand before it.
+        # Blocks are lowered in the order of their offsets.
         if len(places) == 1 and all(places[0] < use and places[0] in before[use] for use in used[name])
     }

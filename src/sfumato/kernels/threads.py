@@ -1,4 +1,4 @@
-"""Work in plain threads: kernels release the interpreter's lock, so several run at once."""
+"""Plain threads for kernels, which release the interpreter's lock and so run side by side."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Result = TypeVar("Result")
 
 
 def thread_count() -> int:
-    """The cores this process may use; ``SFUMATO_THREADS`` says so where others share them, as tasks of Spark do."""
-    told = os.environ.get("SFUMATO_THREADS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+    """Return the number of cores to use. ``SFUMATO_THREADS`` sets it where others share them, as tasks of Spark do."""
+    limit = os.environ.get("SFUMATO_THREADS", "")
+    if limit.isdecimal() and int(limit) > 0:
+        return int(limit)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """``work`` on every item, side by side; the results in the order of the items."""
+    """Call ``work`` on every item side by side; return the results in the order of the items."""
     if len(items) < 2 or thread_count() == 1:
         return [work(item) for item in items]
     with ThreadPoolExecutor(thread_count()) as pool:
@@ -28,7 +28,7 @@ def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """The same items; while one is worked on, the next is made in another thread."""
+    """Yield the items. While the caller works on one, another thread makes the next."""
     with ThreadPoolExecutor(1) as pool:
         try:
             waiting = pool.submit(next, items, None)
@@ -40,5 +40,5 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def slices(total: int, length: int) -> list[tuple[int, int]]:
-    """The half-open ranges of at most ``length`` that make up ``total``."""
+    """Return the half-open ranges of at most ``length`` that together cover 0..total-1."""
     return [(start, min(start + length, total)) for start in range(0, total, length)]

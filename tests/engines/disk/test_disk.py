@@ -84,6 +84,7 @@ def both(data: object, **asked: Any) -> tuple[pa.Table, pa.Table]:
     return found[0], found[1]
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("keep_order", [False, True])
 @anywhere
@@ -203,6 +204,7 @@ def test_sensitive_requirements_hold_on_disk(tmp_path: Path, monkeypatch: pytest
             assert reached is None or reached >= asked["l"]
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("require", [(), "frequency(ill, l=2)", "entropy(ill, l=2)"])
 @pytest.mark.parametrize("sampled", [False, True])
 def test_mondrian_on_disk_meets_the_requirements(require: Any, sampled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +228,7 @@ def test_mondrian_on_disk_meets_the_requirements(require: Any, sampled: bool, mo
     del release
 
 
+@pytest.mark.not_quick
 def test_a_workload_on_disk_is_served_as_in_memory() -> None:
     generator = np.random.default_rng(11)
     age = generator.integers(18, 60, 1_500)
@@ -240,6 +243,7 @@ def test_a_workload_on_disk_is_served_as_in_memory() -> None:
     assert disk.equals(memory)
 
 
+@pytest.mark.not_quick
 def test_with_memory_for_the_table_diverse_classes_are_those_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(10**8)))
     generator = np.random.default_rng(5)
@@ -268,6 +272,7 @@ def test_auto_takes_the_curve_that_loses_less_on_a_sample() -> None:
     del release
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("require", [(), "frequency(ill, l=2)"])
 def test_search_within_ranges_loses_less_and_holds(require: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(500_000)))
@@ -474,6 +479,7 @@ def test_classes_do_not_cross_splits(method: str, people: Path) -> None:
         assert [cut for cut in cuts if begin <= cut <= end] == expected.tolist()
 
 
+@pytest.mark.not_quick
 def test_an_interrupted_command_leaves_nothing_behind(people: Path, tmp_path: Path) -> None:
     command = [
         sys.executable,
@@ -500,6 +506,7 @@ def test_an_interrupted_command_leaves_nothing_behind(people: Path, tmp_path: Pa
         assert not list((tmp_path / "temporary").glob(f"{MARK}*"))
 
 
+@pytest.mark.not_quick
 def test_a_killed_run_leaves_no_half_release_and_the_next_run_cleans_up(people: Path, tmp_path: Path) -> None:
     target, place = tmp_path / "out" / "out.parquet", tmp_path / "temporary"
     target.parent.mkdir()
@@ -543,6 +550,7 @@ def test_two_runs_at_once_leave_each_others_files_alone(tmp_path: Path) -> None:
         assert one.directory.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.not_quick
 def test_smallest_classes_are_counted_by_the_oracle_too(people: Path) -> None:
     release = sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=9, engine="disk", method="hilbert")
     assert oracle.smallest_class(released_rows(release.data), ["age", "zip"]) >= 9

@@ -61,6 +61,7 @@ def both(data: object, policy: Policy | None = None, **asked: Any) -> tuple[str,
     return memory, disk
 
 
+@pytest.mark.not_quick
 @anywhere
 @given(case=cases(rows=120), budget=st.sampled_from([0, 12_000, 40_000]), form=st.sampled_from(["labels", "bounds"]))
 def test_the_rules_are_those_of_memory(
@@ -88,6 +89,7 @@ def test_the_rules_are_those_of_memory_for_any_k_and_however_few_regions_are_cou
     assert asked == [300]
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("require", REQUIRED, ids=" ".join)
 def test_rules_under_requirements_are_those_of_memory(require: list[str]) -> None:
     policy = policy_for(require=require)
@@ -99,6 +101,7 @@ def test_rules_under_requirements_are_those_of_memory(require: list[str]) -> Non
     assert memory.count('"region"') > 8
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("method", ["rule", "auto"])
 def test_rules_for_a_workload_are_those_of_memory(name: str, method: str) -> None:

@@ -155,6 +155,7 @@ ON_SAMPLES = {
 }
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("kind", [None, *ON_SAMPLES])
 def test_every_class_meets_the_requirement_and_has_no_allowable_split(kind: str | None) -> None:
     data, several = people(300, 11), 0
@@ -172,6 +173,7 @@ def test_every_class_meets_the_requirement_and_has_no_allowable_split(kind: str 
     assert several > 0
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("rule", ["information-gain", "regression", "selection"])
 @pytest.mark.parametrize("exact", [True, False])
 def test_every_split_rule_meets_the_requirement_on_a_sample(rule: str, exact: bool) -> None:

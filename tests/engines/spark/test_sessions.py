@@ -46,6 +46,7 @@ def expected() -> Any:
     return kept(draft_release(session().createDataFrame(people()), POLICY, Progress(), spark=OPTIONS))
 
 
+@pytest.mark.slow
 def test_a_release_is_the_same_when_an_executor_is_killed_in_every_stage(expected: Any, tmp_path: Path) -> None:
     target = tmp_path / "killed"
     told = run_program("spark_kills.py", target, tmp_path)
@@ -60,6 +61,7 @@ def test_a_release_is_the_same_when_an_executor_is_killed_in_every_stage(expecte
     assert [path.name for path in tmp_path.iterdir() if "scratch" in path.name] == []
 
 
+@pytest.mark.slow
 def test_a_session_of_spark_connect_releases_the_same(expected: Any, tmp_path: Path) -> None:
     told = run_program("spark_connect.py", tmp_path, tmp_path)
     assert told["session"].startswith("pyspark.sql.connect")

@@ -243,6 +243,7 @@ class Examined:
         return in_parts, (report, losses)
 
 
+@pytest.mark.not_quick
 @settings(max_examples=40)
 @given(case=cases(rows=40), form=st.sampled_from(["labels", "bounds", "statistics"]), data=st.data())
 def test_losses_are_those_measured_in_memory_and_by_the_oracle(

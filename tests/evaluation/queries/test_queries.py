@@ -148,6 +148,7 @@ def settings_of(case: Case, folder: Path) -> dict[str, Any]:
     return {**case.settings(folder), "sensitive": "secret"}
 
 
+@pytest.mark.not_quick
 @given(asked=queried_cases())
 def test_divergence_of_a_release_is_that_of_plain_enumeration(folder: Path, asked: Queried) -> None:
     case, level, bins = asked

@@ -165,6 +165,7 @@ def test_classes_are_those_of_the_slow_version(seed: int) -> None:
         assert as_lists(classes_of(records, k)) == as_lists(Slow(records, k).classes())
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("seed", range(3))
 def test_classes_of_numbers_far_and_wide_are_those_of_the_slow_version(seed: int) -> None:
     generator = np.random.default_rng(seed)

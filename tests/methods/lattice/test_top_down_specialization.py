@@ -11,6 +11,7 @@ import oracle_learning as oracle
 import pyarrow as pa
 import pytest
 from coded import asking, records_of
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import fewest_values, reached_frequency, smallest_class
@@ -67,7 +68,7 @@ def starts_of(grid: RegionGrid) -> list[list[int]]:
     return [starts.tolist() for starts in grid.starts]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(2.5), deadline=None)
 @given(case=st.one_of(tables(), tables(attributes=2, fewest=25, most=60)))
 def test_cuts_are_those_of_exhaustive_search(case: Any) -> None:
     records, rows, classes, kinds, k = case
@@ -78,7 +79,7 @@ def test_cuts_are_those_of_exhaustive_search(case: Any) -> None:
     assert starts_of(METHOD.grid(records, asking(k))) == expected
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(case=tables(), secrets=st.lists(st.integers(0, 3), min_size=30, max_size=30), l=st.integers(2, 3))
 def test_every_class_meets_sensitive_requirements_and_cuts_are_those_of_exhaustive_search(
     case: Any,
@@ -101,7 +102,7 @@ def test_every_class_meets_sensitive_requirements_and_cuts_are_those_of_exhausti
     assert starts_of(METHOD.grid(records, requirements)) == expected
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(case=tables())
 def test_regions_tile_the_domain_and_hold_the_records_of_their_class(case: Any) -> None:
     records, rows, _, _, k = case

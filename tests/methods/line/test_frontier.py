@@ -141,6 +141,7 @@ def test_classes_are_those_of_the_figures(table: Table) -> None:
     check_promise(value, l, classes)
 
 
+@pytest.mark.not_quick
 @pytest.mark.compiled
 def test_thousands_of_random_tables_give_the_classes_of_the_figures() -> None:
     generator = np.random.default_rng(20)

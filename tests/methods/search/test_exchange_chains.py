@@ -137,6 +137,7 @@ def slow_near(problem: Problem, row: int, order: list[int], of_one_value: int) -
     return found
 
 
+@pytest.mark.not_quick
 def test_near_rows_are_the_nearest_of_many_values() -> None:
     generator = np.random.default_rng(9)
     for _ in range(15):
@@ -163,6 +164,7 @@ def test_a_second_order_only_brings_nearer_ones() -> None:
         assert sum(away[1][: len(away[0])]) <= sum(away[0])
 
 
+@pytest.mark.not_quick
 def test_failing_classes_hold_after_the_cheapest_exchanges() -> None:
     generator, failed, mended = np.random.default_rng(12), 0, 0
     for _ in range(40):

@@ -238,6 +238,7 @@ def people(count: int) -> pa.Table:
 ASKS: dict[str, Any] = {"quasi_identifiers": ["age", "income", "sex", "job"], "sensitive": "illness", "k": 4}
 
 
+@pytest.mark.not_quick
 def test_the_default_has_the_least_loss_of_its_lines_and_search_has_less() -> None:
     table = people(400)
     names = ("hilbert", "snake-hilbert", "gain-tree")
@@ -254,6 +255,7 @@ def test_the_default_has_the_least_loss_of_its_lines_and_search_has_less() -> No
     assert balanced.summary()["choice"]["ended"]
 
 
+@pytest.mark.not_quick
 def test_search_keeps_every_requirement_and_gives_the_same_bytes_again() -> None:
     table = people(300)
     once, again = (sfumato.anonymize(table, l=3, effort="balanced", **ASKS) for _ in range(2))
@@ -355,6 +357,7 @@ def test_what_is_best_on_a_sample_gives_way_to_hilbert_where_that_has_less_loss_
     assert gave_way > 0
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("effort", ["fast", "balanced"])
 @pytest.mark.parametrize("asks", [{"k": 200}, {"k": 2, "l": 3}, {"k": 2, "require": ["t-closeness(illness, t=0.01)"]}])
 def test_what_a_sample_cannot_meet_is_tried_on_all(

@@ -89,8 +89,9 @@ def test_classes_are_those_of_the_slow_version(splits: Splits, block: int, monke
     assert sum(size > 2 for size in sizes) > 40
 
 
+@pytest.mark.not_quick
 @both_splits
-@both_ways
+@pytest.mark.parametrize("block", [1 << 15, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_diverse_classes_are_those_of_the_slow_version(
     splits: Splits, block: int, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -234,6 +234,7 @@ def classes_of(table: Table, uses: Uses, rule: Rule, requirements: Any) -> list[
     return found
 
 
+@pytest.mark.not_quick
 @each_rule
 @both_ways
 def test_every_split_is_that_of_exhaustive_search(rule: Rule, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,6 +253,7 @@ def test_every_split_is_that_of_exhaustive_search(rule: Rule, block: int, monkey
     assert other_than_median > 20
 
 
+@pytest.mark.slow
 @each_rule
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_every_split_is_that_of_exhaustive_search_under_any_requirement(rule: Rule, kind: str) -> None:
@@ -272,6 +274,7 @@ def test_every_split_is_that_of_exhaustive_search_under_any_requirement(rule: Ru
     assert several >= 2
 
 
+@pytest.mark.not_quick
 @each_rule
 def test_every_split_is_that_of_exhaustive_search_for_persons(rule: Rule) -> None:
     generator = np.random.default_rng(8)
@@ -311,6 +314,7 @@ def records_and_tree(rule: Rule, generator: np.random.Generator) -> tuple[Table,
     return table, tree, rows, records
 
 
+@pytest.mark.not_quick
 @each_rule
 def test_regions_tile_the_domain_and_hold_their_records(rule: Rule) -> None:
     generator = np.random.default_rng(4)
@@ -460,6 +464,7 @@ def test_features_beside_the_quasi_identifiers_are_known_to_the_learner() -> Non
     assert "[0..36]" not in {row["q"] for row in sfumato.anonymize(table, without).data.to_pylist()}
 
 
+@pytest.mark.not_quick
 @each_rule
 @settings(max_examples=30, deadline=None)
 @given(asked=diverse_cases(), seed=st.integers(0, 99))

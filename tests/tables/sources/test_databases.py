@@ -360,6 +360,7 @@ def test_partitions_of_a_table_are_one_table(postgres: Any) -> None:
     assert sorted(map(str, read(source)["a"])) == sorted(map(str, range(20)))
 
 
+@pytest.mark.not_quick
 def test_a_pass_over_a_large_table_holds_a_part_of_it(tmp_path: Path) -> None:
     code = (
         "import sys; from sfumato.tables.sources.source import *\n"

@@ -17,6 +17,7 @@ from pathlib import Path
 import pandas
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -154,6 +155,7 @@ def test_the_empty_string_is_not_null(kind: str, make: Callable[[pa.Table], obje
     assert read(open_source(make(table), DEFAULTS), ["a"]) == {"a": expected}
 
 
+@pytest.mark.not_quick
 def test_more_rows_than_a_batch_holds_come_in_order(
     kind: str, make: Callable[[pa.Table], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +179,7 @@ def test_more_rows_than_a_batch_holds_come_in_order(
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32", "gb18030"]),
     final_line_end=st.booleans(),
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(3.5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cells_come_through_csv_unchanged(
     tmp_path: Path,
     rows: list[list[str | None]],
@@ -232,7 +234,7 @@ def naive_records(text: str) -> list[list[str | None]] | None:
 
 
 @given(header=st.sampled_from(["a", "a,b", "a,b,c"]), body=st.text(st.sampled_from('x,"\n\r'), max_size=12))
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_csv_file_is_read_whole_or_refused(tmp_path: Path, header: str, body: str) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(f"{header}\n{body}".encode())
@@ -793,6 +795,7 @@ def test_excel_without_its_package_says_how_to_install_it(tmp_path: Path, monkey
 # Loading
 
 
+@pytest.mark.not_quick
 def test_files_are_read_without_loading_libraries_of_frames(tmp_path: Path) -> None:
     paths = [str(KINDS[kind][1](PLAIN, tmp_path)) for kind in ("csv.gz", "parquet", "ipc file")]
     code = (

@@ -522,6 +522,7 @@ def census(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.not_quick
 def test_the_commands_take_and_make_tables_of_every_kind(
     home: Home, census: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

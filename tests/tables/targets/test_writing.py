@@ -275,6 +275,7 @@ def test_the_same_table_gives_the_same_bytes(tmp_path: Path, suffix: str) -> Non
     assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"two{suffix}").read_bytes()
 
 
+@pytest.mark.not_quick
 def test_excel_bytes_do_not_depend_on_the_day(tmp_path: Path) -> None:
     code = (
         "import sys, time, pyarrow as pa, pathlib; real = time.time; time.time = lambda: real() + 1e8\n"

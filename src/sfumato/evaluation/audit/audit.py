@@ -78,7 +78,7 @@ def requirements_of(policy: Policy) -> Requirements:
 
 
 def requirements_in(release: Policy) -> Requirements:
-    """The requirements that can be checked from the released file alone, which does not say whose the records are."""
+    """The requirements that can be checked from the released file alone, which does not identify persons."""
     requirements = requirements_of(release)
     return requirements if requirements.person is None else Requirements((KAnonymity(release.k),))
 

@@ -835,9 +835,9 @@ def test_other_kinds_are_checked_by_the_counts_of_the_second_table() -> None:
 @pytest.mark.parametrize(
     "flags, says",
     [
-        ({"person": "pid"}, "does not say whose its records are"),
+        ({"person": "pid"}, "does not say which person a record belongs to"),
         ({"sensitive": ["ill", "pay"], "require": ["frequency(pay, l=2)"], "l": None}, "one sensitive column"),
-        ({"l": None, "k": 2}, "asks for something of none"),
+        ({"l": None, "k": 2}, "requirements on none"),
     ],
 )
 def test_what_two_tables_do_not_tell_is_refused(flags: dict[str, Any], says: str) -> None:
@@ -851,7 +851,7 @@ def test_what_two_tables_do_not_tell_is_refused(flags: dict[str, Any], says: str
 @pytest.mark.parametrize("count", ["0", "-1", "1.5", "", SECRET, "1" * 19, "9" * 5000, "٣x"])
 def test_what_is_no_count_is_an_error_without_its_text(count: str) -> None:
     second = SECOND.set_column(2, "count", pa.array(["1", "1", count, "1"]))
-    with pytest.raises(sfumato.InputError, match="holds what is no count") as error:
+    with pytest.raises(sfumato.InputError, match="holds something that is no count") as error:
         sfumato.audit((FIRST, second), **ASKED)
     assert SECRET not in str(error.value)
 
@@ -1156,7 +1156,7 @@ def test_a_count_that_is_none_ends_with_4_and_is_not_repeated(place: Path, capsy
     edited(place / "out.sensitive.csv", 1, 2, SECRET)
     assert main(["audit", "out.csv"]) == 4
     said = flat(capsys.readouterr().err)
-    assert "the column 'count' of the table of sensitive values holds what is no count" in said
+    assert "the column 'count' of the table of sensitive values holds something that is no count" in said
     assert SECRET not in said
 
 

@@ -719,7 +719,7 @@ def test_the_suffix_says_what_is_written(suffix: str, start: bytes, shell: Shell
 @pytest.mark.parametrize(
     "arguments, code, says",
     [
-        (["-o", "out.gif"], 2, "does not say what to write"),
+        (["-o", "out.gif"], 2, "no suffix that says what to write"),
         (["-o", "out"], 2, "no suffix"),
         (["-o", "people.csv"], 2, "the output is the input"),
         (["-o", "nowhere/out.html"], 4, "does not exist"),

@@ -69,7 +69,7 @@ def check_picture(path: Path) -> None:
     """Refuse a target that cannot hold a picture, before it is drawn."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(
-            f"the suffix of the output {path.name!r} does not name a picture format. Use one of {', '.join(FORMATS)}."
+            f"the output {path.name!r} has no suffix that names a picture format. Use one of {', '.join(FORMATS)}."
         )
     check_target(path)
 

@@ -34,6 +34,7 @@ AUTO = "auto"
 
 
 def state_directory() -> Path:
+    """The directory of the run record: SFUMATO_STATE_DIR, or the usual place of the operating system."""
     root = os.environ.get("SFUMATO_STATE_DIR")
     return Path(root) if root else user_state_path("sfumato")
 

@@ -102,7 +102,7 @@ def risks(policy: Policy, kept: Sequence[str], *, suppressed: int, separated: bo
         remaining.append(
             _risk(
                 "The order of the rows",
-                "Rows are in the order of the original. Somebody who knows that order knows whose they are.",
+                "Rows are in the order of the original. Somebody who knows that order knows which row is whose.",
             )
         )
     if separated and policy.release.seed is not None:
@@ -127,7 +127,7 @@ def risks(policy: Policy, kept: Sequence[str], *, suppressed: int, separated: bo
 def _who_not_what(k: int, counted: str) -> RemainingRisk:
     if k == 1:
         return _risk(
-            "Nothing hides whose a record is",
+            "Identity is not hidden",
             "The policy sets no k. A record may be the only one that fits a person. Only the sensitive columns with a "
             "requirement are protected.",
         )
@@ -157,8 +157,8 @@ def _records_not_persons() -> RemainingRisk:
 def _persons_gone() -> RemainingRisk:
     return _risk(
         "Persons cannot be counted again",
-        "k counts persons, but the release does not say whose its records are. Persons were counted when the release "
-        "was made; the figures on this page count records.",
+        "k counts persons, but the release does not say which person a record belongs to. Persons were counted when "
+        "the release was made; the figures on this page count records.",
     )
 
 

@@ -81,7 +81,7 @@ def check_results(data: object, target: Path) -> None:
     """Refuse a target that cannot hold results, before anything is measured."""
     if target.suffix.lower() not in KINDS:
         raise UsageError(
-            f"the suffix of the output {target.name!r} does not say what to write. Use one of {', '.join(KINDS)}."
+            f"the output {target.name!r} has no suffix that says what to write. Use one of {', '.join(KINDS)}."
         )
     check_target(target)
     refuse_input_as_output(data, target)

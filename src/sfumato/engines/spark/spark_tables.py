@@ -51,7 +51,7 @@ class SparkTable:
             if types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
                 spark_type = self.frame.schema[name].dataType.simpleString()
                 raise InputError(
-                    f"column {name!r} of the Spark table has the type {spark_type}, which is not a single value for each "
+                    f"column {name!r} of the Spark table has the type {spark_type}, which is not a single value per "
                     "record. Drop the column, or turn it into numbers, dates or text."
                 )
 

@@ -72,7 +72,7 @@ def _checkable(policy: Policy, requirements: Requirements) -> str:
     """The sensitive column, if the two tables suffice to check every requirement."""
     method = policy.method.name
     if policy.privacy.person is not None:
-        raise UsageError(f"a release by {method} does not say whose its records are. Remove the person key.")
+        raise UsageError(f"a release by {method} does not say which person a record belongs to. Remove the person key.")
     if len(requirements.attributes) != 1 or requirements.joint:
         raise UsageError(
             f"a release by {method} has exactly one sensitive column, but the policy has requirements on "

@@ -37,7 +37,7 @@ def examined_in_parts(
     """Do the work of ``audit_classes`` and ``measure_release`` in a process of at most ``memory`` bytes.
 
     ``records`` is the size of the original, ``target`` a column of the release for the metric CM. Persons cannot be
-    counted, because a release does not say whose its records are.
+    counted, because a release does not say which person a record belongs to.
     """
     if target is not None and target not in source.names:
         raise UsageError.unknown_column(target, "the target", source.names)

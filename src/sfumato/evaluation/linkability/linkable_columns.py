@@ -1,4 +1,4 @@
-"""Linkable columns: kept unchanged, they would reveal whose a record is or which value it had before.
+"""Linkable columns: kept unchanged, they would reveal the person behind a record or its original values.
 
 A kept column is linkable if it is nearly unique or nearly determines a quasi-identifier. Nearly unique: most records
 that have a value are alone with it, so whoever knows the value knows the record. Nearly determines: guessing the

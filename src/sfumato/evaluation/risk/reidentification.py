@@ -195,6 +195,6 @@ def _check_persons(classes: ReleasedClasses, person: str, tokens: Sequence[str])
     unknown = int(classes.sizes[np.isin(classes.shown[person], missing)].sum())
     if unknown:
         raise InputError(
-            f"the person key {person!r} is empty in {unknown:,} records, so it is unknown whose they are. Fill it in, "
+            f"the person key {person!r} is empty in {unknown:,} records, so their persons are unknown. Fill it in, "
             "or leave these records out."
         )

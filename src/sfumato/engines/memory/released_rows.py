@@ -34,7 +34,7 @@ from sfumato.tables.released_classes import ReleasedClasses
 class RowsInMemory:
     """The released table.
 
-    sensitive: the second table, if sensitive values are released apart. persons: the person of each row if persons are
+    sensitive: the second table, if sensitive values are released separately. persons: the person of each row if persons are
     counted; they are never written. tasks: what the release is for, to be measured on it.
     """
 

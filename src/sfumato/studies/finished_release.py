@@ -45,7 +45,7 @@ class FinishedRelease:
         return open_source(self.given[0] if isinstance(self.given, tuple) else self.given, options)
 
     def sensitive_source(self) -> Source | None:
-        """Open the table of sensitive values, if the method releases them separately: beside the first, or of a pair."""
+        """Open the table of sensitive values if the method releases them separately: beside the first, or of a pair."""
         if not method_named(self.policy.method.name).separates:
             return None
         options = self.policy.release_input_options

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from benchmarks.markdown import show
 from benchmarks.tables import Options
-from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.class_file import ClassFile
 from sfumato.engines.disk.coded_table import CodedTable, encode_input, profile_input
-from sfumato.engines.disk.rothko_io_cost import Traffic, expected_sample_io, expected_tree_io
+from sfumato.engines.disk.rothko_io_cost import IoCounters, expected_sample_io, expected_tree_io
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
 from sfumato.methods.trees.mondrian import MondrianMethod
@@ -146,11 +146,11 @@ def _table(samples: Sequence[int], policies: dict[str, tuple[pa.Table, Policy]])
             for row in rows:
                 counts = []
                 for tests in (True, False):
-                    counted = Traffic()
+                    counted = IoCounters()
                     rothko_s(
                         packed.table, MondrianMethod(), packed.requirements,
                         Fits(AMPLE, row["n"]), packed.scratch, Progress(),
-                        sample=row["n"], tests=tests, enough=0, height=HEIGHT, exact=False, traffic=counted,
+                        sample=row["n"], tests=tests, enough=0, height=HEIGHT, exact=False, counters=counted,
                     )  # fmt: skip
                     counts.append("x" if counted.nonminimal else str(counted.pruned))
                 row[name] = f"{counts[0]} ({counts[1]})"
@@ -164,27 +164,27 @@ def traffic() -> list[dict[str, Any]]:
     with coded(data, policy_for(data, k=100)) as packed:
         budget = Fits(AMPLE, FITS)
         for cache in CACHES:
-            counted, seconds = Traffic(), time.process_time()
+            counted, seconds = IoCounters(), time.process_time()
             rothko_t(
                 packed.table, MondrianMethod(), packed.requirements, budget, packed.scratch, Progress(), cache=cache,
-                traffic=counted,
+                counters=counted,
             )  # fmt: skip
             expected = expected_tree_io(RECORDS, FITS, cache)
             rows.append(
                 _passes(packed, f"Rothko-T, F_CACHE = {cache}", counted, expected.reads, expected.writes, seconds)
             )
         for sample in (500, 1000, 2000, FITS):
-            counted, seconds = Traffic(), time.process_time()
+            counted, seconds = IoCounters(), time.process_time()
             rothko_s(
                 packed.table, MondrianMethod(), packed.requirements, budget, packed.scratch, Progress(), sample=sample,
-                traffic=counted,
+                counters=counted,
             )  # fmt: skip
             expected = expected_sample_io(RECORDS, FITS, 100, sample)
             rows.append(_passes(packed, f"Rothko-S, n = {sample}", counted, expected.reads, expected.writes, seconds))
     return rows
 
 
-def _passes(packed: Coded, name: str, counted: Traffic, reads: int, writes: int, started: float) -> dict[str, Any]:
+def _passes(packed: Coded, name: str, counted: IoCounters, reads: int, writes: int, started: float) -> dict[str, Any]:
     read, written = counted.passes(packed.bytes)
     return {
         "method": name,
@@ -232,7 +232,7 @@ def quality(samples: Sequence[int], many_k: Sequence[int]) -> tuple[list[dict[st
     return rows, claims
 
 
-def _left(packed: Coded, target: str, classed: ClassedFile) -> float:
+def _left(packed: Coded, target: str, classed: ClassFile) -> float:
     """Return the entropy of the target within classes in bits, or the mean squared error of the class means."""
     owner = np.repeat(np.arange(classed.sizes.count), classed.sizes.read())
     values = packed.table.targets[target].of(classed.rows.read())

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.class_file import ClassFile
 from sfumato.engines.disk.coded_table import CodedTable, encode_input, profile_input
-from sfumato.engines.disk.rothko_io_cost import Traffic
+from sfumato.engines.disk.rothko_io_cost import IoCounters
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
 from sfumato.engines.memory.coded_table import TableInMemory
@@ -57,15 +57,15 @@ class OnDisk:
         budget: Budget = SMALL,
         *,
         cache: int | None = None,
-        traffic: Traffic | None = None,
+        counters: IoCounters | None = None,
     ) -> Classes:
         requirements = self.memory.job.requirements
         return classes_in(
-            rothko_t(self.table, method, requirements, budget, self.scratch, Progress(), cache=cache, traffic=traffic)
+            rothko_t(self.table, method, requirements, budget, self.scratch, Progress(), cache=cache, counters=counters)
         )
 
 
-def classes_in(classed: ClassedFile) -> Classes:
+def classes_in(classed: ClassFile) -> Classes:
     rows = classed.rows.read()[ROW]
     ends = np.cumsum(classed.sizes.read(), dtype=np.int64)
     assert sorted(rows.tolist()) == list(range(len(rows)))

@@ -25,7 +25,7 @@ from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
-POLICY = merge_flags(None, quasi_identifiers=["age", "city"], sensitive="ill", k=5, l=2, method="hilbert")
+POLICY = merge_flags(None, quasi_identifiers=["age", "city"], sensitive="ill", other="keep", k=5, l=2, method="hilbert")
 OPTIONS = SparkOptions(bucket_records=700)
 PHASES = ("read", "profile", "check", "encode", "partition", "arrange", "audit")
 
@@ -38,6 +38,7 @@ def people(count: int = 3000) -> pa.Table:
             "age": draw.integers(0, 60, count),
             "city": draw.choice(cities, count),
             "ill": draw.choice(illnesses, count),
+            "ward": draw.choice(["a", "b", "c"], count),  # a kept column, so that the check has a job too
         }
     )
 

@@ -1,7 +1,7 @@
-"""The recoding in the form that scikit-learn's users expect: parameters, ``fit``, ``transform``.
+"""The recoding as an estimator of scikit-learn: parameters, ``fit``, ``transform``.
 
-scikit-learn is not needed for it. What its pipelines, searches and ``clone`` ask of an object is here without a base
-class of theirs.
+scikit-learn need not be installed. The class has what its pipelines, searches and ``clone`` need, without one of its
+base classes.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from sfumato.releases.recoding import MARK, Recoding
 from sfumato.tables.sources.frames import to_kind
 from sfumato.tables.sources.source import open_source
 
-LEARNING = ("information-gain", "regression")  # the splits that need to know what will be predicted
+LEARNING = ("information-gain", "regression")  # the splits that need a target
 SPLITS = ("median", *LEARNING, "selection")
-TARGET = "target"  # the name of what is given as y without one
+TARGET = "target"  # the name of a y that has none
 BOUNDS, LABELS = "bounds", "labels"
 
 
 class Mondrian:
     """Learn regions of the quasi-identifiers on training data and recode any data by them.
 
-    split: median, information-gain, regression or selection; the middle two need a target: a column of X, or y.
-    quasi_identifiers: columns of X; all that have no other part when absent. k, l, sensitive, require, taxonomy,
-    select, least_gain and policy mean what they mean in ``anonymize``. output: labels (the region in words, other
-    columns as they are, the kind of frame that came in) or bounds (two numbers for each quasi-identifier, for models to
-    learn from). After ``fit``, ``recoding_`` is the Recoding.
+    split: median, information-gain, regression or selection. information-gain and regression need a target: a column of
+    X, or y. quasi_identifiers: columns of X; by default all that have no other role. k, l, sensitive, require,
+    taxonomy, select, least_gain and policy: see ``anonymize``. output: labels (the region in words, other columns
+    unchanged, the same kind of frame as X) or bounds (two numbers for each quasi-identifier, for models). After
+    ``fit``, ``recoding_`` is the Recoding.
 
-    What ``transform`` returns is not audited: a frame of pandas says so in ``attrs``, a table of PyArrow in the
-    metadata of its schema.
+    What ``transform`` returns is not audited. A pandas frame says so in ``attrs``, a PyArrow table in the metadata of
+    its schema.
     """
 
     recoding_: Recoding
@@ -60,7 +60,7 @@ class Mondrian:
         policy: Policy | None = None,
         output: str = LABELS,
     ) -> None:
-        # scikit-learn clones an estimator by its parameters, which therefore stay what they were.
+        # scikit-learn clones an estimator by its parameters, so they are kept unchanged.
         self.split = split
         self.target = target
         self.quasi_identifiers = quasi_identifiers
@@ -75,18 +75,18 @@ class Mondrian:
         self.output = output
 
     def fit(self, X: object, y: object = None) -> Self:  # noqa: N803 - scikit-learn's name
-        """Learn the regions. ``y`` is the target where no column of ``X`` is; it is never in what comes out."""
+        """Learn the regions. ``y`` is the target if no column of ``X`` is; it is never released."""
         self._check_parameters()
         table = _table_of(X)
         names = table.column_names
         target = self.target
         if target is None and y is not None and self.split in LEARNING:
             target = str(getattr(y, "name", None) or TARGET)
-        apart = target is not None and target not in names and y is not None
-        if apart:
+        target_is_y = target is not None and target not in names and y is not None
+        if target_is_y:
             table = _with_target(table, str(target), y)
-        recoding = fit_recoding(table, self._policy(names, target, apart))
-        if apart:
+        recoding = fit_recoding(table, self._policy(names, target, target_is_y))
+        if target_is_y:
             recoding = _without(recoding, str(target))
         self.recoding_ = recoding
         self.n_features_in_ = len(names)
@@ -94,14 +94,14 @@ class Mondrian:
         return self
 
     def transform(self, X: object) -> Any:  # noqa: N803
-        """The regions of the records, in their order; see ``output``."""
+        """Return the regions of the records, in their order. See ``output``."""
         recoding = self._fitted()
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         if self.output == BOUNDS:
             numbers = recoding.bounds(_table_of(X))
             if wanted == "default":
                 return numbers
-            columns = {name: numbers[:, place] for place, name in enumerate(recoding.bound_names())}
+            columns = {name: numbers[:, column] for column, name in enumerate(recoding.bound_names())}
             return _framed(pa.table(columns), wanted)
         if isinstance(X, np.ndarray) and wanted == "default":
             shown = recoding.transform(_table_of(X))
@@ -118,14 +118,14 @@ class Mondrian:
         return self.fit(X, y).transform(X)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray[Any, np.dtype[np.object_]]:
-        """What the columns are that ``transform`` gives."""
+        """Return the names of the columns that ``transform`` returns."""
         recoding = self._fitted()
         if self.output == BOUNDS:
             return np.array(recoding.bound_names(), object)
         return np.array([name for name in self.feature_names_in_ if name in recoding.names], object)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name."""
+        """Return the parameters by name."""
         return {name: getattr(self, name) for name in _parameters()}
 
     def set_params(self, **parameters: Any) -> Self:
@@ -137,7 +137,7 @@ class Mondrian:
         return self
 
     def set_output(self, *, transform: Literal["default", "pandas", "polars"] | None = None) -> Self:
-        """Always give frames of pandas or Polars."""
+        """Choose the kind of frame that ``transform`` returns: pandas, Polars, or the default."""
         if transform not in (None, "default", "pandas", "polars"):
             raise UsageError.unknown_choice("output", transform, ("default", "pandas", "polars"))
         if transform is not None:
@@ -176,8 +176,8 @@ class Mondrian:
             raise UsageError("this Mondrian has learnt nothing yet. Call fit with training data first.")
         return self.recoding_
 
-    def _policy(self, names: Sequence[str], target: str | None, apart: bool) -> Policy:
-        """The policy that the parameters make; columns of X that are neither recoded nor kept are dropped."""
+    def _policy(self, names: Sequence[str], target: str | None, target_is_y: bool) -> Policy:
+        """Return the policy of the parameters. Columns of X that are neither recoded nor kept are dropped."""
         start = self.policy or Policy()
         sensitive = (self.sensitive,) if isinstance(self.sensitive, str) else tuple(self.sensitive)
         quasi = self.quasi_identifiers
@@ -196,8 +196,8 @@ class Mondrian:
             select=self.select,
             least_gain=self.least_gain,
             method="mondrian" if self.split == "median" else f"mondrian:{self.split}",
-            # What is given as y rides along for learning only.
-            accept_linkable=[target] if apart and target is not None else (),
+            # y is in the table for learning only.
+            accept_linkable=[target] if target_is_y and target is not None else (),
         )
 
 
@@ -207,11 +207,11 @@ def _parameters() -> Mapping[str, inspect.Parameter]:
 
 
 def _table_of(data: object) -> Any:
-    """Anything that ``open_source`` takes, as a table; the columns of a matrix are x0, x1 and so on."""
+    """Return anything that ``open_source`` takes as a table. The columns of a matrix are x0, x1 and so on."""
     if isinstance(data, np.ndarray):
         if data.ndim != 2:
-            raise UsageError(f"an array of {data.ndim} dimensions is not a table. Give one of two.")
-        columns = {f"x{place}": data[:, place] for place in range(data.shape[1])}
+            raise UsageError(f"an array of {data.ndim} dimensions is not a table. Give an array of two dimensions.")
+        columns = {f"x{column}": data[:, column] for column in range(data.shape[1])}
         return pa.table(
             {name: pa.array(list(values) if values.dtype == object else values) for name, values in columns.items()}
         )
@@ -230,7 +230,7 @@ def _with_target(table: pa.Table, name: str, values: object) -> pa.Table:
 
 
 def _without(recoding: Recoding, target: str) -> Recoding:
-    """The recoding as if the target had been no column of the table: nobody is to release it by these rules."""
+    """Return the recoding without the target as a column, so that these rules never release it."""
     content = recoding.policy.to_dict()
     content["columns"].pop(target, None)
     content.pop("workload", None)
@@ -246,7 +246,7 @@ def _framed(table: pa.Table, kind: str) -> Any:
 
 
 def _marked(frame: Any) -> Any:
-    """The frame, saying that nobody has audited it where it can say such a thing."""
+    """Mark a frame as not audited, if its kind can hold such a mark."""
     if isinstance(frame, pa.Table):
         return frame.replace_schema_metadata(MARK)
     if hasattr(frame, "attrs"):

@@ -1,1 +1,1 @@
-"""Where the work is done: the same verbs for every size of table."""
+"""The engines: memory, disk and Spark, with the same verbs for every size of table."""

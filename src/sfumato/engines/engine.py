@@ -167,7 +167,7 @@ class Engine(Protocol):
         ...
 
     def sources(self, rows: Any) -> tuple[Source, Source | None]:
-        """Return the finished table to read, and the table of sensitive values if they are released apart."""
+        """Return the finished table to read, and the table of sensitive values if they are released separately."""
         ...
 
     def frame(self, draft: Draft) -> Any:

@@ -27,7 +27,7 @@ class WritableTable:
 
 
 class TargetOutput:
-    """A target of ``tables``: the release, then the sensitive values if they are released apart."""
+    """A target of ``tables``: the release, then the sensitive values if they are released separately."""
 
     def __init__(self, job: Job, target: str | Path, tables: Sequence[WritableTable]) -> None:
         self._progress, self._tables = job.progress, tables

@@ -1,4 +1,4 @@
-"""From a table and a policy to what no release of it can do better than."""
+"""Lower bounds of the loss: what every release of a table under a policy loses at least."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def with_bound(draft: Draft) -> Draft:
     method = job.policy.method
     for proven in bounds_of(job.data, job.policy, effort_named(method.effort), method.seconds, job.progress):
         bound = proven.gcp
-    # Rounded down it is still a bound, and tells no more about the table than a loss does.
+    # Rounded down it is still a bound, and reveals no more about the table than a loss does.
     return replace(draft, facts={**draft.facts, "bound": math.floor(bound * 10_000) / 10_000})
 
 

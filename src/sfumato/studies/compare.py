@@ -1,4 +1,4 @@
-"""Methods side by side on a table that is read once."""
+"""The comparison of methods on one table, which is read once."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FIRST_SECONDS = 5.0
 
 
 def compare_points(data: object, points: Sequence[Point], progress: Progress) -> Iterator[Row]:
-    """The row of each point as it comes. The table is read once; what is made of it is audited and forgotten."""
+    """Yield the row of each point. The table is read once; its releases are audited and not kept."""
     with on_compilation(progress.compiling):
-        # The method that serves any table, so that each of the others is refused in its own row.
+        # auto takes any table, so that a method that does not is refused in its own row.
         table = read_table(data, merge_flags(points[0].policy, method="auto"), progress)
     known = set()
-    bounds = Bounds(table, points)
+    bounds = MaxSizeBounds(table, points)
     for number, point in enumerate(points, 1):
         progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(points))
         row = _quickest(table, point, SHORT_SECONDS if point.method in known else FIRST_SECONDS, progress)
@@ -40,8 +40,8 @@ def compare_points(data: object, points: Sequence[Point], progress: Progress) ->
         known.add(point.method)
 
 
-class Bounds:
-    """What MAXSIZE is at least, whatever the method. It takes about as long as nng, so it is told where nng is."""
+class MaxSizeBounds:
+    """Lower bounds of MAXSIZE, whatever the method. They take about as long as nng, so they come only with nng."""
 
     def __init__(self, table: TableInMemory, points: Sequence[Point]) -> None:
         self._table = table
@@ -49,7 +49,7 @@ class Bounds:
         self._found: dict[int, PerimeterBounds | None] = {}  # by k; k persons have at least k records
 
     def beside(self, row: Row, point: Point, progress: Progress) -> Row:
-        """The row with the bounds, where they hold: they are of all records, and of classes that hide identity."""
+        """Add the bounds to a row if they hold for it: no record is left out, and its classes hide identity."""
         if row.code != 0 or row.suppressed or not row.hides_identity or point.k not in self._wanted:
             return row
         if point.k not in self._found:
@@ -63,7 +63,7 @@ class Bounds:
 
 
 def _quickest(table: TableInMemory, point: Point, enough: float, progress: Progress) -> Row:
-    """What came of a point, in the quickest of some runs that take about ``enough`` seconds together."""
+    """Return the row of the quickest of several runs of a point, which take about ``enough`` seconds together."""
     runs: list[tuple[float, Row]] = []
     for _ in range(RUNS):
         started = time.perf_counter()
@@ -77,7 +77,7 @@ def _quickest(table: TableInMemory, point: Point, enough: float, progress: Progr
 
 
 def _compared(table: TableInMemory, point: Point, progress: Progress) -> tuple[Row, bool]:
-    """What came of a point, and whether kernels had to be compiled for it."""
+    """Return the row of a point, and whether kernels were compiled for it."""
     compiled = False
 
     def compiling() -> None:

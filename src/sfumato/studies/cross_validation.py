@@ -1,9 +1,9 @@
-"""What can be learnt from a release: the protocol of LeFevre 2008, section 4.1.
+"""Cross-validation of models on releases: the protocol of LeFevre 2008, section 4.1.
 
-The records are divided into folds. For each of them a method learns its regions from the records of all others, and
-both parts are recoded with these regions. A model is trained on the one and tested on the other. The domain of a
-column, from which regions are cut, is that of the whole table: like a taxonomy it is known before there are records.
-Nothing else is learnt from a fold that is tested on.
+The records are divided into folds. For each fold a method learns its regions from the records of all other folds, and
+both parts are recoded with these regions. A model is trained on the other folds and tested on this one. The domain of a
+column, from which regions are cut, is that of the whole table: like a taxonomy, it is known before the records are.
+Nothing else is learnt from the fold that is tested on.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from sfumato.releases.recoding import Recoding
 from sfumato.tables.coding.domains import Domain, NumericDomain
 from sfumato.tables.coding.value_order import ascending
 
-What = tuple[str | None, str | None, str]
-"""Target or selection, model and metric."""
+FigureKey = tuple[str | None, str | None, str]
+"""The key of a figure: target or selection, model, and metric."""
 
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """A table with what is to be learnt from it, and the fold of each record."""
+    """A table, its workload, the models, and the fold of each record. extra: features beside the quasi-identifiers."""
 
     table: TableInMemory
     workload: CodedWorkload
@@ -78,18 +78,18 @@ class CrossValidation:
 
     @cached_property
     def original(self) -> Features:
-        """The table as it is."""
+        """The features of the original table."""
         return points(self.table.encoded.codes, self.table.encoded.domains).beside(self.extra)
 
-    def scores(self, features: Features, fold: int) -> dict[What, float]:
-        """What every model makes of the other folds, tested on this one."""
+    def scores(self, features: Features, fold: int) -> dict[FigureKey, float]:
+        """Train every model on the other folds, and return its score on this one."""
         tasks = [
             (model, target) for model in self.models for target in self.workload.targets if target.kind == model.kind
         ]
-        found = in_threads(lambda task: self._score(*task, features, fold), tasks)
+        scores = in_threads(lambda task: self._score(*task, features, fold), tasks)
         return {
             (target.name, model.name, ACCURACY if model.kind == "classification" else ERROR): score
-            for (model, target), score in zip(tasks, found, strict=True)
+            for (model, target), score in zip(tasks, scores, strict=True)
         }
 
     def _score(self, model: Model, target: ClassTarget | NumberTarget, features: Features, fold: int) -> float:
@@ -97,10 +97,10 @@ class CrossValidation:
         training, test = known & (self.fold != fold), known & (self.fold == fold)
         if not training.any() or not test.any():
             return float("nan")
-        said = model.learn(features.of(training), truth[training], features.of(test), self.seed)
+        predicted = model.learn(features.of(training), truth[training], features.of(test), self.seed)
         if model.kind == "classification":
-            return float(np.mean(said == truth[test]))
-        return float(np.mean(np.abs(said - truth[test])))
+            return float(np.mean(predicted == truth[test]))
+        return float(np.mean(np.abs(predicted - truth[test])))
 
     def recoding(self, training: NDArray[np.bool_]) -> Recoding:
         """Learn a recoding from the training records under the policy of the table."""
@@ -109,36 +109,39 @@ class CrossValidation:
         return learn_recoding(replace(self.table, records=records))
 
     def features(self, recoding: Recoding, region: NDArray[np.int64]) -> Features:
-        """The table as a recoding shows it."""
+        """Return the features of the table as a recoding shows it."""
         low, high = recoding.regions.region_low, recoding.regions.region_high
         shown = regions(low, high, recoding.domains, alike=lie_alike(low, high))
         return Features(shown.numbers[region], shown.nominal).beside(self.extra)
 
-    def measures(self, recoding: Recoding, region: NDArray[np.int64], training: NDArray[np.bool_]) -> dict[What, float]:
-        """What is seen of the training records themselves."""
+    def measures(
+        self, recoding: Recoding, region: NDArray[np.int64], training: NDArray[np.bool_]
+    ) -> dict[FigureKey, float]:
+        """Measure the regions on the training records themselves."""
         owner = region[training]
-        found: dict[What, float] = {(None, None, CLASS_SIZE): len(owner) / len(np.unique(owner))}
+        figures: dict[FigureKey, float] = {(None, None, CLASS_SIZE): len(owner) / len(np.unique(owner))}
         for target in self.workload.targets:
             truth, known = _truth(target)
-            some, here = owner[known[training]], truth[training & known]
+            region_of_known, known_truth = owner[known[training]], truth[training & known]
             if isinstance(target, ClassTarget):
-                pairs, count = np.unique(some * target.distinct + here, return_counts=True)
-                found[target.name, None, ENTROPY] = conditional_entropy(pairs // target.distinct, count)
+                pairs, count = np.unique(region_of_known * target.distinct + known_truth, return_counts=True)
+                figures[target.name, None, ENTROPY] = conditional_entropy(pairs // target.distinct, count)
             else:
-                error = weighted_squared_error(some, here.astype(np.float64), np.ones_like(some))
-                found[target.name, None, SQUARED_ERROR] = error
+                weights = np.ones_like(region_of_known)
+                error = weighted_squared_error(region_of_known, known_truth.astype(np.float64), weights)
+                figures[target.name, None, SQUARED_ERROR] = error
         boxes = self.workload.selections
         if boxes is not None:
             first, last = spans_of(recoding, self.table.encoded.domains)
             sizes, codes = np.bincount(owner, minlength=len(recoding)), self.table.encoded.codes[training]
             for box, selection in enumerate(recoding.policy.workload.selection):
-                given = returned_records(first, last, sizes, boxes.low[box], boxes.high[box])
-                meant = np.count_nonzero(boxes.holds(box, codes))
-                found[selection.where, None, IMPRECISION] = float(given - meant)
-        return found
+                returned = returned_records(first, last, sizes, boxes.low[box], boxes.high[box])
+                selected = np.count_nonzero(boxes.holds(box, codes))
+                figures[selection.where, None, IMPRECISION] = float(returned - selected)
+        return figures
 
     def from_original(self, progress: Progress) -> list[Result]:
-        """What every model learns from the table as it is."""
+        """Return the results of every model on the original table."""
         by_fold = []
         with progress.phase("learn", self.folds):
             for fold in range(self.folds):
@@ -147,20 +150,22 @@ class CrossValidation:
         return list(_results(by_fold, ORIGINAL, None, None))
 
     def from_release(self, point: Point, progress: Progress) -> list[Result]:
-        """What every model learns from what a method makes, and what its regions tell themselves."""
-        here = self.under(point.policy)
-        by_fold: list[dict[What, float]] = []
-        for fold in range(here.folds):
-            recoding = here.recoding(here.fold != fold)
-            region = recoding.regions.regions_of(here.table.encoded.codes, here.table.encoded.domains)
+        """Return the results of every model on the regions of a method, and the measures of these regions."""
+        validation = self.under(point.policy)
+        by_fold: list[dict[FigureKey, float]] = []
+        codes, domains = validation.table.encoded.codes, validation.table.encoded.domains
+        for fold in range(validation.folds):
+            training = validation.fold != fold
+            recoding = validation.recoding(training)
+            region = recoding.regions.regions_of(codes, domains)
             with progress.phase("learn"):
-                scores = here.scores(here.features(recoding, region), fold)
-            by_fold.append(scores | here.measures(recoding, region, here.fold != fold))
+                scores = validation.scores(validation.features(recoding, region), fold)
+            by_fold.append(scores | validation.measures(recoding, region, training))
         return list(_results(by_fold, point.method, point.k, point.l))
 
 
 def spans_of(recoding: Recoding, domains: Sequence[Domain]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """int64[regions, d]: the first and the last code of a table, with these domains, that each region holds."""
+    """Return the first and the last code that each region holds, in these domains: two int64[regions, d]."""
     low, high = (ends.astype(np.int64) for ends in (recoding.regions.region_low, recoding.regions.region_high))
     for attribute, (own, domain) in enumerate(zip(recoding.domains, domains, strict=True)):
         if isinstance(own, NumericDomain) and isinstance(domain, NumericDomain):
@@ -172,19 +177,19 @@ def spans_of(recoding: Recoding, domains: Sequence[Domain]) -> tuple[NDArray[np.
 
 
 def _results(
-    by_fold: list[dict[What, float]],
+    by_fold: list[dict[FigureKey, float]],
     method: str,
     k: int | None,
     l: int | None,
 ) -> Iterator[Result]:
-    """Every figure of a method, from all folds together."""
+    """Yield every figure of a method, from all folds together."""
     overlap = 1 / (len(by_fold) - 1)
     for target, model, metric in by_fold[0]:
-        values = tuple(one[target, model, metric] for one in by_fold)
+        values = tuple(figures[target, model, metric] for figures in by_fold)
         values = tuple(value for value in values if not np.isnan(value))
         if not values:
             continue
-        found = estimate(values, overlap)
+        estimated = estimate(values, overlap)
         yield Result(
             method=method,
             k=k,
@@ -192,22 +197,22 @@ def _results(
             target=target,
             model=model,
             metric=metric,
-            value=found.value,
-            low=found.low,
-            high=found.high,
+            value=estimated.value,
+            low=estimated.low,
+            high=estimated.high,
             folds=values,
         )
 
 
 def _truth(target: ClassTarget | NumberTarget) -> tuple[NDArray[np.integer] | NDArray[np.float64], NDArray[np.bool_]]:
-    """The target of each record, and whether it has one."""
+    """Return the target of each record, and whether the record has one."""
     if isinstance(target, ClassTarget):
         return target.codes.astype(np.int64), target.codes < target.distinct
     return target.values, ~np.isnan(target.values)
 
 
 def _carried_features(table: TableInMemory, names: tuple[str, ...]) -> Features | None:
-    """Columns other than quasi-identifiers that a learner has too; they are released as they are."""
+    """Return the passthrough columns that are features too. They are released as they are."""
     columns = {column.name: column for column in table.encoded.carried}
     numbers, nominal = [], []
     for name in names:

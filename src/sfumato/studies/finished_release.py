@@ -1,4 +1,4 @@
-"""A finished release to look at, also one made elsewhere: what was asked of it, its tables, its certificate."""
+"""A finished release, also one made elsewhere: its policy, its tables, and its certificate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sfumato.tables.sources.source import Source, open_location, open_source
 
 @dataclass(frozen=True)
 class FinishedRelease:
-    """A release as somebody gave it: a file, a frame, or a pair of tables."""
+    """A release as the caller gave it: a file, a frame, or a pair of tables."""
 
     given: object
     policy: Policy
@@ -25,7 +25,7 @@ class FinishedRelease:
 
     @classmethod
     def of(cls, release: object, policy: PolicyLike | None, flags: Mapping[str, Any]) -> FinishedRelease:
-        """Find what was asked of a release: flags go over the policy, or over the certificate beside the file."""
+        """Find the policy of a release. Flags override the policy, or the certificate beside the file."""
         certificate = read_certificate(release) if isinstance(release, str | Path) else None
         if policy is None and certificate is not None:
             policy = Policy.from_dict(certificate["policy"], location_of(release).home)  # type: ignore[arg-type]
@@ -45,7 +45,7 @@ class FinishedRelease:
         return open_source(self.given[0] if isinstance(self.given, tuple) else self.given, options)
 
     def sensitive_source(self) -> Source | None:
-        """Open the table of sensitive values, if the method releases them apart: beside the first, or of a pair."""
+        """Open the table of sensitive values if the method releases them separately: beside the first, or of a pair."""
         if not method_named(self.policy.method.name).separates:
             return None
         options = self.policy.release_input_options

@@ -1,4 +1,4 @@
-"""Learning from what several methods make of a table that is read once."""
+"""The study of learning: models trained on what several methods make of one table, which is read once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sfumato.studies.cross_validation import CrossValidation
 
 
 class LearningStudy:
-    """The results of one study. ``results`` has what there is so far, also after an interruption."""
+    """The results of one study. ``results`` has those so far, also after an interruption."""
 
     def __init__(self, data: object, study: Study, progress: Progress) -> None:
         study.check()
@@ -27,18 +27,18 @@ class LearningStudy:
         with on_compilation(progress.compiling):
             table = read_table(self._data, study.for_reading, progress)
             self.records = table.count
-            lesson = CrossValidation.of(table, study)
-            asked = study.points(lesson.workload)
-            if lesson.models:
-                progress.turned_to("original", 1, len(asked) + 1)
-                self.results += lesson.from_original(progress)
-            for number, point in enumerate(asked, 2):
-                progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(asked) + 1)
-                attempt, found = Attempt(), []
+            validation = CrossValidation.of(table, study)
+            points = study.points(validation.workload)
+            if validation.models:
+                progress.turned_to("original", 1, len(points) + 1)
+                self.results += validation.from_original(progress)
+            for number, point in enumerate(points, 2):
+                progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(points) + 1)
+                attempt, results = Attempt(), []
                 with attempt:
-                    found = lesson.from_release(point, progress)
+                    results = validation.from_release(point, progress)
                 if attempt.error is not None:
                     failed = Result(method=point.method, k=point.k, l=point.l, error=attempt.error, code=attempt.code)
-                    found = [failed]
-                self.results += found
+                    results = [failed]
+                self.results += results
         self.complete = True

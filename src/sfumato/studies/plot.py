@@ -30,13 +30,13 @@ def plot_finished(
     named = policy is not None or bool(flags.get("quasi_identifiers"))
     if not named and (not isinstance(release, str | Path) or read_certificate(release) is None):
         if x is None or y is None:
-            open_source(release, InputOptions())  # a missing table is the first thing to say
+            open_source(release, InputOptions())  # a missing table is reported first
             raise UsageError(
                 "nothing says which columns are quasi-identifiers: there is no certificate beside the release. Give a "
                 "policy, the quasi-identifiers, or both x and y."
             )
         flags = {**flags, "quasi_identifiers": [x, y]}
-    # A picture asks nothing of the classes, so a k need not be known.
+    # A picture requires nothing of the classes, so k need not be known.
     finished = FinishedRelease.of(release, policy, {**flags, "k": 1})
     source, taxonomies = finished.source(), {}
     for name in (x, y) if x is not None and y is not None else finished.policy.quasi_identifiers:
@@ -44,7 +44,7 @@ def plot_finished(
         if column is None or column.taxonomy_file is None:
             continue
         path = finished.policy.taxonomy_path(name)
-        # A certificate has only the name of a taxonomy. One that is not beside the release can be done without.
+        # A certificate has only the name of a taxonomy. The picture does without one that is not beside the release.
         if policy is not None or name in (flags.get("taxonomy") or {}) or path.exists():
             taxonomies[name] = read_taxonomy(path, name)
     return plot_classes(source, finished.policy, taxonomies, x, y, title=title, theme=theme)

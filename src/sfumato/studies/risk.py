@@ -1,4 +1,4 @@
-"""``sfumato.risk``: from a table, original or released, to the risk that its records are re-identified."""
+"""``sfumato.risk``: the risk that the records of a table, original or released, are re-identified."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def risk(
     largest_set: int = LARGEST_SET,
     **flags: Unpack[PolicyFlags],
 ) -> Risk:
-    """What could be found out about the records of a table, before or after anonymization.
+    """Measure the risk that records of a table are re-identified, before or after anonymization.
 
     ``data`` is a file or a frame. Without a policy the certificate beside a release says which columns are
-    quasi-identifiers; flags such as ``quasi_identifiers`` go over either. ``population`` is the number of persons that
+    quasi-identifiers; flags such as ``quasi_identifiers`` override either. ``population`` is the number of persons that
     the records were drawn from, or a file or frame with their quasi-identifiers; ``sampling_fraction`` is the share of
-    them that is in the table. Sets of up to ``largest_set`` quasi-identifiers are looked at. Where the policy names a
+    them that is in the table. Sets of up to ``largest_set`` quasi-identifiers are measured. If the policy names a
     person key that the table has, persons are counted.
     """
     if population is not None and sampling_fraction is not None:
@@ -48,51 +48,51 @@ def risk(
     certified = read_certificate(data) if isinstance(data, str | os.PathLike) else None
     if policy is None and certified is not None:
         policy = Policy.from_dict(certified["policy"], location_of(data).home)  # type: ignore[arg-type]
-    asked = merge_flags(policy, **flags)
-    # Our own releases are always UTF-8; other tables are read as the policy says.
-    source = open_source(data, asked.input_options if certified is None else asked.release_input_options)
-    if not asked.quasi_identifiers:
+    merged = merge_flags(policy, **flags)
+    # Sfumato writes UTF-8. Other tables are read as the policy says.
+    source = open_source(data, merged.input_options if certified is None else merged.release_input_options)
+    if not merged.quasi_identifiers:
         raise UsageError(
             "nothing says which columns are quasi-identifiers. Name them, or give a policy; 'sfumato policy' proposes "
             "one."
         )
-    key = class_key(asked, source.names)
+    key = class_key(merged, source.names)
     if population is not None and size is None:
-        drawn_from = Population(source=open_source(population, asked.input_options))
-    person = asked.privacy.person
-    found = measure_risk(
+        drawn_from = Population(source=open_source(population, merged.input_options))
+    person = merged.privacy.person
+    measured = measure_risk(
         source,
         key,
         drawn_from,
-        columns=asked.quasi_identifiers,
-        tokens=asked.input.nulls if source.text or source.kind == "excel" else (),
+        columns=merged.quasi_identifiers,
+        tokens=merged.input.nulls if source.text or source.kind == "excel" else (),
         person=person if person in source.names else None,
         largest_set=largest_set,
     )
-    return _with_remarks(found, asked, source.names)
+    return _with_remarks(measured, merged, source.names)
 
 
 def _spark_risk(
     frame: Any, policy: Policy, population: object | None, drawn_from: Population, largest_set: int
 ) -> Risk:
-    """The same of a table of Spark, counted by its jobs."""
+    """Measure the risk of a Spark table."""
     from sfumato.engines.spark.risk import risk_by_spark
 
     names = tuple(frame.columns)
     if not policy.quasi_identifiers:
         raise UsageError("nothing says which columns are quasi-identifiers. Name them, or give a policy.")
     if policy.privacy.person in names:
-        raise UsageError("persons are not counted in a table of Spark. Leave the person key out, or collect the table.")
+        raise UsageError("persons are not counted in a Spark table. Leave the person key out, or collect the table.")
     if population is not None and drawn_from.size is None:
-        raise UsageError("a table of Spark is compared with no population table. Give the size of the population.")
+        raise UsageError("a Spark table cannot be compared with a population table. Give the size of the population.")
     key = class_key(policy, names)
-    found = risk_by_spark(frame, key, drawn_from, columns=policy.quasi_identifiers, largest_set=largest_set)
-    return _with_remarks(found, policy, names)
+    measured = risk_by_spark(frame, key, drawn_from, columns=policy.quasi_identifiers, largest_set=largest_set)
+    return _with_remarks(measured, policy, names)
 
 
-def _with_remarks(found: Risk, policy: Policy, names: tuple[str, ...]) -> Risk:
-    """What else a person should know of the figures."""
-    remarks = list(found.remarks)
+def _with_remarks(measured: Risk, policy: Policy, names: tuple[str, ...]) -> Risk:
+    """Add what a reader of the figures should know."""
+    remarks = list(measured.remarks)
     undecided = [name for name, column in policy.columns.items() if column.role == "decide" and name in names]
     if undecided:
         remarks.append(
@@ -103,4 +103,4 @@ def _with_remarks(found: Risk, policy: Policy, names: tuple[str, ...]) -> Risk:
         remarks.append("the table does not say whose its records are: records were counted, not persons")
     if method_named(policy.method.name).separates and GROUP in names:
         remarks.append(NOT_HIDDEN)
-    return replace(found, remarks=tuple(remarks))
+    return replace(measured, remarks=tuple(remarks))

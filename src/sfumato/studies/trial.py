@@ -1,4 +1,4 @@
-"""Trials on a table that was read once: a release that nobody writes, or only the figures of one."""
+"""Trials on a table that was read once: a release that is not written, or only the figures of one."""
 
 from __future__ import annotations
 

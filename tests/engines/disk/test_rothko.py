@@ -23,7 +23,7 @@ from slow_mondrian import Slow, Table
 from strategies import Case, cases
 
 import sfumato
-from sfumato.engines.disk.rothko_io_cost import Expected, Traffic, expected_sample_io, expected_tree_io
+from sfumato.engines.disk.rothko_io_cost import Expected, IoCounters, expected_sample_io, expected_tree_io
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
 from sfumato.methods.method import SensitiveValues
@@ -105,8 +105,8 @@ def test_classes_for_a_workload_are_those_of_mondrian_in_memory(name: str, requi
 def test_regions_are_counted_together_as_long_as_their_sets_fit() -> None:
     with on_disk(people(400, 2), policy_for()) as there:
         size = there.table.count * there.table.file.kind.itemsize
-        one, many = Traffic(), Traffic()
-        assert there.by_counts(MEDIAN, cache=1, traffic=one) == there.by_counts(MEDIAN, traffic=many)
+        one, many = IoCounters(), IoCounters()
+        assert there.by_counts(MEDIAN, cache=1, counters=one) == there.by_counts(MEDIAN, counters=many)
         assert one.repartitions > many.repartitions == 1
         assert many.passes(size)[1] == 1
         assert many.groups <= one.groups  # the same regions, and those that are too large for the cache twice
@@ -164,12 +164,12 @@ def test_every_class_meets_the_requirement_and_has_no_allowable_split(kind: str 
     with on_disk(data, policy) as there:
         slow = slow_version(there, data, 4, asked)
         for sample, tests, seed in [(40, True, 0), (40, False, 0), (16, True, 1), (200, True, 2)]:
-            traffic = Traffic()
-            found = there.sampled(MEDIAN, sample=sample, tests=tests, enough=seed * 10, traffic=traffic)
+            counters = IoCounters()
+            found = there.sampled(MEDIAN, sample=sample, tests=tests, enough=seed * 10, counters=counters)
             assert all(slow.holds(sorted(part)) for part in found)
             assert all(len(slow.divided(sorted(part))) == 1 for part in found)
-            assert traffic.nonminimal == 0
-            several += traffic.repartitions
+            assert counters.nonminimal == 0
+            several += counters.repartitions
     assert several > 0
 
 
@@ -182,20 +182,20 @@ def test_every_split_rule_meets_the_requirement_on_a_sample(rule: str, exact: bo
         "regression": {"regression": [{"target": "risk"}]},
         "selection": {"selection": [{"where": "age > 30"}]},
     }
-    data, traffic = people(3000, 4), Traffic()
+    data, counters = people(3000, 4), IoCounters()
     policy = policy_for(rule, 5, ["frequency(ill, l=2)"], **workload[rule])
     counting, rows = oracle.Counting(), data.to_pylist()
     asked = oracle.Asked("frequency", "ill", {"l": 2})
     with on_disk(data, policy) as there:
         method = MondrianMethod(rule=rule)  # type: ignore[arg-type]
-        found = there.sampled(method, Budget(500_000), sample=1000, exact=exact, traffic=traffic)
+        found = there.sampled(method, Budget(500_000), sample=1000, exact=exact, counters=counters)
         for part in found:
             members = [rows[row] for row in part]
             assert len(members) >= 5
             assert asked.holds(counting.counts(members, "ill"), counting.counts(rows, "ill"))
     assert len(found) > 15
-    assert traffic.fallbacks == 0 or exact
-    assert not (exact and traffic.nonminimal and rule != "selection")
+    assert counters.fallbacks == 0 or exact
+    assert not (exact and counters.nonminimal and rule != "selection")
 
 
 class Unknown(DistinctDiversity):
@@ -206,7 +206,7 @@ class Unknown(DistinctDiversity):
 
 
 def test_a_requirement_that_kernels_do_not_know_holds_on_disk_too() -> None:
-    data, traffic = people(400, 6), Traffic()
+    data, counters = people(400, 6), IoCounters()
     ill = data["ill"].to_pylist()
     with on_disk(data, policy_for(require=["distinct(ill, l=2)"])) as there:
         requirements = Requirements((KAnonymity(3), Unknown("ill", 4)))
@@ -214,41 +214,41 @@ def test_a_requirement_that_kernels_do_not_know_holds_on_disk_too() -> None:
             rothko_t(there.table, MEDIAN, requirements, SMALL, there.scratch, Progress())
         budget = Budget(40_000)
         classed = rothko_s(
-            there.table, MEDIAN, requirements, budget, there.scratch, Progress(), sample=60, traffic=traffic
+            there.table, MEDIAN, requirements, budget, there.scratch, Progress(), sample=60, counters=counters
         )
         found = classes_in(classed)
-    assert traffic.repartitions > 0
+    assert counters.repartitions > 0
     assert len(found) > 5
     assert all(len({ill[row] for row in part} - {None}) >= 4 for part in found)
 
 
 def test_tests_of_hypotheses_leave_less_to_undo() -> None:
-    believed, naive = Traffic(), Traffic()
+    believed, naive = IoCounters(), IoCounters()
     for seed in range(3):
         with on_disk(people(3000, seed), policy_for(k=15)) as there:
-            for tests, traffic in ((True, believed), (False, naive)):
-                there.sampled(MEDIAN, Budget(30_000), sample=100, tests=tests, enough=0, traffic=traffic)
+            for tests, counters in ((True, believed), (False, naive)):
+                there.sampled(MEDIAN, Budget(30_000), sample=100, tests=tests, enough=0, counters=counters)
     assert believed.grown > 0
     assert believed.pruned < naive.pruned / 2
 
 
 def test_data_are_read_twice_and_written_once_after_the_sample() -> None:
     with on_disk(people(2000, 3), policy_for()) as there:
-        traffic, size = Traffic(), there.table.count * there.table.file.kind.itemsize
-        there.sampled(MEDIAN, Budget(200_000), sample=1000, traffic=traffic)
-        assert traffic.repartitions == 1
-        assert traffic.passes(size) == (2, 1)
-        assert traffic.pruned == 0
+        counters, size = IoCounters(), there.table.count * there.table.file.kind.itemsize
+        there.sampled(MEDIAN, Budget(200_000), sample=1000, counters=counters)
+        assert counters.repartitions == 1
+        assert counters.passes(size) == (2, 1)
+        assert counters.pruned == 0
 
 
 def test_a_part_without_an_allowable_split_is_one_class() -> None:
     data = people(200, 1).set_column(0, "age", pa.array([1] * 200)).set_column(1, "place", pa.array(["p"] * 200))
     data = data.set_column(2, "income", pa.array([float(row < 2) for row in range(200)]))
     with on_disk(data, policy_for()) as there:
-        traffic = Traffic()
-        assert there.sampled(MEDIAN, sample=20, traffic=traffic) == {frozenset(range(200))}
+        counters = IoCounters()
+        assert there.sampled(MEDIAN, sample=20, counters=counters) == {frozenset(range(200))}
         assert there.by_counts(MEDIAN) == {frozenset(range(200))}
-        assert traffic.whole == traffic.fallbacks == 1
+        assert counters.whole == counters.fallbacks == 1
 
 
 # ---- the tests, and what is undone ----

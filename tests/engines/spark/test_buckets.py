@@ -1,4 +1,4 @@
-"""What executors and the driver compute without Spark: places, splitters, buckets, slots."""
+"""What executors and the driver compute without Spark: places, splitters, buckets, partitions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,17 @@ from hypothesis import strategies as st
 
 from sfumato.engines.spark.bucket_classes import ordered
 from sfumato.engines.spark.bucket_counts import BucketCounts, ValueCounts
-from sfumato.engines.spark.buckets import NONE, Sample, Splitters, joined, partition_of, slots, splitters_of
-from sfumato.engines.spark.line_keys import Placing, from_binary, to_binary
-from sfumato.engines.spark.row_hash import ties_of
+from sfumato.engines.spark.buckets import (
+    NONE,
+    LineSample,
+    Splitters,
+    joined,
+    partition_numbers,
+    partition_of,
+    splitters_of,
+)
+from sfumato.engines.spark.line_keys import LineEncoder, from_binary, to_binary
+from sfumato.engines.spark.row_hash import row_hashes
 from sfumato.methods.method import SensitiveValues
 from sfumato.orderings import Hilbert, Snake
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements
@@ -29,13 +37,13 @@ ORDERINGS = [Hilbert(), Snake(), Snake(curve=Hilbert())]
 @pytest.mark.parametrize("seed", range(8))
 def test_places_sort_as_keys_and_codes_do_and_hold_the_codes(ordering: Any, seed: int) -> None:
     records = random_records(np.random.default_rng(seed), 60)
-    placing = pickle.loads(pickle.dumps(Placing(ordering, records.domains)))
-    places = placing.places(records.codes)
+    line_encoder = pickle.loads(pickle.dumps(LineEncoder(ordering, records.domains)))
+    places = line_encoder.places(records.codes)
     words = ordering.keys(records.codes, records.domains).words
     whole = [(*map(int, key), *map(int, codes)) for key, codes in zip(words, records.codes, strict=True)]
     by_bytes = sorted(range(len(places)), key=lambda row: bytes(places[row]))
     assert by_bytes == sorted(range(len(places)), key=lambda row: whole[row])
-    assert placing.codes(places).tolist() == records.codes.tolist()
+    assert line_encoder.codes(places).tolist() == records.codes.tolist()
     column = to_binary(places)
     assert from_binary(column).tolist() == places.tolist()
     assert from_binary(column.slice(3, 5)).tolist() == places[3:8].tolist()
@@ -73,7 +81,7 @@ def test_merged_splitters_are_both_in_order_each_once(one: Any, other: Any) -> N
 def test_splitters_cut_the_sample_into_parts_of_about_equal_weight(weights: list[int], buckets: int) -> None:
     count = len(weights)
     places = np.arange(count, dtype=np.uint8).reshape(count, 1)
-    sample = Sample(places, np.zeros(count, np.int64), np.array(weights, np.float64))
+    sample = LineSample(places, np.zeros(count, np.int64), np.array(weights, np.float64))
     found = splitters_of(sample, buckets)
     assert found.buckets <= buckets
     bucket = found.of(places, np.zeros(count, np.int64), np.zeros(count, np.int64))
@@ -112,7 +120,7 @@ def test_buckets_that_are_not_diverse_are_joined_and_others_stay() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 7, 200])
 def test_every_partition_has_a_number_that_is_put_there(count: int) -> None:
-    numbers = slots(count)
+    numbers = partition_numbers(count)
     assert partition_of(np.array(numbers, np.uint32), count).tolist() == list(range(count))
 
 
@@ -132,7 +140,7 @@ def test_ties_are_equal_for_equal_rows_and_differ_else(data: Any, secret: int) -
     rows += rows[:2]
     columns = [pa.array(list(values), kind) for kind, values in zip(VALUES, zip(*rows, strict=True), strict=True)]
     table = pa.table({f"c{place}": column.dictionary_encode() for place, column in enumerate(columns)})
-    ties = ties_of(table, secret).tolist()
+    ties = row_hashes(table, secret).tolist()
     # As Spark groups: 0.0 is -0.0.
     plain = [tuple(value + 0.0 if isinstance(value, float) else value for value in row) for row in rows]
     for one, tie in zip(plain, ties, strict=True):
@@ -140,8 +148,8 @@ def test_ties_are_equal_for_equal_rows_and_differ_else(data: Any, secret: int) -
     order = data.draw(st.permutations(range(len(rows))))
     shuffled = [column.take(pa.array(order)).dictionary_encode() for column in columns]
     again = pa.table(shuffled, table.column_names)
-    assert ties_of(again, secret).tolist() == [ties[row] for row in order]
-    assert ties_of(table, secret ^ 1).tolist() != ties
+    assert row_hashes(again, secret).tolist() == [ties[row] for row in order]
+    assert row_hashes(table, secret ^ 1).tolist() != ties
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 9)), max_size=30, unique_by=lambda one: one[1]))

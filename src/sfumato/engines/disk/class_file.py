@@ -1,4 +1,4 @@
-"""Records class after class in a file: what a method on disk hands to the release."""
+"""The classes of a table on disk: the records of each class together in a file, and the size of each class."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ SIZE = np.dtype(np.uint32)
 
 
 @dataclass(frozen=True)
-class ClassedFile:
-    """The records of every class together, and how many each class has."""
+class ClassFile:
+    """The records of every class together, and the number of records of each class."""
 
     rows: PackedFile
     sizes: PackedFile
 
     @classmethod
-    def empty(cls, scratch: Scratch, kind: np.dtype[Any]) -> ClassedFile:
-        return cls(packed_file(scratch, "classed", kind), packed_file(scratch, "sizes", SIZE))
+    def empty(cls, scratch: Scratch, kind: np.dtype[Any]) -> ClassFile:
+        return cls(packed_file(scratch, "class_file", kind), packed_file(scratch, "sizes", SIZE))
 
     def add(self, rows: Rows, sizes: NDArray[np.integer]) -> None:
-        """Some more classes: their records, class after class, and the size of each."""
+        """Append classes: their records, class after class, and the size of each class."""
         self.rows.append(rows)
         self.sizes.append(sizes)
 
     def runs(self, rows: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Whole classes, about so many records at a time: the place of the first record, and where each class begins.
+        """Yield runs of whole classes with about ``rows`` records: the position of the first record, and the starts.
 
-        Places of classes count from that record; their end comes last. A class of more records comes alone.
+        starts: int64[classes + 1], counted from that record; the last is the end of the run. A class with more records
+        than ``rows`` is a run of its own.
         """
         first = 0
         for sizes in self.sizes.batches(rows):

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.class_file import ClassFile
 from sfumato.engines.disk.coded_table import CodedTable
-from sfumato.engines.disk.diverse_cut_by_range import part_line
+from sfumato.engines.disk.diverse_cut_by_range import cut_line_by_range
 from sfumato.engines.disk.region_checks import failing_leaves
-from sfumato.engines.disk.rothko_io_cost import Traffic
+from sfumato.engines.disk.rothko_io_cost import IoCounters
 from sfumato.engines.disk.rothko_regions import regions_by_counts
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
@@ -33,17 +33,17 @@ class ClassesOnDisk:
     """The classes in a file, and the name of the method that the policy stands for."""
 
     method: str
-    file: ClassedFile
+    file: ClassFile
 
 
 def form_classes(table: CodedTable, budget: Budget, scratch: Scratch) -> ClassesOnDisk:
     """Form the classes that the policy asks for, and search for less loss as its effort allows."""
     job, progress = table.job, table.job.progress
     method = method_named(chosen_name(table.policy.method.name, table.workload(table.sample)))
-    classed = _assigned(table, _method_on_disk(method, table), budget, scratch)
+    class_file = _assigned(table, _method_on_disk(method, table), budget, scratch)
     if isinstance(method, Auto) and job.requirements.tested and table.effort != Effort():
-        classed = search_ranges(table, classed, job.requirements, budget, scratch, progress)
-    return ClassesOnDisk(method.name, classed)
+        class_file = search_ranges(table, class_file, job.requirements, budget, scratch, progress)
+    return ClassesOnDisk(method.name, class_file)
 
 
 def learn_recoding(table: CodedTable, budget: Budget, scratch: Scratch) -> Recoding:
@@ -60,10 +60,10 @@ def learn_recoding(table: CodedTable, budget: Budget, scratch: Scratch) -> Recod
     def failing(recoding: Recoding, tree: Tiling) -> NDArray[np.int64]:
         return failing_leaves(table, job.requirements, recoding, tree, budget)
 
-    traffic = Traffic()
+    counters = IoCounters()
     with job.progress.phase("partition", table.count):
-        tree = regions_by_counts(table, method, job.requirements, budget, scratch, job.progress, traffic=traffic)
-        job.progress.told["divided"] = {"by": "counts", **asdict(traffic)}
+        tree = regions_by_counts(table, method, job.requirements, budget, scratch, job.progress, counters=counters)
+        job.progress.told["divided"] = {"by": "counts", **asdict(counters)}
         return sound_recoding(tree, recoding_by, failing)
 
 
@@ -78,22 +78,22 @@ def _method_on_disk(method: Method, table: CodedTable) -> Method:
     return curve
 
 
-def _assigned(table: CodedTable, method: Method, budget: Budget, scratch: Scratch) -> ClassedFile:
+def _assigned(table: CodedTable, method: Method, budget: Budget, scratch: Scratch) -> ClassFile:
     requirements, progress = table.job.requirements, table.job.progress
     if isinstance(method, MondrianMethod):
         return _divided(table, method, budget, scratch)
     assert isinstance(method, OptimalOneDimensional)
     if requirements.attributes:
-        return part_line(table, method, requirements, budget, scratch, progress)
+        return cut_line_by_range(table, method, requirements, budget, scratch, progress)
     return cut_line(table, method, requirements.least_class, budget, scratch, progress)
 
 
-def _divided(table: CodedTable, method: MondrianMethod, budget: Budget, scratch: Scratch) -> ClassedFile:
+def _divided(table: CodedTable, method: MondrianMethod, budget: Budget, scratch: Scratch) -> ClassFile:
     """Divide by counts, with the classes of memory; on samples if the policy says so or counts do not decide."""
     requirements, progress = table.job.requirements, table.job.progress
     by_counts = method.rule != "selection" and requirements.tested and not table.policy.engine.sampled
-    divide, traffic = rothko_t if by_counts else rothko_s, Traffic()
+    divide, counters = rothko_t if by_counts else rothko_s, IoCounters()
     with progress.phase("partition", table.count):
-        classed = divide(table, method, requirements, budget, scratch, progress, traffic=traffic)
-    progress.told["divided"] = {"by": "counts" if by_counts else "samples", **asdict(traffic)}
-    return classed
+        class_file = divide(table, method, requirements, budget, scratch, progress, counters=counters)
+    progress.told["divided"] = {"by": "counts" if by_counts else "samples", **asdict(counters)}
+    return class_file

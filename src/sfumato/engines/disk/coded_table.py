@@ -1,7 +1,7 @@
-"""The coded table: the input read twice and packed into a file, in its own order; all later passes read that.
+"""The coded table: the records of the input, packed into a file in the order of the input. All later passes read it.
 
-The first reading collects the values of every column, the second packs the records. What classes need is then at hand
-for any part of the table as ``Records``, the same that the memory engine makes of the whole.
+The input is read twice. The first reading collects the values of every column, the second packs the records. Any part
+of the table can then be turned into ``Records``, as the memory engine makes them from the whole table.
 """
 
 from __future__ import annotations
@@ -30,47 +30,49 @@ from sfumato.tables.coding.sorting import collapse
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
-SAMPLE = 1 << 16
+SAMPLE = 1 << 16  # records of the sample
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A carried column that is counted: the code of each of its values, by place. See ``Carried.places``."""
+class PackedCountedColumn:
+    """A packed column that is counted. values: the code of each value, in the order of ``PackedPassthrough.values``."""
 
     column: PackedPassthrough
     values: SensitiveValues
 
     def of(self, rows: Rows) -> SensitiveValues:
-        """The column of some records."""
-        return replace(self.values, codes=self.values.codes[self.column.places(rows[self.column.place])])
+        """Return the codes of the column for packed records."""
+        return replace(self.values, codes=self.values.codes[self.column.positions(rows[self.column.key])])
 
     def counts(self, rows: Rows) -> NDArray[np.int64]:
-        """How often each value occurs in some records; null is none."""
+        """Count how often each value occurs in packed records, without null: int64[distinct]."""
         return np.bincount(self.of(rows).codes, minlength=self.values.distinct + 1)[: self.values.distinct]
 
 
 @dataclass(frozen=True)
-class Amount:
-    """So many records, and how often each value of the counted attributes occurs in them."""
+class RecordCounts:
+    """A number of records, and how often each value of the counted attributes occurs in them."""
 
     count: int
     values: Mapping[str, NDArray[np.int64]]
 
-    def minus(self, other: Amount) -> Amount:
-        """What is left without some of them."""
-        return Amount(self.count - other.count, {name: self.values[name] - other.values[name] for name in self.values})
+    def minus(self, other: RecordCounts) -> RecordCounts:
+        """Return the counts without those of ``other``, which is a part of these records."""
+        return RecordCounts(
+            self.count - other.count, {name: self.values[name] - other.values[name] for name in self.values}
+        )
 
     def as_one_class(self, table: CodedTable) -> ClassCounts:
-        """The records as a class, as requirements see it."""
+        """Return the records as a single class, in the form that requirements take."""
         histograms = {}
         for name, counts in self.values.items():
             known = table.sensitive[name].values
             totals = table.whole.values[name]
-            here = np.flatnonzero(counts)
+            occurring = np.flatnonzero(counts)
             histograms[name] = Histogram(
-                np.zeros(len(here), np.int64),
-                counts[here],
-                here,
+                np.zeros(len(occurring), np.int64),
+                counts[occurring],
+                occurring,
                 totals / max(int(totals.sum()), 1),
                 known.numbers,
                 None,
@@ -83,8 +85,8 @@ class Amount:
 class CodedTable:
     """A table in codes in a file, in the order of the input.
 
-    used: how often each code of each domain occurs. sensitive: with the totals of the whole table. sample: records from
-    all over the table, in its order.
+    used: how often each code of each domain occurs. sensitive: with the totals of the whole table. sample: records at
+    regular distances, in the order of the table.
     """
 
     job: Job
@@ -93,7 +95,7 @@ class CodedTable:
     carried: list[PackedPassthrough]
     costs: Costs
     used: list[NDArray[np.int64]]
-    sensitive: Mapping[str, Counted]
+    sensitive: Mapping[str, PackedCountedColumn]
     sample: Rows
     effort: Effort
 
@@ -106,21 +108,21 @@ class CodedTable:
         return self.file.count
 
     @cached_property
-    def whole(self) -> Amount:
-        """All records."""
+    def whole(self) -> RecordCounts:
+        """The counts of all records."""
         totals = {name: counted.values.totals for name, counted in self.sensitive.items()}
-        return Amount(self.count, {name: counts for name, counts in totals.items() if counts is not None})
+        return RecordCounts(self.count, {name: counts for name, counts in totals.items() if counts is not None})
 
-    def amount(self, rows: Rows) -> Amount:
-        """Some records."""
-        return Amount(len(rows), {name: counted.counts(rows) for name, counted in self.sensitive.items()})
+    def counts(self, rows: Rows) -> RecordCounts:
+        """Count packed records and their sensitive values."""
+        return RecordCounts(len(rows), {name: counted.counts(rows) for name, counted in self.sensitive.items()})
 
     def codes_of(self, rows: Rows) -> Codes:
-        """The quasi-identifiers of packed records: uint[n, d], C-order."""
+        """Return the quasi-identifiers of packed records: uint[n, d], C order."""
         return np.ascontiguousarray(rows[CODES])
 
     def records(self, rows: Rows) -> Records:
-        """Some packed records as methods take them; they are numbered by their place among these."""
+        """Return packed records in the form that methods take. They are numbered by their position in ``rows``."""
         distinct, line = collapse(self.codes_of(rows), [domain.size for domain in self.domains])
         sensitive = {name: counted.of(rows) for name, counted in self.sensitive.items()}
         return Records(
@@ -136,18 +138,18 @@ class CodedTable:
         )
 
     def workload(self, rows: Rows) -> CodedWorkload | None:
-        """What some packed records are for, scaled by these records alone."""
+        """Return the workload of packed records, scaled by these records alone."""
         if not self.policy.workload:
             return None
         targets = self.targets
         return coded_workload(self.policy, self.domains, lambda name: targets[name].of(rows))
 
     @cached_property
-    def targets(self) -> dict[str, Counted]:
-        """The columns that the workload is about, by name."""
+    def targets(self) -> dict[str, PackedCountedColumn]:
+        """The columns that the workload uses, by name."""
         names = {*self.policy.workload.predicted, *self.policy.workload.features}
         return {
-            column.name: Counted(column, coded_target(distinct_column(column), self.policy))
+            column.name: PackedCountedColumn(column, coded_target(distinct_column(column), self.policy))
             for column in self.carried
             if column.name in names
         }
@@ -155,7 +157,7 @@ class CodedTable:
 
 @dataclass(frozen=True)
 class ProfiledInput:
-    """What the first reading found: the encoders of quasi-identifiers, the packing of other columns, the count."""
+    """The result of the first reading: encoders of quasi-identifiers, packed passthrough columns, and the count."""
 
     encoders: list[Encoder]
     carried: list[PackedPassthrough]
@@ -171,8 +173,8 @@ def profile_input(job: Job) -> ProfiledInput:
         for name in policy.quasi_identifiers
     }
     others = {
-        name: PassthroughProfiler(name, f"c{place}", source.types[name], counted=name in counted)
-        for place, name in enumerate(name for name in job.kept if name not in quasi)
+        name: PassthroughProfiler(name, f"c{number}", source.types[name], counted=name in counted)
+        for number, name in enumerate(name for name in job.kept if name not in quasi)
     }
     profilers: dict[str, Collector] = {**quasi, **others}
     count = 0
@@ -198,7 +200,7 @@ def encode_input(job: Job, profile: ProfiledInput, scratch: Scratch) -> CodedTab
     kind = np.dtype(
         [
             (CODES, np.min_scalar_type(largest - 1), (len(domains),)),
-            *((column.place, column.stored) for column in carried),
+            *((column.key, column.stored) for column in carried),
             *([(ROW, np.min_scalar_type(profile.count))] if policy.release.keep_order else []),
         ]
     )
@@ -214,7 +216,9 @@ def encode_input(job: Job, profile: ProfiledInput, scratch: Scratch) -> CodedTab
                 keep_null=keep_null,
                 taxonomy=job.taxonomies.get(column.name),
             )
-            sensitive[column.name] = Counted(column, replace(values, totals=np.zeros(values.distinct, np.int64)))
+            sensitive[column.name] = PackedCountedColumn(
+                column, replace(values, totals=np.zeros(values.distinct, np.int64))
+            )
     samples, step = [], -(-profile.count // SAMPLE)
     with job.progress.phase("encode", profile.count):
         for batch in job.source.batches(job.kept):
@@ -248,17 +252,18 @@ def _packed(
     kind: np.dtype[np.void],
     used: Sequence[NDArray[np.int64]],
 ) -> Rows:
+    """Pack a batch into records, and add its codes to ``used``."""
     rows = np.empty(batch.num_rows, kind)
 
-    def pack(part: tuple[int, str]) -> None:
-        place, name = part
-        if place < len(encoders):
-            codes = encoders[place].encode(batch.column(name))
-            rows[CODES][:, place] = codes
-            used[place][:] += np.bincount(codes, minlength=len(used[place]))
+    def pack(numbered: tuple[int, str]) -> None:
+        number, name = numbered
+        if number < len(encoders):
+            codes = encoders[number].encode(batch.column(name))
+            rows[CODES][:, number] = codes
+            used[number][:] += np.bincount(codes, minlength=len(used[number]))
         else:
-            column = carried[place - len(encoders)]
-            rows[column.place] = column.encode(batch.column(name))
+            column = carried[number - len(encoders)]
+            rows[column.key] = column.encode(batch.column(name))
 
     names = [*(encoder.domain.name for encoder in encoders), *(column.name for column in carried)]
     in_threads(pack, list(enumerate(names)))
@@ -266,5 +271,5 @@ def _packed(
 
 
 def distinct_column(column: PackedPassthrough) -> PassthroughColumn:
-    """Every value of a column once, as a column that rides along."""
+    """Return the distinct values of a column as a passthrough column."""
     return PassthroughColumn.of(column.name, pa.chunked_array([column.values]))

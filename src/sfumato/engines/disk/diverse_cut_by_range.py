@@ -1,9 +1,9 @@
-"""A line that does not fit into memory, under requirements on sensitive values: cut range by range.
+"""The cut of a line that does not fit into memory, under requirements on sensitive values: range by range.
 
-Each range of the line is cut in memory by the same method, and no class crosses from one into the next. A range that
-does not meet the requirements as a whole, or leaves a rest of the table that does not, is joined with the one after it.
-With memory for the whole table there is one range, and the classes are those of the memory engine; with less they
-depend on the limit.
+The method cuts each range of the line in memory, and no class crosses from one range into the next. A range is joined
+with the next one if it does not meet the requirements as a whole, or if the rest of the table would not. With memory
+for the whole table there is one range, and the classes are those of the memory engine; with less they depend on the
+limit.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.class_file import ClassFile
 from sfumato.engines.disk.coded_table import CodedTable
-from sfumato.engines.disk.streaming_cut import lined
+from sfumato.engines.disk.streaming_cut import ranges_along_line
 from sfumato.engines.memory.classes import assign
 from sfumato.errors import InfeasibleError
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
@@ -25,26 +25,26 @@ from sfumato.tables.external.memory_budget import Budget
 from sfumato.tables.external.packed_records import Rows
 from sfumato.tables.external.scratch import Scratch
 
-SHARE = 4  # of the records that fit, so many parts make a range: a method takes more memory than sorting
-MOST = 16  # ranges that may have to be joined
+SHARE = 4  # a range has this part of the records that fit: a method takes more memory than sorting
+MOST = 16  # ranges that may be joined
 
 
-def part_line(
+def cut_line_by_range(
     table: CodedTable,
     method: OptimalOneDimensional,
     requirements: Requirements,
     budget: Budget,
     scratch: Scratch,
     progress: Progress,
-) -> ClassedFile:
-    """The classes along the ordering of the method, no class crossing from range to range."""
+) -> ClassFile:
+    """Form the classes along the ordering of the method. No class crosses from one range into the next."""
     most = max(budget.rows(table.file.kind.itemsize) // SHARE, 1)
-    classed = ClassedFile.empty(scratch, table.file.kind)
+    class_file = ClassFile.empty(scratch, table.file.kind)
     with progress.phase("partition", table.count):
-        ranges = (rows for rows, _ in lined(table, method, most, scratch))
+        ranges = (rows for rows, _ in ranges_along_line(table, method, most, scratch))
         for rows in _sufficient(table, ranges, requirements, MOST * most):
-            add_classes(table, method, requirements, rows, classed, progress)
-    return classed
+            add_classes(table, method, requirements, rows, class_file, progress)
+    return class_file
 
 
 def add_classes(
@@ -52,32 +52,33 @@ def add_classes(
     method: Method,
     requirements: Requirements,
     rows: Rows,
-    classed: ClassedFile,
+    class_file: ClassFile,
     progress: Progress,
 ) -> None:
-    """The classes that the method makes of some records, each tested as it comes."""
+    """Add the classes that the method forms from records, each tested as it is formed."""
     bounds = table.policy.release.bounds
     batches = assign(table.records(rows), method, requirements, Progress(), bounds=bounds)
     batch = ClassBatch.joined(list(batches))
-    classed.add(np.take(rows, batch.rows), np.diff(batch.starts))
+    class_file.add(np.take(rows, batch.rows), np.diff(batch.starts))
     progress.advance(len(rows))
 
 
 def _sufficient(table: CodedTable, ranges: Iterator[Rows], requirements: Requirements, most: int) -> Iterator[Rows]:
-    """The ranges, joined until each meets the requirements as a whole, and so does what is left of the table."""
+    """Join ranges until each meets the requirements as a whole, and so does the rest of the table."""
     left = table.whole
     joined: list[Rows] = []
     for rows in ranges:
         joined.append(rows)
         together = np.concatenate(joined)
-        amount = table.amount(together)
-        rest = left.minus(amount)
-        enough = [amount.as_one_class(table), *([rest.as_one_class(table)] if rest.count else [])]
-        if all(requirements.holds(one).all() for one in enough):
+        counts = table.counts(together)
+        rest = left.minus(counts)
+        both = [counts.as_one_class(table), *([rest.as_one_class(table)] if rest.count else [])]
+        if all(requirements.holds(one_class).all() for one_class in both):
             yield together
             left, joined = rest, []
         elif len(together) > most:
             raise InfeasibleError(
-                f"{len(together):,} records that lie side by side, or those after them, do not meet the requirements "
-                "together, and no more fit into this memory. Give more memory, take --method mondrian, or ask for less."
+                f"{len(together):,} consecutive records, or those after them, do not meet the requirements together, "
+                "and the memory limit leaves no room for more. Allow more memory, use --method mondrian, or ask for "
+                "less."
             )

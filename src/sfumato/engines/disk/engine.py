@@ -31,8 +31,8 @@ from sfumato.tables.sources.parquet_source import ParquetSource
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import write_batches
 
-VALUE_BYTES = 48  # a value of a domain, with its cost, its place on a curve and its count
-VALUES_SHARE = 0.4  # of the memory that distinct values may take
+VALUE_BYTES = 48  # a value of a domain, with its cost, its position on a curve and its count
+VALUES_SHARE = 0.4  # the share of the memory that distinct values may take
 
 
 class DiskEngine:
@@ -84,7 +84,7 @@ class DiskEngine:
 
     def output(self, draft: Draft, target: str | Path) -> TargetOutput:
         rows: RowsOnDisk = draft.rows
-        table = WritableTable(rows.shown.schema, lambda: self._batches(rows), rows.shown.file.count)
+        table = WritableTable(rows.file.schema, lambda: self._batches(rows), rows.file.count)
         return TargetOutput(draft.job, target, [table])
 
     def audit(self, draft: Draft, written: tuple[Source, None]) -> tuple[AuditReport, Losses]:
@@ -94,8 +94,8 @@ class DiskEngine:
         """Return the rows in a file of the scratch directory. It is written once, and is what was audited."""
         path = self.scratch.directory / "released.parquet"
         if not path.exists():
-            with self._progress.phase("write", rows.shown.file.count):
-                write_batches(rows.shown.schema, lambda: self._batches(rows), path)
+            with self._progress.phase("write", rows.file.count):
+                write_batches(rows.file.schema, lambda: self._batches(rows), path)
         return ParquetSource(path), None
 
     def frame(self, draft: Draft) -> Any:
@@ -125,7 +125,7 @@ class DiskEngine:
             yield table.codes_of(rows)
 
     def _batches(self, rows: RowsOnDisk) -> Iterator[pa.RecordBatch]:
-        for table in rows.shown.batches(self.budget, self.scratch):
+        for table in rows.file.batches(self.budget, self.scratch):
             yield from table.to_batches()
             self._progress.advance(table.num_rows)
 

@@ -1,7 +1,7 @@
-"""Columns that would undo the release, of a table that does not fit into memory. What that means: ``linkage``.
+"""Kept columns that would undo a release, in a table on disk. ``linkable_columns`` has the rules.
 
-Columns with few values are counted against every quasi-identifier in one pass. Those with many are brought into the
-order of their values first, so that all records of a value come together and one value after the other is looked at.
+Columns with few values are counted against every quasi-identifier in one pass. Columns with many values are sorted
+first, so that all records with the same value come together.
 """
 
 from __future__ import annotations
@@ -25,54 +25,54 @@ from sfumato.tables.external.memory_budget import Budget
 from sfumato.tables.external.packed_records import CODES, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
-DENSE = 1 << 20  # pairs of a value and a code that are counted in a table of all of them
+DENSE = 1 << 20  # the largest table of all pairs of value and code that is kept for counting
 VALUE = "value"
 
 
 def linkable_on_disk(table: CodedTable, accepted: Collection[str], budget: Budget, scratch: Scratch) -> dict[str, str]:
-    """The columns that are linkable, each with the reason in words; those that are accepted are not looked at."""
+    """Return the linkable columns that are not in ``accepted``, each with the reason in words."""
     columns = [_LinkedColumn(table, column) for column in table.carried if column.name not in accepted]
     most = budget.rows(table.file.kind.itemsize)
     if any(column.dense for column in columns):
         for rows in table.file.batches(most):
             in_threads(partial(_count, rows), [column for column in columns if column.dense])
-    found = {}
+    reasons = {}
     for column in columns:
         if not column.dense:
             _count_many(column, budget, scratch)
         reason = column.reason()
         if reason is not None:
-            found[column.column.name] = reason
-    return found
+            reasons[column.column.name] = reason
+    return reasons
 
 
 class _LinkedColumn:
-    """What is known of one column so far: how many records are alone with their value, and how many are guessed right.
+    """The counts of one column so far: records that are alone with their value, and records that are guessed right.
 
     Values are numbers from 0 on; the last is null, which identifies nobody.
     """
 
     def __init__(self, table: CodedTable, column: PackedPassthrough) -> None:
         self.table, self.column = table, column
-        self._places: NDArray[np.unsignedinteger] | None = None
+        self._value_of_code: NDArray[np.unsignedinteger] | None = None
         self.null = column.codes - 1 if column.has_null else column.codes
         if column.dictionary is not None or column.known is not None:
-            self._places, size = distinct_column(column).distinct
+            self._value_of_code, size = distinct_column(column).distinct
             self.null = size - 1
         widest = max(domain.size for domain in table.domains)
-        self.dense = self._places is not None and (self.null + 1) * widest <= DENSE
-        self.counts: list[NDArray[np.int64]] = []  # by quasi-identifier, how often each value comes with each code
+        self.dense = self._value_of_code is not None and (self.null + 1) * widest <= DENSE
+        self.counts: list[NDArray[np.int64]] = []  # by quasi-identifier: int64[values, codes]
         if self.dense:
             self.counts = [np.zeros((self.null + 1, domain.size), np.int64) for domain in table.domains]
         self.alone = self.known = 0
         self.right = np.zeros(len(table.domains), np.int64)
 
     def values(self, rows: Rows) -> NDArray[np.unsignedinteger]:
-        """The value of some records; NaN is null, and -0.0 is 0.0."""
-        codes: NDArray[np.unsignedinteger] = rows[self.column.place]
-        if self._places is not None:
-            places: NDArray[np.unsignedinteger] = self._places[self.column.places(codes)]
-            return places
+        """Return the value of each record. NaN is null, and -0.0 is 0.0."""
+        codes: NDArray[np.unsignedinteger] = rows[self.column.key]
+        if self._value_of_code is not None:
+            values: NDArray[np.unsignedinteger] = self._value_of_code[self.column.positions(codes)]
+            return values
         if not pa.types.is_floating(self.column.kind):
             return codes
         special = order_numbers(from_numpy(np.array([-0.0, 0.0, np.nan])))
@@ -81,7 +81,7 @@ class _LinkedColumn:
         return np.where(codes == nothing, np.uint64(self.null), codes)
 
     def add(self, sizes: NDArray[np.int64], right: NDArray[np.int64], *, null: bool) -> None:
-        """Some values: how many records each has and, by quasi-identifier, how many of these are guessed right."""
+        """Add values. sizes: the records of each. right: by quasi-identifier, the records that are guessed right."""
         self.right += right
         if not null:
             self.alone += int(np.count_nonzero(sizes == 1))
@@ -109,7 +109,7 @@ def _count(rows: Rows, column: _LinkedColumn) -> None:
 
 
 def _count_many(column: _LinkedColumn, budget: Budget, scratch: Scratch) -> None:
-    """The records in the order of their values; the last value of a part may go on in the next."""
+    """Count a column with many values by sorting. The last value of a range may go on in the next."""
     table, sizes = column.table, [domain.size for domain in column.table.domains]
     kind = np.dtype([(VALUE, np.uint64), (CODES, table.file.kind[CODES].base, (len(sizes),))])
     file = packed_file(scratch, "linkage", kind)
@@ -147,7 +147,7 @@ def _count_many(column: _LinkedColumn, budget: Budget, scratch: Scratch) -> None
 
 
 def _right(number: NDArray[np.int64], codes: NDArray[np.unsignedinteger], size: int) -> int:
-    """How many records have the most frequent code of their value. number: the value of each, from 0 on."""
+    """Count the records with the most frequent code of their value. number: the value of each record, from 0 on."""
     pairs, counts = np.unique(number * size + codes, return_counts=True)
     owner = pairs // size
     return int(np.maximum.reduceat(counts, np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))).sum())

@@ -1,7 +1,7 @@
-"""Columns that ride along in packed records: one number each, in the order of the values.
+"""Passthrough columns in packed records: every value is a number, in the order of the values.
 
-Text, and whatever else is no number, is a code into the sorted dictionary of the column; a number is its distance from
-the smallest one. Null comes last. All of it can be turned back into the column.
+Text, and any other type that is not numeric, is a code into the sorted dictionary of the column. A number is its
+distance from the smallest one. Null is the last code. Both can be decoded into the column.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from sfumato.tables.coding.sorting import Field, bits_for
 from sfumato.tables.external.packed_records import Rows
 
 LARGEST = (1 << 64) - 1  # the last code
-WAITING = 1 << 16  # values that are collected before they are merged
-FEW = 1 << 20  # numbers that are collected also where nobody has to count them
+WAITING = 1 << 16  # values that wait before they are merged
+FEW = 1 << 20  # distinct numbers that are collected even if nothing counts them
 
 
 @dataclass(frozen=True)
 class PackedPassthrough:
-    """A column that rides along, as packed records hold it.
+    """A passthrough column in packed records.
 
-    dictionary: the values of text, ascending. least, codes: the smallest number, and how many codes there are, null
-    included; null is the last code. known: the numbers that occur, less the smallest, where they are counted or few.
+    key: its field in the records. dictionary: the values of text, ascending. least: the smallest number. codes: the
+    number of codes, including null, which is the last. known: the numbers that occur, less the smallest, if they are
+    counted or few.
     """
 
     name: str
-    place: str
+    key: str
     kind: pa.DataType
     has_null: bool
     dictionary: pa.Array | None
@@ -48,7 +49,7 @@ class PackedPassthrough:
         return np.min_scalar_type(self.codes - 1)
 
     def encode(self, column: pa.Array) -> NDArray[np.unsignedinteger]:
-        """The numbers of some records."""
+        """Return the codes of a batch of values."""
         null = self.codes - 1
         if self.dictionary is None:
             numbers = order_numbers(column) - np.uint64(self.least)
@@ -56,26 +57,26 @@ class PackedPassthrough:
                 numbers[to_numpy(column.is_null())] = null
             return numbers.astype(self.stored)
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        found = pc.index_in(encoded.dictionary.cast(self.dictionary.type), value_set=self.dictionary)
-        table = np.append(to_numpy(found, null), null).astype(self.stored)
+        code_of_value = pc.index_in(encoded.dictionary.cast(self.dictionary.type), value_set=self.dictionary)
+        table = np.append(to_numpy(code_of_value, null), null).astype(self.stored)
         codes: NDArray[np.unsignedinteger] = table[to_numpy(encoded.indices, len(encoded.dictionary))]
         return codes
 
     def decode(self, rows: Rows) -> pa.Array:
-        """The column of some records."""
-        codes = rows[self.place]
+        """Return the values of packed records."""
+        codes = rows[self.key]
         missing = codes == self.codes - 1 if self.has_null else np.zeros(len(codes), np.bool_)
         if self.dictionary is not None:
             return pa.DictionaryArray.from_arrays(from_numpy(codes, missing), self.dictionary)
         return from_order_numbers(codes.astype(np.uint64) + np.uint64(self.least), missing, self.kind)
 
     def field(self, rows: Rows) -> Field:
-        """The column as a part of a sort key."""
-        return Field(rows[self.place], bits_for(self.codes))
+        """Return the column as a part of a sort key."""
+        return Field(rows[self.key], bits_for(self.codes))
 
     @property
     def values(self) -> pa.Array:
-        """Every value that occurs, once, by its place; null is the last where it occurs."""
+        """The distinct values in order; null is the last, if it occurs."""
         if self.dictionary is not None:
             values = self.dictionary
         else:
@@ -84,18 +85,18 @@ class PackedPassthrough:
             values = from_order_numbers(numbers, np.zeros(len(numbers), np.bool_), self.kind)
         return pa.concat_arrays([values, pa.nulls(1, values.type)]) if self.has_null else values
 
-    def places(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.integer]:
-        """Where the values of some records stand among ``values``."""
+    def positions(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.integer]:
+        """Return the position in ``values`` of each code."""
         if self.known is None:
             return codes
-        return np.searchsorted(self.known, codes.astype(np.uint64))  # null is above all and comes last
+        return np.searchsorted(self.known, codes.astype(np.uint64))  # null is the largest code and comes last
 
 
 class PassthroughProfiler:
-    """Collects what has to be known of a column before it can be packed."""
+    """Collects what has to be known about a column before it can be packed."""
 
-    def __init__(self, name: str, place: str, kind: pa.DataType, *, counted: bool) -> None:
-        self._name, self._place, self._kind, self._counted = name, place, kind, counted
+    def __init__(self, name: str, key: str, kind: pa.DataType, *, counted: bool) -> None:
+        self._name, self._key, self._kind, self._counted = name, key, kind, counted
         self._is_number = has_numbers(kind)
         self._least, self._most = LARGEST, 0
         self._has_null = False
@@ -136,20 +137,20 @@ class PassthroughProfiler:
             codes = most - least + 1 + self._has_null
             if codes - 1 > LARGEST:
                 raise InputError(
-                    f"column {self._name!r} holds numbers from the smallest to the largest of 64 bits, and null, which "
-                    "is one value too many for the disk engine. Replace the extremes, or drop the column."
+                    f"column {self._name!r} has the smallest and the largest number of 64 bits, and null, which is one "
+                    "value too many for the disk engine. Replace the extremes, or drop the column."
                 )
             known = None
             if self._collects:
                 known = self._merged() - np.uint64(least) if self._parts else np.empty(0, np.uint64)
-            return PackedPassthrough(self._name, self._place, self._kind, self._has_null, None, least, codes, known)
+            return PackedPassthrough(self._name, self._key, self._kind, self._has_null, None, least, codes, known)
         try:
             dictionary, _ = sorted_codes(pa.chunked_array([self._merged()]))
         except pa.ArrowNotImplementedError:
             raise InputError(
-                f"column {self._name!r} has the type {self._kind}, which has no order, so the released rows could not "
-                "be put in one. Drop the column or turn it into text."
+                f"column {self._name!r} has the type {self._kind}, which has no order, so the released rows cannot be "
+                "sorted. Drop the column, or turn it into text."
             ) from None
         return PackedPassthrough(
-            self._name, self._place, self._kind, self._has_null, dictionary, 0, len(dictionary) + self._has_null
+            self._name, self._key, self._kind, self._has_null, dictionary, 0, len(dictionary) + self._has_null
         )

@@ -1,7 +1,7 @@
-"""Whether the regions of a recoding meet the requirements, from readings of the coded file.
+"""The check of a recoding on disk: which of its regions do not meet the requirements.
 
-Regions that a release shows alike are one class. One reading counts the records of every class; where requirements are
-about sensitive values, further ones count those, for as many classes at once as there is room for.
+Regions that a release shows alike are one class. One reading of the coded file counts the records of every class. If
+requirements count sensitive values, further readings count those, for as many classes at once as memory allows.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sfumato.requirements import ClassCounts, Histogram, Requirements
 from sfumato.tables.external.memory_budget import SHARE, Budget
 from sfumato.tables.external.packed_records import Rows
 
-PAIR = 80  # bytes that a value in a class takes while it is counted
+PAIR = 80  # bytes that a pair of class and value takes while it is counted
 
 
 def failing_leaves(
     table: CodedTable, requirements: Requirements, recoding: Recoding, tree: Tiling, budget: Budget
 ) -> NDArray[np.int64]:
-    """The leaves of ``tree``, which the recoding is by, whose records are in a class that fails."""
+    """Return the leaves of ``tree``, from which the recoding was made, with records in a class that fails."""
     own = recoding.regions
     shown = shown_classes(recoding.domains, own.region_low, own.region_high, bounds=table.policy.release.bounds)
     scanned = min(budget.rows(table.file.kind.itemsize), SCANNED)
@@ -41,7 +41,7 @@ def failing_leaves(
         sizes += np.bincount(classes, minlength=len(sizes))
     holds = np.ones(len(sizes), np.bool_)
     for first, last in _ranges(sizes, table, requirements, max(budget.work // SHARE, LEAST_ROOM) // PAIR):
-        values = {name: _RegionPairs(table, name, first, last) for name in requirements.attributes}
+        values = {name: _ClassValueCounts(table, name, first, last) for name in requirements.attributes}
         if values:
             for rows, classes in batches():
                 for pairs in values.values():
@@ -51,14 +51,14 @@ def failing_leaves(
     holds |= sizes == 0
     if holds.all():
         return np.empty(0, np.int64)
-    found = [np.unique(tree.leaves_of(table.codes_of(rows[~holds[classes]]))) for rows, classes in batches()]
-    return np.unique(np.concatenate(found))
+    failing = [np.unique(tree.leaves_of(table.codes_of(rows[~holds[classes]]))) for rows, classes in batches()]
+    return np.unique(np.concatenate(failing))
 
 
 def _ranges(
     sizes: NDArray[np.int64], table: CodedTable, requirements: Requirements, most: int
 ) -> Iterator[tuple[int, int]]:
-    """Classes from the first to before the last that have no more values together than ``most``, but one at least."""
+    """Yield ranges first..last - 1 of classes that have at most ``most`` values together, or a single class."""
     pairs = np.zeros(len(sizes), np.int64)
     for name in requirements.attributes:
         pairs += np.minimum(sizes, table.sensitive[name].values.distinct)
@@ -71,11 +71,11 @@ def _ranges(
 
 
 @dataclass
-class _RegionPairs:
-    """How often each value of a sensitive attribute occurs in the classes first..last - 1.
+class _ClassValueCounts:
+    """The number of times that each value of a sensitive attribute occurs in the classes first..last - 1.
 
-    A key is class * values + value. New ones wait until they are as many as those that were counted, so that sorting
-    them costs little.
+    A key is class * values + value. New keys wait until they are as many as the counted ones, so that sorting them
+    costs little.
     """
 
     table: CodedTable
@@ -89,16 +89,16 @@ class _RegionPairs:
     def add(self, rows: Rows, classes: NDArray[np.int64]) -> None:
         counted = self.table.sensitive[self.name]
         codes, distinct = counted.of(rows).codes, counted.values.distinct
-        here = (classes >= self.first) & (classes < self.last) & (codes < distinct)
-        self.waiting.append((classes[here] - self.first) * distinct + codes[here])
+        in_range = (classes >= self.first) & (classes < self.last) & (codes < distinct)
+        self.waiting.append((classes[in_range] - self.first) * distinct + codes[in_range])
         if sum(map(len, self.waiting)) > len(self.keys) + SCANNED:
             self._count()
 
     def _count(self) -> None:
         waiting, ones = np.unique(np.concatenate(self.waiting), return_counts=True)
-        keys, place = np.unique(np.append(self.keys, waiting), return_inverse=True)
+        keys, key_number = np.unique(np.append(self.keys, waiting), return_inverse=True)
         counts = np.zeros(len(keys), np.int64)
-        np.add.at(counts, place, np.append(self.counts, ones))
+        np.add.at(counts, key_number, np.append(self.counts, ones))
         self.keys, self.counts, self.waiting = keys, counts, []
 
     def histogram(self) -> Histogram:

@@ -1,7 +1,7 @@
-"""From classes in a file to released rows in canonical order, batch by batch.
+"""The released rows of a table on disk, in canonical order, batch by batch.
 
-Two passes over the classes: the first finds which boxes there are on each quasi-identifier, so that what they show can
-be put in order; the second gives every record the number of what it shows. Those records are then brought into the
+The classes are read twice. The first pass finds the boxes that occur on each quasi-identifier, so that the labels they
+show can be sorted. The second pass gives every record the number of what it shows. The records are then sorted into the
 order of the released rows, range by range.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.class_file import ClassFile
 from sfumato.engines.disk.classes import ClassesOnDisk
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
@@ -31,15 +31,16 @@ from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows,
 from sfumato.tables.external.scratch import Scratch
 
 ENTRIES = "entries"
-DENSE_PAIRS = 1 << 22  # boxes on one attribute that are marked in a table of all of them
+DENSE_PAIRS = 1 << 22  # the largest table of all boxes on an attribute that is kept for marking
 BATCH = 1 << 20  # released rows at a time
 
 
 @dataclass(frozen=True)
-class ShownFile:
-    """The released rows, not yet in order: the number of what each shows for every quasi-identifier, and the rest.
+class ReleasedRowsFile:
+    """The released rows in a file, not yet sorted.
 
-    columns: what there is to show, each entry once.
+    A row has the number of the entry that it shows for every quasi-identifier, and the passthrough columns. columns:
+    the entries, each once.
     """
 
     file: PackedFile
@@ -50,14 +51,19 @@ class ShownFile:
     keep_order: bool
 
     @property
+    def count(self) -> int:
+        return self.file.count
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of every batch."""
         return self._released(np.empty(0, self.file.kind)).schema
 
     def batches(self, budget: Budget, scratch: Scratch) -> Iterator[pa.Table]:
-        """The released rows in canonical order, or in that of the input; of all batches but the last the same number.
+        """Yield the released rows in canonical order, or in the order of the input.
 
-        Every batch of a column of text has the same dictionary, which holds what is released and no more.
+        All batches but the last have the same size. All batches of a text column share one dictionary, which holds
+        exactly the released values.
         """
         waiting: list[Rows] = []
         for rows in ahead(self._ordered(budget.rows(self.file.kind.itemsize), scratch)):
@@ -82,14 +88,14 @@ class ShownFile:
         return [*shown, *(column.field(rows) for column in self.carried)]
 
     def _released(self, rows: Rows) -> pa.Table:
-        places = {column.domain.name: q for q, column in enumerate(self.columns)}
+        attributes = {column.domain.name: q for q, column in enumerate(self.columns)}
         carried = {column.name: column for column in self.carried}
 
         def released(name: str) -> list[tuple[str, pa.Array]]:
             if name in carried:
                 return [(name, carried[name].decode(rows))]
-            entries = rows[ENTRIES][:, places[name]]
-            return released_columns(self.columns[places[name]], lambda values: values[entries], self.bounds)
+            entries = rows[ENTRIES][:, attributes[name]]
+            return released_columns(self.columns[attributes[name]], lambda values: values[entries], self.bounds)
 
         columns = [pair for pairs in in_threads(released, self.names) for pair in pairs]
         return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
@@ -99,107 +105,103 @@ class ShownFile:
 class RowsOnDisk:
     """The released rows in a file, and how they came about."""
 
-    shown: ShownFile
+    file: ReleasedRowsFile
     outcome: Outcome
 
 
 def rows_on_disk(table: CodedTable, classes: ClassesOnDisk, budget: Budget, scratch: Scratch) -> RowsOnDisk:
     """Recode the records of every class to the smallest box around them. The file of the classes is removed."""
-    shown = _shown(table, classes.file, budget, scratch)
-    return RowsOnDisk(shown, outcome_of(classes.method, table.job.progress))
+    file = _recoded(table, classes.file, budget, scratch)
+    return RowsOnDisk(file, outcome_of(classes.method, table.job.progress))
 
 
-def _shown(table: CodedTable, classed: ClassedFile, budget: Budget, scratch: Scratch) -> ShownFile:
+def _recoded(table: CodedTable, class_file: ClassFile, budget: Budget, scratch: Scratch) -> ReleasedRowsFile:
     progress = table.job.progress
     release, most = table.policy.release, budget.rows(table.file.kind.itemsize)
     with progress.phase("recode", 2 * table.count):
-        pairs = [_ClassPairs(domain) for domain in table.domains]
-        for _, _, low, high in _boxes(table, classed, most, progress):
-            in_threads(lambda q: pairs[q].add(low[:, q], high[:, q]), range(len(pairs)))  # noqa: B023
-        columns = in_threads(lambda one: one.finish(bounds=release.bounds), pairs)
+        boxes = [_OccurringBoxes(domain) for domain in table.domains]
+        for _, _, low, high in _boxes(table, class_file, most, progress):
+            in_threads(lambda q: boxes[q].add(low[:, q], high[:, q]), range(len(boxes)))  # noqa: B023
+        columns = in_threads(lambda occurring: occurring.finish(bounds=release.bounds), boxes)
         widest = max(len(column.labels) for column in columns)
         kept = [(name, table.file.kind[name]) for name in table.file.kind.names or () if name != CODES]
         file = packed_file(
             scratch, "shown", np.dtype([(ENTRIES, np.min_scalar_type(widest - 1), (len(columns),)), *kept])
         )
-        for rows, sizes, low, high in _boxes(table, classed, most, progress):
+        for rows, sizes, low, high in _boxes(table, class_file, most, progress):
             shown = np.empty(len(rows), file.kind)
-            for q, one in enumerate(pairs):
-                shown[ENTRIES][:, q] = np.repeat(one.entries(low[:, q], high[:, q]), sizes)
+            for q, occurring in enumerate(boxes):
+                shown[ENTRIES][:, q] = np.repeat(occurring.entries(low[:, q], high[:, q]), sizes)
             for name, _ in kept:
                 shown[name] = rows[name]
             file.append(shown)
-    classed.rows.remove()
-    classed.sizes.remove()
-    return ShownFile(
-        file, [one.column for one in pairs], table.carried, table.job.kept, release.bounds, release.keep_order
-    )
+    class_file.rows.remove()
+    class_file.sizes.remove()
+    return ReleasedRowsFile(file, columns, table.carried, table.job.kept, release.bounds, release.keep_order)
 
 
 def _boxes(
-    table: CodedTable, classed: ClassedFile, most: int, progress: Progress
+    table: CodedTable, class_file: ClassFile, most: int, progress: Progress
 ) -> Iterator[tuple[Rows, NDArray[np.int64], Codes, Codes]]:
-    """The records of some classes, how many of them have each box, and the boxes."""
-    for records, starts, box in ahead(_read(table, classed, most)):
+    """Yield the records of some classes, the number of records with each box, and the boxes."""
+    for records, starts, box in ahead(_read(table, class_file, most)):
         low, high = box or boxes_of(table.codes_of(records), np.arange(len(records), dtype=np.uint32), starts)
         yield records, np.diff(starts), low, high
         progress.advance(len(records))
 
 
 def _read(
-    table: CodedTable, classed: ClassedFile, most: int
+    table: CodedTable, class_file: ClassFile, most: int
 ) -> Iterator[tuple[Rows, NDArray[np.int64], tuple[Codes, Codes] | None]]:
-    """The records of classes that fit; of a class that does not, part by part, with its box."""
-    for first, starts in classed.runs(most):
+    """Yield the records of whole classes, or the parts of a class that does not fit, with its box."""
+    for first, starts in class_file.runs(most):
         last = first + int(starts[-1])
         if last - first <= most:
-            yield classed.rows.read(first, last), starts, None
+            yield class_file.rows.read(first, last), starts, None
             continue
         parts = [(begin, min(begin + most, last)) for begin in range(first, last, most)]
-        boxes = [_extremes(table.codes_of(classed.rows.read(*part))) for part in parts]
+        boxes = [_extremes(table.codes_of(class_file.rows.read(*part))) for part in parts]
         low = np.min([box[0] for box in boxes], axis=0)[None, :]
         high = np.max([box[1] for box in boxes], axis=0)[None, :]
         for part in parts:
-            yield classed.rows.read(*part), np.array([0, part[1] - part[0]]), (low, high)
+            yield class_file.rows.read(*part), np.array([0, part[1] - part[0]]), (low, high)
 
 
 def _extremes(codes: Codes) -> tuple[Codes, Codes]:
     return codes.min(axis=0), codes.max(axis=0)
 
 
-class _ClassPairs:
-    """The boxes that occur on one quasi-identifier, as pairs of the smallest and the largest code."""
+class _OccurringBoxes:
+    """The boxes that occur on one quasi-identifier, as pairs of their smallest and largest code."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         self._occurs = np.zeros(domain.size**2, np.bool_) if domain.size**2 <= DENSE_PAIRS else None
-        self._found = np.empty(0, np.int64)
-        self._entry = np.empty(0, np.uint32)  # of each pair that was found
-        self.column: RecodedColumn
+        self._boxes = np.empty(0, np.int64)
+        self._entry = np.empty(0, np.uint32)  # of each box that occurs
 
     def add(self, low: Codes, high: Codes) -> None:
         pairs = self._numbered(low, high)
         if self._occurs is not None:
             self._occurs[pairs] = True
         else:
-            self._found = np.union1d(self._found, pairs)
+            self._boxes = np.union1d(self._boxes, pairs)
 
     def finish(self, *, bounds: bool) -> RecodedColumn:
-        """What the boxes show, each entry once."""
+        """Return what the boxes show, each entry once."""
         if self._occurs is not None:
-            self._found = np.flatnonzero(self._occurs)
+            self._boxes = np.flatnonzero(self._occurs)
         kind = np.min_scalar_type(self._domain.size - 1)
-        low, high = np.divmod(self._found, self._domain.size)
-        found = recoded_column(self._domain, low.astype(kind), high.astype(kind), bounds=bounds)
-        self._entry = found.entry
-        entries = np.arange(len(found.labels), dtype=np.uint32)
-        self.column = RecodedColumn(found.domain, entries, found.labels, found.low, found.high)
-        return self.column
+        low, high = np.divmod(self._boxes, self._domain.size)
+        column = recoded_column(self._domain, low.astype(kind), high.astype(kind), bounds=bounds)
+        self._entry = column.entry
+        entries = np.arange(len(column.labels), dtype=np.uint32)
+        return RecodedColumn(column.domain, entries, column.labels, column.low, column.high)
 
     def entries(self, low: Codes, high: Codes) -> NDArray[np.uint32]:
-        """The entry that each of some boxes shows."""
-        found: NDArray[np.uint32] = self._entry[np.searchsorted(self._found, self._numbered(low, high))]
-        return found
+        """Return the entry that each box shows."""
+        entries: NDArray[np.uint32] = self._entry[np.searchsorted(self._boxes, self._numbered(low, high))]
+        return entries
 
     def _numbered(self, low: Codes, high: Codes) -> NDArray[np.int64]:
         return low.astype(np.int64) * self._domain.size + high

@@ -1,4 +1,4 @@
-"""What Rothko reads and writes: counted, and as the analysis of LeFevre 2008, section 5.3, expects it."""
+"""The input and output of Rothko: counted during a run, and expected by the analysis of LeFevre 2008, section 5.3."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sfumato.methods.trees.sampled_tests import ALPHA_LEVEL
 
 
 @dataclass
-class Traffic:
-    """Counted while data are divided. The finished classes, which every method writes once, are not in it.
+class IoCounters:
+    """Counters of a run. They leave out the finished classes, which every method writes once.
 
-    read, written: bytes of records. scans: readings of a part, to count, to sample, to divide or to finish it.
-    repartitions: how often a part was divided into files. groups: frequency groups that were counted. grown: nodes of
-    trees that were grown on samples; pruned: those of them that were undone. finished: parts that were divided to the
-    end in memory. whole: parts that are larger than memory and became one class. fallbacks: parts that Rothko-S left
-    to Rothko-T. nonminimal: classes that may have an allowable split.
+    read, written: bytes of records. scans: readings of a part, to count, sample, divide or finish it. repartitions:
+    divisions of a part into files. groups: frequency groups that were counted. grown: nodes of trees that were grown on
+    samples; pruned: nodes of them that were undone. finished: parts that were divided to the end in memory. whole:
+    parts larger than memory that became one class. fallbacks: parts that Rothko-S left to Rothko-T. nonminimal: classes
+    that may have an allowable split.
     """
 
     read: int = 0
@@ -33,13 +33,13 @@ class Traffic:
     nonminimal: int = 0
 
     def passes(self, size: int) -> tuple[float, float]:
-        """How many times a table of so many bytes was read and written."""
+        """Return how many times a table of ``size`` bytes was read and written."""
         return self.read / max(size, 1), self.written / max(size, 1)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """How many times the data are read, written and divided into files."""
+    """The expected number of times that the data are read and written."""
 
     reads: int
     writes: int
@@ -50,14 +50,20 @@ class Expected:
 
 
 def expected_tree_io(records: int, fits: int, cache: int) -> Expected:
-    """Rothko-T with splits into halves; ``fits`` records and ``cache`` frequency groups are in memory at once."""
+    """Return what Rothko-T is expected to read and write if every split halves a region.
+
+    ``fits`` records and ``cache`` frequency groups fit into memory at once.
+    """
     height = max(0, math.ceil(math.log2(records / fits)))
     repartitions = math.ceil(height / (int(math.log2(cache)) + 1))
     return Expected(height + repartitions + 1, repartitions)
 
 
 def expected_sample_io(records: int, fits: int, k: int, sample: int | None = None) -> Expected:
-    """Rothko-S with k alone and binary splits into halves; by default the sample is all that fits."""
+    """Return what Rothko-S is expected to read and write for k alone, if every split halves a region.
+
+    By default the sample has as many records as fit.
+    """
     z = NormalDist().inv_cdf(1 - ALPHA_LEVEL / 2)
     repartitions = 0
     while records > fits:
@@ -66,7 +72,7 @@ def expected_sample_io(records: int, fits: int, k: int, sample: int | None = Non
             break
         least = share + z * math.sqrt(share * (1 - share) / max(n - 1, 1) * (records - n) / records)
         levels = int(math.log2(1 / least)) if least < 1 else 0
-        if levels <= 0:  # it may not be minimal
+        if levels <= 0:  # the classes may not be minimal
             break
         repartitions += 1
         records = math.ceil(records / 2**levels)

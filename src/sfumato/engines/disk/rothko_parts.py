@@ -1,7 +1,7 @@
-"""Parts of a coded table that are divided into files and, as soon as they fit into memory, to the end.
+"""Parts of a coded table: divided into files while they are larger than memory, and in memory once they fit.
 
-What Rothko-T and Rothko-S have in common (LeFevre 2008, section 5): they find a tree of regions for a part that is
-larger than memory, divide it into the leaves of the tree, and finish the leaves with the method itself.
+Rothko-T and Rothko-S share this (LeFevre 2008, section 5). They find a tree of regions for a part that is larger than
+memory, divide the part into the leaves of the tree, and finish the leaves with the method itself.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.class_file import ClassedFile
+from sfumato.engines.disk.class_file import ClassFile
 from sfumato.engines.disk.coded_table import CodedTable
-from sfumato.engines.disk.rothko_io_cost import Traffic
-from sfumato.engines.disk.workload_scales import Whole, measured
+from sfumato.engines.disk.rothko_io_cost import IoCounters
+from sfumato.engines.disk.workload_scales import ScaledTable, scaled_table
 from sfumato.engines.memory.classes import assign
 from sfumato.errors import UsageError
 from sfumato.kernels.decorator import kernel
@@ -31,14 +31,14 @@ from sfumato.tables.external.memory_budget import SHARE, Budget
 from sfumato.tables.external.packed_records import PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
-SCANNED = 1 << 18  # records that are looked at at once where they are only counted
-LEAST_ROOM = 1 << 20  # bytes for what is counted, however little memory is allowed
-CHUNK = 1 << 15  # of them, those that one thread looks at
+SCANNED = 1 << 18  # records that are read at once if they are only counted
+LEAST_ROOM = 1 << 20  # bytes for counts, however little memory is allowed
+CHUNK = 1 << 15  # records that one thread takes of them
 
 
 @dataclass(frozen=True)
 class OpenRegion:
-    """A node of a tree that is being made: its number, and its first and last codes, int64[d]."""
+    """A node of a tree that still grows. low, high: int64[d], its first and last codes."""
 
     number: int
     low: NDArray[np.int64]
@@ -47,10 +47,11 @@ class OpenRegion:
 
 @dataclass(frozen=True)
 class TablePart:
-    """Records in one or several files. Those of the table itself are kept, all others are removed once they are read.
+    """Records in one or several files.
 
-    rule: what the part is divided by next. settled: it has no allowable split. region: the one that its records are
-    in, where regions are kept.
+    rule: the split rule that divides the part next. owned: the files may be removed once they are read; those of the
+    whole table may not. settled: the part has no allowable split. region: the region of its records, if regions are
+    kept.
     """
 
     files: Sequence[PackedFile]
@@ -74,25 +75,25 @@ class TablePart:
 
 
 @dataclass(frozen=True)
-class OpenRegions:
-    """A tree of regions as ``descend`` takes it."""
+class RegionLookup:
+    """A tree of regions, in the form that ``descend`` takes."""
 
     attribute: NDArray[np.int64]
     first_child: NDArray[np.int64]
     high: NDArray[np.integer]
 
     def leaves_of(self, codes: Codes) -> NDArray[np.int64]:
-        """The leaf that each record comes to."""
+        """Return the leaf of each record: int64[n]."""
         parts = slices(len(codes), CHUNK)
-        found = in_threads(
+        leaves = in_threads(
             lambda part: descend(codes[part[0] : part[1]], self.attribute, self.first_child, self.high), parts
         )
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        return np.concatenate(leaves) if leaves else np.empty(0, np.int64)
 
 
 @dataclass
-class Parting(ABC):
-    """The work on a table: what is known of all of it, and what has been counted. What comes of it, others say."""
+class TableDivision(ABC):
+    """The division of a table into parts. Subclasses say what becomes of a finished part."""
 
     table: CodedTable
     method: MondrianMethod
@@ -100,15 +101,15 @@ class Parting(ABC):
     budget: Budget
     scratch: Scratch
     progress: Progress
-    traffic: Traffic
-    whole: Whole = field(init=False)
+    counters: IoCounters
+    scaled: ScaledTable = field(init=False)
     start: Start = field(init=False)
-    """What a tree of any records of the table starts from; its units are those of a few records alone."""
+    """What a tree on any records of the table starts from. Its units are those of one record."""
 
     def __post_init__(self) -> None:
         refuse(self.method, self.requirements)
-        self.whole = measured(self.table, self.scanned, self.traffic)
-        self.start = self.method.start(self.whole.records(self.table.sample[:1]), self.requirements)
+        self.scaled = scaled_table(self.table, self.scanned, self.counters)
+        self.start = self.method.start(self.scaled.records(self.table.sample[:1]), self.requirements)
 
     @property
     def width(self) -> int:
@@ -116,7 +117,7 @@ class Parting(ABC):
 
     @property
     def fits(self) -> int:
-        """How many records are divided in memory."""
+        """The number of records that are divided in memory."""
         return self.budget.rows(self.width)
 
     @property
@@ -125,17 +126,17 @@ class Parting(ABC):
 
     @property
     def room(self) -> int:
-        """Bytes for what is counted."""
+        """The bytes that counts may take."""
         return max(self.budget.work // SHARE, LEAST_ROOM)
 
     def all(self) -> TablePart:
         return TablePart([self.table.file], self.start.rule, owned=False)
 
     def scan(self, part: TablePart, rows: int) -> Iterator[Rows]:
-        """Read a part, so many records at a time."""
-        self.traffic.scans += 1
+        """Read a part, at most ``rows`` records at a time."""
+        self.counters.scans += 1
         for batch in part.batches(rows):
-            self.traffic.read += len(batch) * self.width
+            self.counters.read += len(batch) * self.width
             yield batch
 
     def finish(self, part: TablePart) -> None:
@@ -143,73 +144,74 @@ class Parting(ABC):
         batches = list(self.scan(part, self.fits))
         rows = batches[0] if len(batches) == 1 else np.concatenate(batches)
         part.remove()
-        self.traffic.finished += 1
+        self.counters.finished += 1
         self.add(part, rows)
         self.progress.advance(len(rows))
 
     @abstractmethod
     def add(self, part: TablePart, rows: Rows) -> None:
-        """Take up what the method makes of a part whose records are in memory."""
+        """Add what the method makes of a part whose records are in memory."""
 
     @abstractmethod
     def keep(self, part: TablePart) -> None:
-        """Take up a part that is larger than memory as one class."""
+        """Add a part that is larger than memory as one class."""
 
     def branch(self, region: OpenRegion | None, split: Split) -> Sequence[OpenRegion | None]:
-        """Take up that a region is divided: the regions of its parts."""
+        """Record that a region is divided, and return the regions of its parts."""
         return [None] * len(split.sizes)
 
     def divide(
         self,
         part: TablePart,
-        regions: OpenRegions,
+        regions: RegionLookup,
         leaves: NDArray[np.int64],
-        seen: Callable[[Rows, NDArray[np.int64]], None] | None = None,
+        visit: Callable[[Rows, NDArray[np.int64]], None] | None = None,
     ) -> list[PackedFile]:
-        """Write the records of each leaf into a file of its own; ``seen`` looks at all records and their leaves.
+        """Write the records of each leaf to a file of its own.
 
-        leaves: the nodes that are leaves; what follows counts them from 0 on.
+        leaves: the nodes that are leaves; files are in this order. visit: called with every batch of records and the
+        position of each record's leaf in ``leaves``.
         """
-        self.traffic.repartitions += 1
-        place_of = np.full(len(regions.attribute), -1, np.int64)
-        place_of[leaves] = np.arange(len(leaves))
+        self.counters.repartitions += 1
+        position_of = np.full(len(regions.attribute), -1, np.int64)
+        position_of[leaves] = np.arange(len(leaves))
         files = [packed_file(self.scratch, "part", self.table.file.kind) for _ in leaves]
         for rows in self.scan(part, self.fits):
-            places = place_of[regions.leaves_of(self.table.codes_of(rows))]
-            if seen is not None:
-                seen(rows, places)
-            order, starts = in_runs(places, len(leaves))
-            in_line = np.take(rows, order)
-            for place in np.flatnonzero(np.diff(starts)).tolist():
-                files[place].append(in_line[starts[place] : starts[place + 1]])
-            self.traffic.written += len(rows) * self.width
+            leaf_of_row = position_of[regions.leaves_of(self.table.codes_of(rows))]
+            if visit is not None:
+                visit(rows, leaf_of_row)
+            order, starts = in_runs(leaf_of_row, len(leaves))
+            by_leaf = np.take(rows, order)
+            for leaf in np.flatnonzero(np.diff(starts)).tolist():
+                files[leaf].append(by_leaf[starts[leaf] : starts[leaf + 1]])
+            self.counters.written += len(rows) * self.width
         part.remove()
         return files
 
 
 @dataclass
-class Classing(Parting):
-    """What comes of it is classes, and they are written."""
+class DivisionIntoClasses(TableDivision):
+    """A division whose finished parts are classes in a file."""
 
-    classed: ClassedFile
+    class_file: ClassFile
 
     def add(self, part: TablePart, rows: Rows) -> None:
         bounds = self.table.policy.release.bounds
-        records = self.whole.records(rows)
+        records = self.scaled.records(rows)
         for batch in assign(records, self.method, self.requirements, Progress(), bounds=bounds):
-            self.classed.add(np.take(rows, batch.rows), np.diff(batch.starts))
+            self.class_file.add(np.take(rows, batch.rows), np.diff(batch.starts))
 
     def keep(self, part: TablePart) -> None:
-        self.traffic.whole += 1
+        self.counters.whole += 1
         for rows in self.scan(part, self.fits):
-            self.classed.rows.append(rows)
+            self.class_file.rows.append(rows)
             self.progress.advance(len(rows))
-        self.classed.sizes.append(np.array([part.count]))
+        self.class_file.sizes.append(np.array([part.count]))
         part.remove()
 
 
 def refuse(method: MondrianMethod, requirements: Requirements) -> None:
-    """Raise UsageError for what cannot be done on parts of a table."""
+    """Raise UsageError if a table cannot be divided part by part under this method and these requirements."""
     if requirements.person is not None:
         raise UsageError(
             f"{method.name} on tables larger than memory cannot count persons. Allow more memory, or use "
@@ -229,18 +231,18 @@ def refuse(method: MondrianMethod, requirements: Requirements) -> None:
 
 @kernel
 def in_runs(owner, owners):
-    """The records by owner, and in their order within each: uint32[n], and where each owner begins: int64[owners + 1].
+    """Return the records sorted by owner, stably: uint32[n], and where each owner begins: int64[owners + 1].
 
-    owner: int64[n], each of 0..owners-1.
+    owner: int64[n], each in 0..owners-1, not modified.
     """
     starts = np.zeros(owners + 1, np.int64)
     for record in range(len(owner)):
         starts[owner[record] + 1] += 1
-    for one in range(owners):
-        starts[one + 1] += starts[one]
-    place = starts[:-1].copy()
+    for number in range(owners):
+        starts[number + 1] += starts[number]
+    next_free = starts[:-1].copy()
     order = np.empty(len(owner), np.uint32)
     for record in range(len(owner)):
-        order[place[owner[record]]] = record
-        place[owner[record]] += 1
+        order[next_free[owner[record]]] = record
+        next_free[owner[record]] += 1
     return order, starts

@@ -1,8 +1,8 @@
-"""The regions of Rothko-T: those that parts larger than memory were divided into, and under them those of every part.
+"""The tree of regions that Rothko-T finds: parts larger than memory at the top, the tree of each finished part below.
 
-The tree is that of the method on the whole table, region for region: a region that is divided by counts has the same
-parts, also those without records, and a part that fits into memory is divided from its own region on, not from the
-whole domain. Only the order in which the nodes were numbered is another.
+The tree is that of the method on the whole table, region for region. A region that is divided by counts has the same
+parts, including those without records, and a part that fits into memory is divided from its own region on, not from the
+whole domain. Only the numbering of the nodes differs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.disk.coded_table import CodedTable
-from sfumato.engines.disk.rothko_io_cost import Traffic
-from sfumato.engines.disk.rothko_parts import OpenRegion, Parting, TablePart
+from sfumato.engines.disk.rothko_io_cost import IoCounters
+from sfumato.engines.disk.rothko_parts import OpenRegion, TableDivision, TablePart
 from sfumato.engines.disk.rothko_t import divide_by_counts
 from sfumato.kernels.constants import NONE
 from sfumato.methods.trees.mondrian import MondrianMethod
@@ -37,33 +37,33 @@ def regions_by_counts(
     progress: Progress,
     *,
     cache: int | None = None,
-    traffic: Traffic | None = None,
+    counters: IoCounters | None = None,
 ) -> Tiling:
-    """The tree of ``method``; cache, traffic: see ``rothko_t``."""
-    counted = Traffic() if traffic is None else traffic
-    parting = Grafting(table, method, requirements, budget, scratch, progress, counted)
-    divide_by_counts(parting, replace(parting.all(), region=parting.regions.root), cache)
-    return parting.regions.tree()
+    """Return the tree of ``method``. cache, counters: see ``rothko_t``."""
+    counted = IoCounters() if counters is None else counters
+    division = DivisionIntoRegions(table, method, requirements, budget, scratch, progress, counted)
+    divide_by_counts(division, replace(division.all(), region=division.regions.root), cache)
+    return division.regions.tree()
 
 
 @dataclass
-class Grafting(Parting):
-    """What comes of the parts is one tree."""
+class DivisionIntoRegions(TableDivision):
+    """A division whose finished parts are subtrees of one tree."""
 
-    regions: RegionsInMaking = field(init=False)
+    regions: GrowingTree = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.regions = RegionsInMaking(self.start.sizes)
+        self.regions = GrowingTree(self.start.sizes)
 
     def add(self, part: TablePart, rows: Rows) -> None:
         assert part.region is not None
-        start = replace(self.method.start(self.whole.records(rows), self.requirements), rule=part.rule)
+        start = replace(self.method.start(self.scaled.records(rows), self.requirements), rule=part.rule)
         self.regions.graft(part.region, start.grown(Progress(), (part.region.low, part.region.high)))
 
     def keep(self, part: TablePart) -> None:
-        """A region is a leaf until it is divided."""
-        self.traffic.whole += 1
+        """Leave the region of the part a leaf."""
+        self.counters.whole += 1
         self.progress.advance(part.count)
         part.remove()
 
@@ -72,8 +72,8 @@ class Grafting(Parting):
         return self.regions.branch(region, split)
 
 
-class RegionsInMaking:
-    """A tree that grows at its leaves. Nodes are kept in pieces, and what is found of a node later beside them."""
+class GrowingTree:
+    """A tree that grows at its leaves. Nodes are kept in pieces; the divisions of nodes are applied at the end."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._kind = np.min_scalar_type(max(sizes) - 1)
@@ -85,35 +85,35 @@ class RegionsInMaking:
         self._add(none, none, none, self.root.low[None], self.root.high[None])
 
     def branch(self, region: OpenRegion, split: Split) -> list[OpenRegion]:
-        """Divide a leaf: the regions of the parts. What lies before, between and after them is a leaf without records.
+        """Divide a leaf, and return the regions of its parts.
 
-        The same is done in ``tree.grow``.
+        What lies before, between and after the parts is a leaf without records, as in ``region_tree``.
         """
         q = split.attribute
         lowest, highest = int(region.low[q]), int(region.high[q])
-        reaches: list[tuple[int, int, bool]] = []
-        place = lowest
+        spans: list[tuple[int, int, bool]] = []  # the first and last code of each child, and whether it is a part
+        next_code = lowest
         for first, last in zip(split.first.tolist(), split.last.tolist(), strict=True):
-            if place < first:
-                reaches.append((place, first - 1, False))
-            reaches.append((max(first, lowest), min(last, highest), True))
-            place = reaches[-1][1] + 1
-        if place <= highest:
-            reaches.append((place, highest, False))
-        low, high = np.tile(region.low, (len(reaches), 1)), np.tile(region.high, (len(reaches), 1))
-        low[:, q], high[:, q] = zip(*((first, last) for first, last, _ in reaches), strict=True)
+            if next_code < first:
+                spans.append((next_code, first - 1, False))
+            spans.append((max(first, lowest), min(last, highest), True))
+            next_code = spans[-1][1] + 1
+        if next_code <= highest:
+            spans.append((next_code, highest, False))
+        low, high = np.tile(region.low, (len(spans), 1)), np.tile(region.high, (len(spans), 1))
+        low[:, q], high[:, q] = zip(*((first, last) for first, last, _ in spans), strict=True)
         first_child = self._count
-        none = np.full(len(reaches), NONE)
-        self._add(np.full(len(reaches), region.number), none, none, low, high)
+        none = np.full(len(spans), NONE)
+        self._add(np.full(len(spans), region.number), none, none, low, high)
         self._divided.append((region.number, q, first_child))
         return [
             OpenRegion(first_child + child, low[child], high[child])
-            for child, (_, _, is_part) in enumerate(reaches)
+            for child, (_, _, is_part) in enumerate(spans)
             if is_part
         ]
 
     def graft(self, region: OpenRegion, tree: Tiling) -> None:
-        """Put a tree in the place of a leaf; its node 0 is the region."""
+        """Replace a leaf by a tree whose node 0 is the region of the leaf."""
         if tree.attribute[0] < 0:
             return
         self._divided.append((region.number, int(tree.attribute[0]), int(tree.first_child[0]) - 1 + self._count))
@@ -127,7 +127,7 @@ class RegionsInMaking:
         )
 
     def tree(self) -> Tiling:
-        """All of it."""
+        """Return the whole tree."""
         whole = Tiling(
             parent=np.concatenate([piece.parent for piece in self._pieces]),
             attribute=np.concatenate([piece.attribute for piece in self._pieces]),

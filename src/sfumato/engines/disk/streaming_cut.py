@@ -1,9 +1,9 @@
 """The best cut of a line that does not fit into memory (Ghinita 2007, sections 3 and 5.1): one scan of sorted data.
 
-The records are brought into the order of their keys range by range, and the dynamic programme goes over each range as
-it comes. What it carries from one to the next is what it looks back at: the last 2k - 2 records and as many costs.
-Where the last class of each prefix begins is one small number a record; these go to a file, which is followed back from
-its end once all are there. The cuts are those of the memory engine, whatever the ranges.
+The records are sorted by their keys range by range, and the dynamic programme runs over each range in turn. From one
+range to the next it keeps only what it looks back at: the last 2k - 2 records and as many costs. For every prefix of
+the line it writes a small number to a file, which says where the last class of the prefix begins. Once the file is
+complete, it is followed from its end back to its start. The cuts are those of the memory engine, whatever the ranges.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.class_file import SIZE, ClassedFile
+from sfumato.engines.disk.class_file import SIZE, ClassFile
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import ahead
@@ -49,41 +49,43 @@ def cut_line(
     progress: Progress,
     *,
     splits: Sequence[int] = (),
-) -> ClassedFile:
-    """The classes of at least k records along the ordering of the method. The table has at least k.
+) -> ClassFile:
+    """Cut the line of the method's ordering into classes of at least k records. The table has at least k records.
 
-    splits: places on the line, ascending, that no class crosses; at least k records lie between two of them.
+    splits: positions on the line, ascending, that no class crosses; at least k records lie between two of them.
     """
     most = budget.rows(table.file.kind.itemsize)
-    placed = packed_file(scratch, "line", table.file.kind)
+    line_file = packed_file(scratch, "line", table.file.kind)
     choices = packed_file(scratch, "choices", choice_type(k))
     whole = table.count < 2 * k and not splits
     recurrence = _Recurrence(table, method, k)
     with progress.phase("partition", table.count):
-        for rows, line in ahead(lined(table, method, most, scratch)):
+        for rows, line in ahead(ranges_along_line(table, method, most, scratch)):
             if not whole:
-                seen = recurrence.seen(table.codes_of(rows), line)
-                within = [place - placed.count for place in splits if 0 <= place - placed.count < len(rows)]
+                cost_inputs = recurrence.cost_inputs(table.codes_of(rows), line)
+                within = [split - line_file.count for split in splits if 0 <= split - line_file.count < len(rows)]
                 for begin, end in pairwise([0, *within, len(rows)]):
                     if begin in within:
                         recurrence.restart()
-                    choices.append(recurrence.extend(seen[begin:end], progress))
+                    choices.append(recurrence.extend(cost_inputs[begin:end], progress))
             else:
                 progress.advance(len(rows))
-            placed.append(rows)
+            line_file.append(rows)
         sizes = packed_file(scratch, "sizes", SIZE)
         if whole:
             sizes.append(np.array([table.count]))
         else:
             _follow_back(choices, k, budget, sizes, scratch)
     choices.remove()
-    return ClassedFile(placed, sizes)
+    return ClassFile(line_file, sizes)
 
 
-def lined(table: CodedTable, method: OptimalOneDimensional, most: int, scratch: Scratch) -> Iterator[tuple[Rows, Line]]:
-    """The records in the order of their keys, then of their codes, then of the input, at most ``most`` at a time.
+def ranges_along_line(
+    table: CodedTable, method: OptimalOneDimensional, most: int, scratch: Scratch
+) -> Iterator[tuple[Rows, Line]]:
+    """Sort the records by their keys, then by their codes, then by their order in the input.
 
-    Yields the packed records in that order, and the line that says where they lie.
+    Yields at most ``most`` packed records at a time, in that order, and their line.
     """
     keys_of = method.ordering.fitted(
         np.empty((0, len(table.domains)), table.file.kind[CODES].base), np.empty(0, np.int64), table.domains, 0
@@ -100,33 +102,33 @@ def lined(table: CodedTable, method: OptimalOneDimensional, most: int, scratch: 
 
 
 class _Recurrence:
-    """The dynamic programme between two ranges."""
+    """The state of the dynamic programme between two ranges."""
 
     def __init__(self, table: CodedTable, method: OptimalOneDimensional, k: int) -> None:
         self._table, self._method, self._k = table, method, k
         self.restart()
 
     def restart(self) -> None:
-        """As if no record came before."""
+        """Forget all records before this point."""
         self._recent = {self._k: no_prefixes(self._k)}
-        self._last: NDArray[Any] | None = None  # what is seen of the last 2k - 2 records
+        self._last: NDArray[Any] | None = None  # what costs depend on, for the last 2k - 2 records
 
-    def seen(self, codes: Codes, line: Line) -> NDArray[Any]:
-        """What costs are made of, for every place: the codes, or the position on the line."""
+    def cost_inputs(self, codes: Codes, line: Line) -> NDArray[Any]:
+        """Return what the costs depend on, for every record: its codes, or its position on the line."""
         if self._method.cost == "box":
             return codes
         return extent_positions(line.keys, self._table.count)[line.at]
 
-    def extend(self, seen: NDArray[Any], progress: Progress) -> NDArray[np.unsignedinteger]:
-        """The choices at some more places."""
+    def extend(self, cost_inputs: NDArray[Any], progress: Progress) -> NDArray[np.unsignedinteger]:
+        """Return the choices for the next records of the line."""
         before = 0
         if self._last is not None:
             before = len(self._last)
-            seen = np.concatenate([self._last, seen])
-        choices = np.zeros(len(seen), choice_type(self._k))
+            cost_inputs = np.concatenate([self._last, cost_inputs])
+        choices = np.zeros(len(cost_inputs), choice_type(self._k))
         costs_of = self._boxes if self._method.cost == "box" else extent_costs_of
-        extend_cuts(costs_of(seen), before, len(seen), self._recent, {self._k: choices}, progress)
-        self._last = seen[max(len(seen) - (2 * self._k - 2), 0) :].copy()
+        extend_cuts(costs_of(cost_inputs), before, len(cost_inputs), self._recent, {self._k: choices}, progress)
+        self._last = cost_inputs[max(len(cost_inputs) - (2 * self._k - 2), 0) :].copy()
         return choices[before:]
 
     def _boxes(self, codes: NDArray[Any]) -> BlockCosts:
@@ -134,14 +136,14 @@ class _Recurrence:
 
 
 def _follow_back(choices: PackedFile, k: int, budget: Budget, sizes: PackedFile, scratch: Scratch) -> None:
-    """The sizes of the classes that the choices lead back to from the end, in the order of the line."""
+    """Write the sizes of the classes, in the order of the line, by following the choices back from the end."""
     most = budget.rows(1)
     backward = packed_file(scratch, "backward", SIZE)
     end = choices.count
     while end > 0:
         first = max(end - most, 0)
-        found, end = sizes_back(choices.read(first, end), first, end, k)
-        backward.append(found)
+        sizes_from_end, end = sizes_back(choices.read(first, end), first, end, k)
+        backward.append(sizes_from_end)
     for last in range(backward.count, 0, -most):
         sizes.append(backward.read(max(last - most, 0), last)[::-1])
     backward.remove()
@@ -149,9 +151,9 @@ def _follow_back(choices: PackedFile, k: int, budget: Budget, sizes: PackedFile,
 
 @kernel
 def sizes_back(choices, first, end, k):
-    """The sizes of the classes that end at ``end`` and before, as far as their ends are above ``first``; the next end.
+    """Return the sizes of the classes that end in first+1..end, last class first, and the end of the class before them.
 
-    choices: uint[end - first], those of the places from ``first`` on.
+    choices: uint[end - first], those of the positions from ``first`` on.
     """
     sizes = np.empty(len(choices) // k + 1, np.uint32)
     count = 0

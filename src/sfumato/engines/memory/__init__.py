@@ -1,1 +1,1 @@
-"""The memory engine: the whole table as codes in memory."""
+"""The memory engine: the whole table in codes in memory."""

@@ -14,7 +14,7 @@ from sfumato.tables.sources.source import Source
 
 
 def audit_in_memory(draft: Draft, source: Source, second: Source | None) -> tuple[AuditReport, Losses]:
-    """Judge and measure a finished table; ``second`` is the table of sensitive values, if they are released apart."""
+    """Judge and measure a finished table. second: the table of sensitive values, if they are released separately."""
     job = draft.job
     policy, requirements, domains = job.policy, job.requirements, list(draft.domains)
     with job.progress.phase("audit", draft.records):

@@ -123,7 +123,7 @@ def assign(
         if most == 0 or records.effort == Effort():
             yield trimmed(records, requirements, most, classes_of)
             return
-        # Outliers are looked for many times, so that is done without a long search; one search follows without them.
+        # The search for outliers forms classes many times, so it does without a long search. One search follows.
         quick = trimmed(replace(records, effort=Effort()), requirements, most, classes_of)
         choice_of_quick = dict(progress.told)
         searched = classes_of(records.without(np.setdiff1d(records.rows, quick.rows)))

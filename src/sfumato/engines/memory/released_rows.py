@@ -34,8 +34,8 @@ from sfumato.tables.released_classes import ReleasedClasses
 class RowsInMemory:
     """The released table.
 
-    sensitive: the second table, if sensitive values are released apart. persons: the person of each row if persons are
-    counted; they are never written. tasks: what the release is for, to be measured on it.
+    sensitive: the second table, if sensitive values are released separately. persons: the person of each row if persons
+    are counted; they are never written. tasks: the workload, to be measured on the release.
     """
 
     table: pa.Table

@@ -1,7 +1,7 @@
-"""Audit and losses of a release as a Spark job: every partition has whole classes and is judged as in memory.
+"""The audit and the losses of a release as a Spark job: every partition has whole classes and is judged as in memory.
 
-Equal rows are counted by Spark first, so that a class of millions is a few rows. Nothing is shared with what made the
-release but the session.
+Spark counts equal rows first, so that a class of millions is a few rows. The audit shares only the session and the
+reading of files with the code that made the release.
 """
 
 from __future__ import annotations
@@ -40,23 +40,22 @@ def examined_by_spark(
     *,
     records: int,
 ) -> tuple[AuditReport, Losses]:
-    """What holds in a finished release, and what it lost; ``records`` is the size of the original."""
+    """Judge and measure a finished release. records: the number of records of the original."""
     from pyspark import TaskContext
     from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
     names = list(release.columns)
     key = class_key(policy, names)
     others = [name for name in requirements.columns if name not in key]
-    places = {name: f"c{place}" for place, name in enumerate(names)}
-    plain = release.toDF(*places.values()).select(*(places[name] for name in (*key, *others)))
-    totals = {name: _totals(plain, places[name], policy) for name in requirements.attributes}
-    grouped = _counted(session, release, plain, {name: places[name] for name in (*key, *others)})
+    numbered = {name: f"c{number}" for number, name in enumerate(names)}
+    plain = release.toDF(*numbered.values()).select(*(numbered[name] for name in (*key, *others)))
+    totals = {name: _totals(plain, numbered[name], policy) for name in requirements.attributes}
+    grouped = _counted(session, release, plain, {name: numbered[name] for name in (*key, *others)})
     weights = policy.weights(domains)
-    told = (policy, requirements, dict(taxonomies), list(domains), totals, weights)
-    known = shared(session, told)
-    schema = StructType([StructField("part", IntegerType()), StructField("found", BinaryType())])
+    known = shared(session, (policy, requirements, dict(taxonomies), list(domains), totals, weights))
+    schema = StructType([StructField("part", IntegerType()), StructField("examined", BinaryType())])
 
-    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def examine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
         held = [batch for batch in batches if batch.num_rows]
         if not held:
@@ -67,32 +66,35 @@ def examined_by_spark(
         table = table.drop_columns("")
         source = CollectedSource.of_table(table, kind="pyarrow", where="the release")
         classes = find_classes(source, key, by_row=bool(requirements.columns), counts=counts)
-        found = judge(source, classes, policy, requirements, taxonomies, totals=totals)
+        findings = judge(source, classes, policy, requirements, taxonomies, totals=totals)
         measured = measure_classes(classes, domains, weights, records=records, k=policy.k)
         context = TaskContext.get()
         part = pa.array([-1 if context is None else context.partitionId()], pa.int32())
-        yield pa.RecordBatch.from_arrays([part, pa.array([pickle.dumps((found, measured))], pa.binary())], schema.names)
+        yield pa.RecordBatch.from_arrays(
+            [part, pa.array([pickle.dumps((findings, measured))], pa.binary())], schema.names
+        )
 
     parts = max(-(-records // PART_ROWS), 1)
-    keyed = [places[name] for name in key]
+    keyed = [numbered[name] for name in key]
     with in_our_words("audit the release"):
         together = grouped.repartition(parts, *keyed).sortWithinPartitions(*grouped.columns)
-        rows = together.mapInArrow(look, schema).collect()
-    # By the number of the part: sums of fractions are the same in every run then.
-    found: list[tuple[Findings, Measurement]] = [
-        pickle.loads(row["found"])  # noqa: S301 - our own executors wrote it
+        rows = together.mapInArrow(examine, schema).collect()
+    # In the order of parts, so that sums of fractions are the same in every run.
+    examined: list[tuple[Findings, Measurement]] = [
+        pickle.loads(row["examined"])  # noqa: S301 - our own executors wrote it
         for row in sorted(rows, key=lambda row: row["part"])
     ]
-    if not found:
+    if not examined:
         raise AuditError("the release has no records; it was withheld. This is a fault in Sfumato: please report it.")
-    findings = reduce(lambda one, other: one.joined(other, requirements), (one for one, _ in found))
-    return findings.report(policy, names), losses_of(reduce(Measurement.join, (one for _, one in found)), domains)
+    findings = reduce(lambda first, second: first.joined(second, requirements), (findings for findings, _ in examined))
+    measurement = reduce(Measurement.join, (measured for _, measured in examined))
+    return findings.report(policy, names), losses_of(measurement, domains)
 
 
 def _counted(session: Session, release: Frame, plain: Frame, names: Mapping[str, str]) -> Frame:
-    """Equal rows once, with how often they occur; those of different files may come once for each.
+    """Return every distinct row with its count. Equal rows of different files may come once for each file.
 
-    plain: the columns that are counted, under their new names.
+    plain: the counted columns, under their new names.
     """
     from pyspark.sql.types import LongType, StructField, StructType
 
@@ -106,19 +108,20 @@ def _counted(session: Session, release: Frame, plain: Frame, names: Mapping[str,
         as_a_task()
         for table in read(batches):
             counted = table.group_by(columns, use_threads=False).aggregate([([], "count_all")])
-            for place, kind in enumerate(counted.schema.types):
+            for number, kind in enumerate(counted.schema.types):
                 if pa.types.is_dictionary(kind):
-                    counted = counted.set_column(place, columns[place], counted.column(place).cast(kind.value_type))
+                    decoded = counted.column(number).cast(kind.value_type)
+                    counted = counted.set_column(number, columns[number], decoded)
             yield from counted.combine_chunks().to_batches()
 
     return listed.mapInArrow(count, StructType([*plain.schema.fields, StructField("count_all", LongType())]))
 
 
 def _totals(plain: Frame, column: str, policy: Policy) -> Totals:
-    """The values of a sensitive column in the whole release."""
+    """Count the values of a sensitive column in the whole release."""
     with in_our_words("count sensitive values"):
-        found = plain.groupBy(column).count().toArrow()
-    written: Counter[object] = Counter()
-    for value, count in zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True):
-        written[None if value != value else value] += count  # noqa: PLR0124 - NaN is null
-    return Totals.of(written, policy.input.nulls, keep_null=policy.privacy.null_sensitive == "value")
+        counted = plain.groupBy(column).count().toArrow()
+    totals: Counter[object] = Counter()
+    for value, count in zip(counted.column(0).to_pylist(), counted.column(1).to_pylist(), strict=True):
+        totals[None if value != value else value] += count  # noqa: PLR0124 - NaN is null
+    return Totals.of(totals, policy.input.nulls, keep_null=policy.privacy.null_sensitive == "value")

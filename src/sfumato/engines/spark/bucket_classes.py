@@ -1,4 +1,4 @@
-"""One bucket at a time: its records as a method of the memory engine takes them, its classes, and what they show."""
+"""The classes of one bucket: formed by a method of the memory engine, tested, and recoded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.counted_columns import coded_workload
-from sfumato.engines.spark.buckets import BUCKET, slots
+from sfumato.engines.spark.buckets import BUCKET, partition_numbers
 from sfumato.engines.spark.column_profiles import CountedColumn
-from sfumato.engines.spark.line_keys import CODES, ROW, TIE, Placing, from_binary
+from sfumato.engines.spark.line_keys import CODES, ROW, TIE, LineEncoder, from_binary
 from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, packed, unpacked, written_chunks
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
@@ -31,8 +31,8 @@ from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.sorting import collapse
 
-FILE_RECORDS = 1 << 20  # of a file of the release
-SAMPLE_A_FILE = 200
+FILE_RECORDS = 1 << 20  # records of a file of the release
+SAMPLE_A_FILE = 200  # sampled records for each file of the release
 SHOWN, SAMPLE, SIZE = "shown", "sample", "size"
 
 
@@ -40,31 +40,32 @@ SHOWN, SAMPLE, SIZE = "shown", "sample", "size"
 class BucketTask:
     """What an executor has to know to form the classes of a bucket.
 
-    sensitive, targets: by name; carried: the columns that ride along, by name.
+    carried: the passthrough columns in chunks, by name. sensitive, targets: the counted columns, by name. search:
+    whether classes are improved by search afterwards, as far as the effort allows.
     """
 
     method: str
     policy: Policy
     requirements: Requirements
-    placing: Placing
+    line_encoder: LineEncoder
     carried: Mapping[str, str]
     sensitive: Mapping[str, CountedColumn] = field(default_factory=dict)
     targets: Mapping[str, CountedColumn] = field(default_factory=dict)
-    search: bool = False  # classes are made better afterwards, as far as the effort allows
+    search: bool = False
     file_records: int = FILE_RECORDS
 
     @property
     def domains(self) -> Sequence[Domain]:
-        return self.placing.domains
+        return self.line_encoder.domains
 
     @property
     def effort(self) -> Effort:
         return Effort(self.policy.method.effort) if self.search else Effort()
 
     def records(self, codes: Codes, columns: Mapping[str, pa.Array]) -> Records:
-        """Some records, in the order of the line; they are numbered by their place among these.
+        """Return records in the form that methods take. They are numbered by their position in ``codes``.
 
-        columns: those that are counted, by name.
+        columns: the counted columns, by name.
         """
         distinct, line = collapse(codes, [domain.size for domain in self.domains])
         weights = self.policy.weights(self.domains)
@@ -85,83 +86,86 @@ class BucketTask:
 
     @property
     def counted(self) -> list[str]:
-        """The columns that have to be in codes."""
+        """The names of the counted columns."""
         return [*self.sensitive, *(name for name in self.targets if name not in self.sensitive)]
 
 
-def classes_of(work: BucketTask, records: Records) -> ClassBatch:
-    """The classes of a bucket. Every one is tested, as the memory engine tests its own."""
-    method, progress = method_named(work.method), Progress()
-    batch = ClassBatch.joined(list(method.classes(records, work.requirements, progress)))
-    if work.search:
-        improvement = Improvement(batch, records, work.requirements)
-        improvement.improve(limits_of(records.effort, work.requirements, records.count), progress)
+def classes_of(task: BucketTask, records: Records) -> ClassBatch:
+    """Form the classes of a bucket, and test every class, as the memory engine does."""
+    method, progress = method_named(task.method), Progress()
+    batch = ClassBatch.joined(list(method.classes(records, task.requirements, progress)))
+    if task.search:
+        improvement = Improvement(batch, records, task.requirements)
+        improvement.improve(limits_of(records.effort, task.requirements, records.count), progress)
         batch = improvement.batch
-    holds = work.requirements.holds(Counting(records, work.requirements).runs(batch.rows, batch.starts))
+    holds = task.requirements.holds(Counting(records, task.requirements).runs(batch.rows, batch.starts))
     if not holds.all() or len(batch.rows) != records.count:
         raise AssertionError(f"{method.name} made a class that does not meet the requirements, or lost a record")
     return batch
 
 
-def write_classes(session: Session, coded: Frame, work: BucketTask, number: NDArray[np.int64], path: str) -> Frame:
+def write_classes(session: Session, coded: Frame, task: BucketTask, number: NDArray[np.int64], path: str) -> Frame:
     """Bring the records of every bucket together, form its classes, and write what they show.
 
-    number: int64[buckets], that of the bucket which each is a part of.
+    number: int64[buckets], the number of each bucket after joining.
     """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import BinaryType, StructField, StructType
 
     schema = StructType([StructField(name, BinaryType()) for name in (SHOWN, CHUNK, SAMPLE)])
-    known = shared(session, work)
+    known = shared(session, task)
 
     def classed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
-        work = known.value
-        held = [batch for batch in batches if batch.num_rows]  # batches are not buckets: the partition is one
+        task = known.value
+        held = [batch for batch in batches if batch.num_rows]  # a partition is a bucket, a batch is a part of it
         if not held:
             return
         chunks = pa.Table.from_batches(held)
         if len(chunks.column(BUCKET).unique()) > 1:
             raise AssertionError("a partition has more than one bucket")
         table = unpacked(chunks.column(CHUNK)).combine_chunks()
-        # Methods tell records of equal codes apart by their order, so it must be the same in every run.
+        # Methods take records of equal codes in their order, so it must be the same in every run.
         order = from_numpy(ordered(*(to_numpy(one_array(table.column(name))) for name in (TIE, ROW))))
-        codes = work.placing.codes(from_binary(one_array(table.column(CODES)).take(order)))
-        carried = _taken(table.select(list(work.carried.values())), order)
-        counted = {name: one_array(carried.column(work.carried[name])) for name in work.counted}
-        batch = classes_of(work, work.records(codes, counted))
-        yield from _released(work, batch, carried)
+        codes = task.line_encoder.codes(from_binary(one_array(table.column(CODES)).take(order)))
+        carried = _taken(table.select(list(task.carried.values())), order)
+        counted = {name: one_array(carried.column(task.carried[name])) for name in task.counted}
+        batch = classes_of(task, task.records(codes, counted))
+        yield from _released(task, batch, carried)
 
     count = int(number.max()) + 1
-    slot = sql.lit(np.array(slots(count))[number].tolist())
+    slot = sql.lit(np.array(partition_numbers(count))[number].tolist())
     with in_our_words("form the classes"):
         placed = coded.select(sql.element_at(slot, sql.col(BUCKET) + 1).alias(BUCKET), CHUNK)
         return written_chunks(session, placed.repartition(count, BUCKET).mapInArrow(classed, schema), path)
 
 
 def ordered(ties: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By ties, then by rows. Few ties are equal, so a plain sort does nearly all of it."""
+    """Return the order by ties, then by rows: int64[n]. Few ties are equal, so a plain sort does nearly all of it."""
     order = np.argsort(ties)
     sorted_ties = ties[order]
     equal = np.flatnonzero(sorted_ties[1:] == sorted_ties[:-1])
     if len(equal):
-        places = np.union1d(equal, equal + 1)
-        tied = order[places]
-        order[places] = tied[np.lexsort([rows[tied], ties[tied]])]
+        positions = np.union1d(equal, equal + 1)
+        tied = order[positions]
+        order[positions] = tied[np.lexsort([rows[tied], ties[tied]])]
     return order
 
 
-def _released(work: BucketTask, batch: ClassBatch, carried: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The classes of a bucket in canonical order, in pieces: what each shows, how many records it has there, and what
-    rides along with these. The first piece has a sample of what records show."""
-    recoder = Recoder(work.domains, len(batch.rows), bounds=work.policy.release.bounds)
+def _released(task: BucketTask, batch: ClassBatch, carried: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the classes of a bucket in canonical order, in pieces.
+
+    A piece has what each class shows, the number of its records in the piece, and their passthrough columns. The first
+    piece also has a sample of what records show.
+    """
+    recoder = Recoder(task.domains, len(batch.rows), bounds=task.policy.release.bounds)
     recoder.add(batch)
     recoded = recoder.finish()
-    shown = pa.table({name: array for column in recoded.columns for name, array in _shown(work, column)})
+    shown = pa.table({name: array for column in recoded.columns for name, array in _shown(task, column)})
     rows = from_numpy(np.argsort(recoded.class_of_row, kind="stable"))
     carried = _taken(carried, rows)
     ends = np.cumsum(recoded.sizes)
-    step = max(work.file_records // SAMPLE_A_FILE, 1)
+    step = max(task.file_records // SAMPLE_A_FILE, 1)
     sampled = np.searchsorted(ends, np.arange(step // 2, ends[-1], step), side="right")
     sample: bytes | None = packed(shown.take(from_numpy(sampled)))
     for first in range(0, len(rows), CHUNK_ROWS):
@@ -178,24 +182,24 @@ def _taken(table: pa.Table, rows: pa.Array) -> pa.Table:
     return table.take(rows) if table.num_columns else table
 
 
-def _shown(work: BucketTask, column: RecodedColumn) -> list[tuple[str, pa.Array]]:
-    """What the classes show for one quasi-identifier: the label, and its bounds where they are released."""
-    name = f"q{[domain.name for domain in work.domains].index(column.domain.name)}"
+def _shown(task: BucketTask, column: RecodedColumn) -> list[tuple[str, pa.Array]]:
+    """Return what the classes show for a quasi-identifier: the label, and its bounds if they are released."""
+    name = f"q{[domain.name for domain in task.domains].index(column.domain.name)}"
     entry = from_numpy(column.entry)
     columns = [(name, column.labels.take(entry))]
-    if work.policy.release.bounds and column.domain.kind != "categorical":
+    if task.policy.release.bounds and column.domain.kind != "categorical":
         columns += [(f"{name}_min", column.low.take(entry)), (f"{name}_max", column.high.take(entry))]
     return columns
 
 
-def shown_fields(work: BucketTask) -> list[Any]:
-    """The columns that a release shows in place of quasi-identifiers, as Spark has them."""
+def shown_fields(task: BucketTask) -> list[Any]:
+    """Return the Spark fields of the columns that a release shows instead of quasi-identifiers."""
     from pyspark.sql.types import DateType, DoubleType, LongType, StringType, StructField, TimestampNTZType
 
     fields = []
-    for q, domain in enumerate(work.domains):
+    for q, domain in enumerate(task.domains):
         fields.append(StructField(f"q{q}", StringType()))
-        if work.policy.release.bounds and domain.kind != "categorical":
+        if task.policy.release.bounds and domain.kind != "categorical":
             whole = domain.values.dtype.kind == "i"  # type: ignore[attr-defined]
             numbers = LongType() if whole else DoubleType()
             kind = {"date": DateType(), "moment": TimestampNTZType()}.get(domain.kind, numbers)

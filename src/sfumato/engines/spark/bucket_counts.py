@@ -1,4 +1,4 @@
-"""What requirements count in buckets, so that those which cannot meet them are joined with a neighbour."""
+"""The counts of buckets that requirements need. Buckets that cannot meet them are joined with a neighbour."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ATTRIBUTE, CODE = "attribute", "code"
 
 @dataclass(frozen=True)
 class ValueCounts:
-    """How many records of each bucket have each value: three int64[pairs]; and what is known of the values."""
+    """The number of records of each bucket with each value. bucket, code, count: int64[pairs]."""
 
     bucket: NDArray[np.int64]
     code: NDArray[np.int64]
@@ -32,11 +32,11 @@ class ValueCounts:
     values: SensitiveValues
 
     def histogram(self, number: NDArray[np.int64]) -> Histogram:
-        """Of buckets that were joined; ``number`` is the new number of each."""
+        """Return the histogram of joined buckets. number: the new number of each bucket."""
         width = max(self.values.distinct, 1)
         known = self.code < self.values.distinct
-        pairs, place = np.unique(number[self.bucket[known]] * width + self.code[known], return_inverse=True)
-        count = np.bincount(place, weights=self.count[known], minlength=len(pairs)).astype(np.int64)
+        pairs, pair = np.unique(number[self.bucket[known]] * width + self.code[known], return_inverse=True)
+        count = np.bincount(pair, weights=self.count[known], minlength=len(pairs)).astype(np.int64)
         totals = self.values.totals
         assert totals is not None
         return Histogram(
@@ -51,7 +51,7 @@ class ValueCounts:
 
 @dataclass(frozen=True)
 class BucketCounts:
-    """The buckets as requirements see classes."""
+    """The counts of buckets, in the form that requirements take for classes."""
 
     sizes: NDArray[np.int64]
     values: Mapping[str, ValueCounts]
@@ -62,7 +62,7 @@ class BucketCounts:
         return ClassCounts(sizes, {name: values.histogram(number) for name, values in self.values.items()})
 
     def holds(self, number: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
-        """Which of the joined buckets could be a class."""
+        """Return which of the joined buckets meet the requirements as one class."""
         return self.requirements.holds(self.joined(number, count))
 
 
@@ -73,7 +73,10 @@ def counted_buckets(
     sensitive: Mapping[str, tuple[str, CountedColumn]],
     requirements: Requirements,
 ) -> BucketCounts:
-    """Count the records of every bucket, and their sensitive values. sensitive: column of the coded table, by name."""
+    """Count the records of every bucket, and their sensitive values.
+
+    sensitive: by name, the column of the coded table and its values.
+    """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
@@ -91,10 +94,10 @@ def counted_buckets(
                 records = unpacked(batch.column(CHUNK).slice(row, 1))
                 for attribute, (column, counted) in enumerate(known.value):
                     counts = np.bincount(counted.of(one_array(records.column(column))).codes)
-                    found = np.flatnonzero(counts)
-                    told = [np.full(len(found), number, np.int32) for number in (bucket, attribute)]
-                    columns: list[NDArray[Any]] = [*told, found.astype(np.int32), counts[found].astype(np.int64)]
-                    yield pa.RecordBatch.from_arrays([from_numpy(one) for one in columns], schema.names)
+                    codes = np.flatnonzero(counts)
+                    keys = [np.full(len(codes), number, np.int32) for number in (bucket, attribute)]
+                    arrays: list[NDArray[Any]] = [*keys, codes.astype(np.int32), counts[codes].astype(np.int64)]
+                    yield pa.RecordBatch.from_arrays([from_numpy(array) for array in arrays], schema.names)
 
     with in_our_words("count sensitive values in buckets"):
         counted = coded.select(BUCKET, CHUNK).mapInArrow(count, schema)
@@ -103,14 +106,14 @@ def counted_buckets(
         to_numpy(one_array(pairs.column(name))).astype(np.int64) for name in (BUCKET, ATTRIBUTE, CODE, COUNT)
     )
     values = {}
-    for place, (name, (_, column)) in enumerate(sensitive.items()):
-        here = attribute == place
-        values[name] = ValueCounts(bucket[here], code[here], number[here], column.values)
+    for position, (name, (_, column)) in enumerate(sensitive.items()):
+        own = attribute == position
+        values[name] = ValueCounts(bucket[own], code[own], number[own], column.values)
     return BucketCounts(sizes, values, requirements)
 
 
 def whole_table(records: int, sensitive: Mapping[str, CountedColumn]) -> ClassCounts:
-    """All records as one class."""
+    """Return all records of the table as one class."""
     histograms = {}
     for name, counted in sensitive.items():
         totals = counted.values.totals

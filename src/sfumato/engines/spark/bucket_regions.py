@@ -1,9 +1,9 @@
 """Buckets that are regions of the domain: Rothko-S (LeFevre 2008, section 5.2) with the sample on the driver.
 
-The tree is grown on the sample, down to regions of a bucket's size, as far as its tests believe in a split
-(``methods.sampled_tree``). Its leaves are then counted on all records, splits that were wrong are undone, and every
-executor divides the records of its bucket to the end with the method itself. Nothing is released that was only seen to
-hold on the sample.
+The tree is grown on the sample, down to regions of a bucket's size, as far as hypothesis tests accept its splits
+(``methods.trees.sampled_tree``). All records are then counted in its leaves, and wrong splits are undone. Every
+executor finishes the records of its bucket with the method itself. No class is released that meets the requirements on
+the sample alone.
 
 Differs from the paper: the data are repartitioned once. A leaf that is still large is left to one executor.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.spark.bucket_counts import BucketCounts
-from sfumato.engines.spark.line_keys import Bytes, Placing
+from sfumato.engines.spark.line_keys import Bytes, LineEncoder
 from sfumato.methods.method import Records
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.region_tree import RegionTree
@@ -26,9 +26,9 @@ from sfumato.requirements import ClassCounts, Histogram, Requirements
 
 @dataclass(frozen=True)
 class BucketRegions:
-    """A tree whose leaves are buckets. bucket: int64[nodes], that of each leaf, -1 for other nodes."""
+    """A tree whose leaves are buckets. bucket: int64[nodes], the bucket of each leaf, or -1 for other nodes."""
 
-    placing: Placing
+    line_encoder: LineEncoder
     tree: RegionTree
     bucket: NDArray[np.int64]
 
@@ -37,20 +37,19 @@ class BucketRegions:
         return int(self.bucket.max()) + 1
 
     def of(self, places: Bytes, ties: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bucket of each record: its place tells its codes."""
-        found: NDArray[np.int64] = self.bucket[self.tree.leaves_of(self.placing.codes(places))]
-        return found
+        """Return the bucket of each record. Its codes are in its place."""
+        buckets: NDArray[np.int64] = self.bucket[self.tree.leaves_of(self.line_encoder.codes(places))]
+        return buckets
 
     def joined(self, counted: BucketCounts) -> NDArray[np.int64]:
-        """The number of the joined bucket of each: splits that leave a part which does not meet the requirements are
-        undone."""
+        """Undo splits with a part that does not meet the requirements, and return the new number of each bucket."""
         leaves = np.flatnonzero(self.bucket >= 0)
         sizes = self._by_node(leaves, counted.sizes[self.bucket[leaves]])
         histograms = {}
-        for name, found in counted.values.items():
-            values = found.values
+        for name, pairs in counted.values.items():
+            values = pairs.values
             counts = np.zeros((counted.sizes.size, values.distinct + 1), np.int64)
-            np.add.at(counts, (found.bucket, found.code), found.count)
+            np.add.at(counts, (pairs.bucket, pairs.code), pairs.count)
             by_node = self._by_node(leaves, counts[self.bucket[leaves], : values.distinct])
             owner, value = np.nonzero(by_node)
             assert values.totals is not None
@@ -71,11 +70,16 @@ class BucketRegions:
 
 
 def grown_regions(
-    sample: Records, requirements: Requirements, method: MondrianMethod, records: int, enough: int, placing: Placing
+    sample: Records,
+    requirements: Requirements,
+    method: MondrianMethod,
+    records: int,
+    enough: int,
+    line_encoder: LineEncoder,
 ) -> BucketRegions:
-    """The regions that a sample of so many records believes in; one of ``enough`` records is not divided."""
+    """Grow the regions on a sample of ``records`` records. A region with at most ``enough`` is not divided."""
     tree = grow_on_sample(method.start(sample, requirements), records, enough=enough)
     bucket = np.full(len(tree.parent), -1, np.int64)
     leaves = np.flatnonzero(tree.attribute < 0)
     bucket[leaves] = np.arange(len(leaves))
-    return BucketRegions(placing, tree, bucket)
+    return BucketRegions(line_encoder, tree, bucket)

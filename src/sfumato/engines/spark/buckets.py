@@ -1,9 +1,9 @@
-"""Buckets: the line cut at splitters, each bucket for one task. No class crosses a splitter.
+"""Buckets: the line, cut at splitters into one bucket for each task. No class crosses a splitter.
 
-Splitters come from one sample that is taken by the hash of the rows: no draw is repeated, and the same table gives the
-same splitters whatever its partitions. A splitter is a place, a tie and a row, so that records of equal places are
-split too where they are many. Buckets are counted; one that is much too large is looked at again, whole; those that
-cannot meet the requirements by themselves are joined with a neighbour.
+Splitters come from one sample, which is taken by the hash of the rows. The same table therefore gives the same
+splitters, whatever its partitions. A splitter is a place, a tie and a row, so that records of equal places can be split
+too if there are many. Buckets are counted. One that is much too large is divided again, and one that cannot meet the
+requirements by itself is joined with a neighbour.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.spark.line_keys import CODES, PLACE, ROW, TIE, Bytes, Placing, from_binary, ranges, to_binary
+from sfumato.engines.spark.line_keys import CODES, PLACE, ROW, TIE, Bytes, LineEncoder, from_binary, ranges, to_binary
 from sfumato.engines.spark.row_chunks import CHUNK, by_number, packed, unpacked, written_chunks
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
 from sfumato.tables.coding.arrow_arrays import to_numpy
 
 BUCKET_RECORDS = 1 << 18
-SAMPLE_A_BUCKET = 256  # sampled records that splitters are chosen from
-LEAST_SAMPLE = 1 << 16  # enough to choose a method on; at least as many, where the table has them
-TOO_LARGE = 2  # times the records that a bucket should have
+SAMPLE_A_BUCKET = 256  # sampled records for each bucket, from which splitters are chosen
+LEAST_SAMPLE = 1 << 16  # the smallest sample, which is enough to choose a method on
+TOO_LARGE = 2  # a bucket is divided again if it has this many times the records that it should have
 BUCKET, COUNT = "bucket", "records"
 LOWEST = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
 class Splitters:
-    """places: uint8[s, bytes], ties, rows: int64[s]; ascending. A record at a splitter is behind it."""
+    """The splitters of the line, ascending. A record at a splitter is behind it.
+
+    places: uint8[s, bytes]. ties, rows: int64[s].
+    """
 
     places: Bytes
     ties: NDArray[np.int64]
@@ -43,17 +46,17 @@ class Splitters:
         return len(self.ties) + 1
 
     def of(self, places: Bytes, ties: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bucket of each record."""
+        """Return the bucket of each record."""
         if not len(self.ties):
             return np.zeros(len(ties), np.int64)
-        found: NDArray[np.int64] = ranges(places, ties, rows, self.places, self.ties, self.rows)
-        return found
+        buckets: NDArray[np.int64] = ranges(places, ties, rows, self.places, self.ties, self.rows)
+        return buckets
 
     def only(self, kept: NDArray[np.bool_]) -> Splitters:
         return Splitters(np.ascontiguousarray(self.places[kept]), self.ties[kept], self.rows[kept])
 
     def merged(self, other: Splitters) -> Splitters:
-        """Both, each once."""
+        """Return the splitters of both, each once."""
         places = np.concatenate([self.places, other.places]) if len(self.ties) else other.places
         ties, rows = np.concatenate([self.ties, other.ties]), np.concatenate([self.rows, other.rows])
         order = np.lexsort([rows, ties, *(places[:, byte] for byte in range(places.shape[1] - 1, -1, -1))])
@@ -67,36 +70,36 @@ NONE = Splitters(np.empty((0, 0), np.uint8), np.empty(0, np.int64), np.empty(0, 
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Some records, ascending: those of equal place and tie together, and how many records of the table they stand for.
+class LineSample:
+    """A sample in the order of the line. Records of equal place and tie are one entry.
 
-    weights: float64[s].
+    weights: float64[s], the number of records of the table that each entry stands for.
     """
 
     places: Bytes
     ties: NDArray[np.int64]
     weights: NDArray[np.float64]
 
-    def only(self, kept: NDArray[np.bool_]) -> Sample:
-        return Sample(self.places[kept], self.ties[kept], self.weights[kept])
+    def only(self, kept: NDArray[np.bool_]) -> LineSample:
+        return LineSample(self.places[kept], self.ties[kept], self.weights[kept])
 
 
 def sampled_bits(records: int, target: int) -> int:
-    """How many bits of a tie are zero in records of the sample; target: the records that a bucket should have."""
+    """Return how many bits of a tie are zero in records of the sample. target: the wanted records of a bucket."""
     share = min(records // LEAST_SAMPLE, target // SAMPLE_A_BUCKET)
     return max(share.bit_length() - 1, 0)
 
 
 def thinned(frame: Frame, records: int, wanted: int) -> tuple[Frame, float]:
-    """About so many of so many rows, chosen by their ties, and how many rows each stands for."""
+    """Choose about ``wanted`` of ``records`` rows by their ties; also return how many rows each stands for."""
     from pyspark.sql import functions as sql
 
     shift = max((records // max(wanted, 1)).bit_length() - 1, 0)
     return frame.where(sql.col(TIE).bitwiseAND(sql.lit((1 << shift) - 1)) == 0), float(1 << shift)
 
 
-def splitters_of(sample: Sample, buckets: int) -> Splitters:
-    """Where the sample is cut into so many parts of equal weight."""
+def splitters_of(sample: LineSample, buckets: int) -> Splitters:
+    """Return the splitters that cut the sample into ``buckets`` parts of about equal weight."""
     if buckets < 2 or not len(sample.ties):
         return NONE
     before = np.cumsum(sample.weights) - sample.weights
@@ -106,11 +109,11 @@ def splitters_of(sample: Sample, buckets: int) -> Splitters:
     return Splitters(np.ascontiguousarray(sample.places[at]), sample.ties[at], np.full(len(at), LOWEST, np.int64))
 
 
-Assign = Callable[[Bytes, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
+AssignBucket = Callable[[Bytes, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 
 
 def coded_schema() -> Any:
-    """Of the coded table: chunks of records, the bucket and the number of the records in each."""
+    """Return the schema of the coded table: the bucket of a chunk, its number of records, and the chunk."""
     from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
     kinds = {BUCKET: IntegerType(), COUNT: LongType(), CHUNK: BinaryType()}
@@ -118,9 +121,9 @@ def coded_schema() -> Any:
 
 
 def in_buckets(records: pa.Table, buckets: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-    """Records as rows of the coded table. buckets: int64[records], that of each."""
-    for bucket, some in by_number(records, buckets):
-        yield one_row(bucket, some.num_rows, packed(some))
+    """Yield records as rows of the coded table. buckets: int64[records], the bucket of each."""
+    for bucket, piece in by_number(records, buckets):
+        yield one_row(bucket, piece.num_rows, packed(piece))
 
 
 def one_row(bucket: int, count: int, chunk: bytes) -> pa.RecordBatch:
@@ -131,38 +134,43 @@ def one_row(bucket: int, count: int, chunk: bytes) -> pa.RecordBatch:
 
 
 def bucket_counts(coded: Frame, buckets: int) -> NDArray[np.int64]:
-    """How many records each bucket has."""
+    """Return the number of records in each bucket."""
     from pyspark.sql import functions as sql
 
     with in_our_words("count the buckets"):
-        found = coded.groupBy(BUCKET).agg(sql.sum(COUNT).alias(COUNT)).toArrow()
+        counted = coded.groupBy(BUCKET).agg(sql.sum(COUNT).alias(COUNT)).toArrow()
     counts = np.zeros(buckets, np.int64)
-    counts[to_numpy(one_array(found.column(BUCKET)))] = to_numpy(one_array(found.column(COUNT)))
+    counts[to_numpy(one_array(counted.column(BUCKET)))] = to_numpy(one_array(counted.column(COUNT)))
     return counts
 
 
 def refined(
-    session: Session, coded: Frame, placing: Placing, splitters: Splitters, counts: NDArray[np.int64], target: int
+    session: Session,
+    coded: Frame,
+    line_encoder: LineEncoder,
+    splitters: Splitters,
+    counts: NDArray[np.int64],
+    target: int,
 ) -> Splitters:
-    """More splitters where buckets are much too large: a sample was too thin there, or equal rows are too many."""
+    """Add splitters inside buckets that are much too large: the sample was too thin there, or many rows are equal."""
     from pyspark.sql import functions as sql
 
     large = np.flatnonzero(counts > TOO_LARGE * target)
     if not len(large):
         return splitters
-    with in_our_words("look at large buckets"):
-        inside = _opened(session, coded.where(sql.col(BUCKET).isin(large.tolist())), placing)
-        # Rows by the million that are equal in every column are split by their numbers.
-        shares = [place / 64 for place in range(1, 64)]
+    with in_our_words("examine large buckets"):
+        inside = _opened(session, coded.where(sql.col(BUCKET).isin(large.tolist())), line_encoder)
+        # Millions of rows that are equal in every column are split by their row numbers.
+        shares = [part / 64 for part in range(1, 64)]
         grouped = inside.groupBy(PLACE, TIE).agg(
             sql.count(sql.lit(1)).alias("count"), sql.percentile_approx(ROW, shares, 1000).alias("rows")
         )
         heavy = grouped.where(sql.col("count") >= target // 2).orderBy(PLACE, TIE).toArrow()
-        some, weight = thinned(inside, int(counts[large].max()), SAMPLE_A_BUCKET * 16)
-        light = some.groupBy(PLACE, TIE).count().orderBy(PLACE, TIE).toArrow()
+        thin, weight = thinned(inside, int(counts[large].max()), SAMPLE_A_BUCKET * 16)
+        light = thin.groupBy(PLACE, TIE).count().orderBy(PLACE, TIE).toArrow()
     if light.num_rows:
         ties, numbers = (to_numpy(one_array(light.column(name))).astype(np.int64) for name in (TIE, "count"))
-        sample = Sample(from_binary(one_array(light.column(PLACE))), ties, (numbers * weight).astype(np.float64))
+        sample = LineSample(from_binary(one_array(light.column(PLACE))), ties, (numbers * weight).astype(np.float64))
         bucket_of = splitters.of(sample.places, sample.ties, np.zeros(len(ties), np.int64))
         for bucket in large:
             more = splitters_of(sample.only(bucket_of == bucket), -(-int(counts[bucket]) // target))
@@ -172,54 +180,52 @@ def refined(
     return splitters
 
 
-def _opened(session: Session, coded: Frame, placing: Placing) -> Frame:
-    """Where every record of some chunks stands."""
+def _opened(session: Session, coded: Frame, line_encoder: LineEncoder) -> Frame:
+    """Return the place, tie and row number of every record."""
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
     names = [PLACE, TIE, ROW]
     kinds = (BinaryType(), LongType(), LongType())
     schema = StructType([StructField(name, kind, nullable=False) for name, kind in zip(names, kinds, strict=True)])
 
-    known = shared(session, placing)
+    known = shared(session, line_encoder)
 
     def opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
         for batch in batches:
             if batch.num_rows:
                 records = unpacked(batch.column(CHUNK))
-                stands = [
-                    to_binary(places_of(records, known.value)),
-                    *(one_array(records.column(n)) for n in (TIE, ROW)),
-                ]
-                yield pa.RecordBatch.from_arrays(stands, names)
+                places = to_binary(places_of(records, known.value))
+                others = (one_array(records.column(name)) for name in (TIE, ROW))
+                yield pa.RecordBatch.from_arrays([places, *others], names)
 
     return coded.select(CHUNK).mapInArrow(opened, schema)
 
 
-def places_of(records: pa.Table, placing: Placing) -> Bytes:
-    """Where records of chunks stand."""
-    return placing.places(placing.codes(from_binary(one_array(records.column(CODES)))))
+def places_of(records: pa.Table, line_encoder: LineEncoder) -> Bytes:
+    """Return the places of unpacked records."""
+    return line_encoder.places(line_encoder.codes(from_binary(one_array(records.column(CODES)))))
 
 
 def divided_anew(
-    session: Session, coded: Frame, placing: Placing, before: Splitters, after: Splitters, path: str
+    session: Session, coded: Frame, line_encoder: LineEncoder, before: Splitters, after: Splitters, path: str
 ) -> Frame:
-    """The coded table by more splitters than it was divided by; buckets that stay as they are are not written again."""
+    """Divide the coded table at more splitters. Buckets that stay as they are are not written again."""
     from pyspark.sql import functions as sql
 
-    # The buckets that each old one becomes begin behind its own splitter, which is among the new ones.
-    upto = after.of(before.places, before.ties, before.rows)
-    first, last = np.append(0, upto), np.append(upto - 1, after.buckets - 1)
-    known = shared(session, (placing, after))
+    # The new buckets of an old one begin behind its own splitter, which is among the new splitters.
+    begins = after.of(before.places, before.ties, before.rows)
+    first, last = np.append(0, begins), np.append(begins - 1, after.buckets - 1)
+    known = shared(session, (line_encoder, after))
 
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
-        placing, after = known.value
+        line_encoder, after = known.value
         for batch in batches:
             for chunk in batch.column(CHUNK):
                 records = unpacked([chunk])
                 ties, rows = (to_numpy(one_array(records.column(name))) for name in (TIE, ROW))
-                yield from in_buckets(records, after.of(places_of(records, placing), ties, rows))
+                yield from in_buckets(records, after.of(places_of(records, line_encoder), ties, rows))
 
     split = sql.col(BUCKET).isin(np.flatnonzero(first != last).tolist())
     number = sql.element_at(sql.lit(first.tolist()), sql.col(BUCKET) + 1).cast("int")
@@ -233,27 +239,28 @@ def _added(splitters: Splitters, more: Splitters) -> Splitters:
 
 
 def _inside(heavy: pa.Table, target: int) -> Splitters:
-    """Splitters before, inside and behind rows that are equal in every column."""
+    """Return splitters before, inside and behind rows that are equal in every column."""
     places = from_binary(one_array(heavy.column(PLACE)))
-    found: list[tuple[Bytes, int, int]] = []
+    entries: list[tuple[Bytes, int, int]] = []
     others = (heavy.column(name).to_pylist() for name in (TIE, "count", "rows"))
     for place, tie, count, rows in zip(places, *others, strict=True):
         parts = min(max(round(count / target), 1), len(rows) + 1)
         inner = sorted({rows[len(rows) * part // parts] for part in range(1, parts)})
-        found += [(place, tie, row) for row in [LOWEST, *inner]]
+        entries += [(place, tie, row) for row in [LOWEST, *inner]]
         if tie < np.iinfo(np.int64).max:
-            found.append((place, tie + 1, LOWEST))
+            entries.append((place, tie + 1, LOWEST))
     return Splitters(
-        np.array([place for place, _, _ in found], np.uint8),
-        np.array([tie for _, tie, _ in found], np.int64),
-        np.array([row for _, _, row in found], np.int64),
+        np.array([place for place, _, _ in entries], np.uint8),
+        np.array([tie for _, tie, _ in entries], np.int64),
+        np.array([row for _, _, row in entries], np.int64),
     )
 
 
 def joined(holds: Callable[[NDArray[np.int64], int], NDArray[np.bool_]], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of the joined bucket of each bucket: neighbours become one until all that are left hold.
+    """Join neighbours until every bucket holds, and return the new number of each bucket: int64[buckets].
 
-    holds: says of buckets, given by the new number of each and how many there are, which of them meet what is asked.
+    holds: takes the new number of each bucket and the number of new buckets, and says which of these meet the
+    requirements.
     """
     number = np.arange(len(sizes))
     while number[-1] > 0:
@@ -263,41 +270,42 @@ def joined(holds: Callable[[NDArray[np.int64], int], NDArray[np.bool_]], sizes: 
             break
         merged = np.bincount(number, weights=sizes, minlength=count)
         first = np.ones(count, np.bool_)
-        for one in np.flatnonzero(~good):
-            if not first[one] or (one + 1 < count and not first[one + 1]):
-                continue  # it has a neighbour already
-            left = merged[one - 1] if one else np.inf
-            right = merged[one + 1] if one + 1 < count else np.inf
+        for bucket in np.flatnonzero(~good):
+            if not first[bucket] or (bucket + 1 < count and not first[bucket + 1]):
+                continue  # it is joined already
+            left = merged[bucket - 1] if bucket else np.inf
+            right = merged[bucket + 1] if bucket + 1 < count else np.inf
             if left <= right:
-                first[one] = False
+                first[bucket] = False
             else:
-                first[one + 1] = False
+                first[bucket + 1] = False
         number = (np.cumsum(first) - 1)[number]
     return number
 
 
-def slots(count: int) -> list[int]:
-    """A number for each of so many partitions that Spark puts into just that partition.
+def partition_numbers(count: int) -> list[int]:
+    """Return, for each of ``count`` partitions, a number that Spark puts into that partition.
 
-    Range partitioning would draw a sample of its own; a hash of the bucket would put several into one partition.
+    Range partitioning would draw a sample of its own. Hashing the bucket would put several into one partition.
     """
-    found = np.full(count, -1, np.int64)
+    number_of = np.full(count, -1, np.int64)
     first, step = 0, 16 * count + 64
-    while (found < 0).any():
+    while (number_of < 0).any():
         numbers = np.arange(first, first + step, dtype=np.uint32)
         partition = partition_of(numbers, count)
-        found[partition[::-1]] = np.where(found[partition[::-1]] < 0, numbers[::-1], found[partition[::-1]])
+        taken = number_of[partition[::-1]]
+        number_of[partition[::-1]] = np.where(taken < 0, numbers[::-1], taken)
         first += step
-    return [int(number) for number in found]
+    return [int(number) for number in number_of]
 
 
 def partition_of(numbers: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
-    """Where Spark puts integers when it repartitions by them: their hash by MurmurHash3 (x86, 32 bits, seed 42)."""
+    """Return the partition of each integer when Spark repartitions by it: MurmurHash3 (x86, 32 bits, seed 42)."""
     mixed = numbers * np.uint32(0xCC9E2D51)
     mixed = ((mixed << np.uint32(15)) | (mixed >> np.uint32(17))) * np.uint32(0x1B873593)
     mixed = np.uint32(42) ^ mixed
     mixed = ((mixed << np.uint32(13)) | (mixed >> np.uint32(19))) * np.uint32(5) + np.uint32(0xE6546B64)
-    mixed ^= np.uint32(4)  # bytes of an integer
+    mixed ^= np.uint32(4)  # the bytes of an integer
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
         mixed = (mixed ^ (mixed >> np.uint32(shift))) * np.uint32(factor)
     return mixed.view(np.int32).astype(np.int64) % count

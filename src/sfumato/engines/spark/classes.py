@@ -19,7 +19,7 @@ from sfumato.engines.spark.buckets import (
 )
 from sfumato.engines.spark.coded_table import TableOnSpark, write_coded
 from sfumato.engines.spark.file_systems import Workspace
-from sfumato.engines.spark.line_keys import Placing
+from sfumato.engines.spark.line_keys import LineEncoder
 from sfumato.engines.spark.session import Frame, Session
 from sfumato.methods import AUTO, Method, chosen_name, method_named
 from sfumato.methods.auto import CURVES, Auto, best_curve
@@ -29,16 +29,16 @@ from sfumato.orderings import Hilbert
 from sfumato.progress import Progress
 from sfumato.requirements import KAnonymity, Requirements
 
-TRIED_RECORDS = 1 << 16  # that methods are tried on
-TREE_RECORDS = 1 << 20  # that a tree is grown on, at most
+TRIED_RECORDS = 1 << 16  # records that methods are tried on
+TREE_RECORDS = 1 << 20  # the most records that a tree is grown on
 
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """What a run may be told beside the policy.
+    """Options of a run beside the policy.
 
-    master: of a session that has to be made. bucket_records: the size of a bucket. It decides where classes may end, so
-    other sizes give other classes. file_records: the size of a file of the release.
+    master: the master of a new session. bucket_records: the records of a bucket. It decides where classes may end, so
+    other sizes give other classes. file_records: the records of a file of the release.
     """
 
     master: str | None = None
@@ -65,10 +65,10 @@ def form_classes(table: TableOnSpark, session: Session, scratch: Workspace, opti
         parts = _parts(table, method, task, options)
         coded = write_coded(
             session,
-            table.scan.intake,
-            table.scan.kept,
+            table.scan.input,
+            table.scan.columns,
             table.profile.encoders,
-            task.placing,
+            task.line_encoder,
             parts.of,
             scratch.path("coded"),
         )
@@ -76,9 +76,9 @@ def form_classes(table: TableOnSpark, session: Session, scratch: Workspace, opti
     with job.progress.phase("partition"):
         counts = _counted(table, session, coded, parts)
         if isinstance(parts, Splitters):
-            finer = refined(session, coded, task.placing, parts, counts.sizes, options.bucket_records)
+            finer = refined(session, coded, task.line_encoder, parts, counts.sizes, options.bucket_records)
             if finer is not parts:
-                coded = divided_anew(session, coded, task.placing, parts, finer, scratch.path("divided"))
+                coded = divided_anew(session, coded, task.line_encoder, parts, finer, scratch.path("divided"))
                 counts = _counted(table, session, coded, finer)
             number = joined(counts.holds, counts.sizes)
         else:
@@ -96,7 +96,7 @@ def _task(table: TableOnSpark, method: Method, options: SparkOptions) -> BucketT
         method.name,
         table.job.policy,
         table.job.requirements,
-        Placing(method.ordering if isinstance(method, OptimalOneDimensional) else Hilbert(), table.domains),
+        LineEncoder(method.ordering if isinstance(method, OptimalOneDimensional) else Hilbert(), table.domains),
         table.carried,
         table.sensitive,
         table.targets,
@@ -111,10 +111,12 @@ def _parts(table: TableOnSpark, method: Method, task: BucketTask, options: Spark
     if buckets < 2:
         return NONE
     if isinstance(method, OptimalOneDimensional):
-        return splitters_of(table.sample.placed(task.placing), buckets)
+        return splitters_of(table.sample.placed(task.line_encoder), buckets)
     dividing = MondrianMethod(rule=method.rule) if isinstance(method, MondrianMethod) else MondrianMethod()
     records = task.records(*table.sample.few(TREE_RECORDS))
-    return grown_regions(records, table.job.requirements, dividing, table.count, options.bucket_records, task.placing)
+    return grown_regions(
+        records, table.job.requirements, dividing, table.count, options.bucket_records, task.line_encoder
+    )
 
 
 def _method_on_spark(table: TableOnSpark, options: SparkOptions) -> tuple[Method, Outcome]:

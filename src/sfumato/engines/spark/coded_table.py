@@ -1,4 +1,4 @@
-"""The coded table: every record with its place on the line, in chunks of a bucket each, which all later jobs read."""
+"""The coded table: every record with its place on the line, in chunks of one bucket each. All later jobs read it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engines.engine import Job
-from sfumato.engines.spark.buckets import Assign, Sample, coded_schema, in_buckets
+from sfumato.engines.spark.buckets import AssignBucket, LineSample, coded_schema, in_buckets
 from sfumato.engines.spark.column_profiles import (
     ColumnCounts,
     CountedColumn,
@@ -22,8 +22,8 @@ from sfumato.engines.spark.column_profiles import (
     sensitive_of,
     target_of,
 )
-from sfumato.engines.spark.input_scan import Intake, rows_of, take_in
-from sfumato.engines.spark.line_keys import CODES, ROW, TIE, Placing, to_binary
+from sfumato.engines.spark.input_scan import InputChunks, row_source, store_input
+from sfumato.engines.spark.line_keys import CODES, ROW, TIE, LineEncoder, to_binary
 from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, HELD_ROWS, opened, plain, written_chunks
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import columns, one_array
@@ -34,8 +34,8 @@ from sfumato.tables.sources.source_batches import NoRecordsError
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The columns of a run: quasi-identifiers come first, those that ride along after them, each under its place."""
+class RunColumns:
+    """The columns of a run, numbered: first the quasi-identifiers, then the passthrough columns."""
 
     quasi: Sequence[str]
     carried: Sequence[str]
@@ -51,9 +51,9 @@ class Kept:
 
 @dataclass(frozen=True)
 class SampledRecords:
-    """Some records of the table. codes: uint[s, d]; ties: int64[s], ascending.
+    """A sample of the table. codes: uint[s, d]. ties: int64[s], ascending.
 
-    weight: how many records of the table each one stands for. columns: those that are counted, by name.
+    weight: the number of records that each one stands for. columns: the counted columns, by name.
     """
 
     codes: Codes
@@ -61,73 +61,77 @@ class SampledRecords:
     weight: float
     columns: Mapping[str, pa.Array]
 
-    def placed(self, placing: Placing) -> Sample:
-        """The records in their order on the line."""
-        places = placing.places(self.codes)
+    def placed(self, line_encoder: LineEncoder) -> LineSample:
+        """Return the sample in the order of the line."""
+        places = line_encoder.places(self.codes)
         columns: list[NDArray[Any]] = [places[:, byte] for byte in range(places.shape[1] - 1, -1, -1)]
         order = np.lexsort([self.ties, *columns])
         places, ties = np.ascontiguousarray(places[order]), self.ties[order]
         first = np.ones(len(ties), np.bool_)
         first[1:] = (places[1:] != places[:-1]).any(axis=1) | (np.diff(ties) != 0)
         counts = np.diff(np.append(np.flatnonzero(first), len(ties)))
-        return Sample(np.ascontiguousarray(places[first]), ties[first], (counts * self.weight).astype(np.float64))
+        return LineSample(np.ascontiguousarray(places[first]), ties[first], (counts * self.weight).astype(np.float64))
 
     def few(self, most: int) -> tuple[Codes, dict[str, pa.Array]]:
-        """At most so many of the records, evenly by the order of their ties, with the columns that are counted."""
+        """Return at most ``most`` of the records, evenly by their ties, with the counted columns."""
         chosen = np.arange(0, len(self.ties), max(-(-len(self.ties) // most), 1))
         taken = {name: column.take(from_numpy(chosen)) for name, column in self.columns.items()}
         return np.take(self.codes, chosen, axis=0), taken
 
 
-def sample_of(intake: Intake, encoders: Sequence[Encoder], bits: int, counted: Mapping[str, str]) -> SampledRecords:
-    """The one sample of a run. counted: columns of the frame that come with it, by name."""
-    table = intake.sample(bits)
-    codes = np.zeros((table.num_rows, len(encoders)), np.min_scalar_type(max(one.domain.size for one in encoders) - 1))
+def sample_of(
+    stored: InputChunks, encoders: Sequence[Encoder], bits: int, counted: Mapping[str, str]
+) -> SampledRecords:
+    """Take the sample of a run. counted: the counted columns, by name."""
+    table = stored.sample(bits)
+    codes = np.zeros(
+        (table.num_rows, len(encoders)), np.min_scalar_type(max(encoder.domain.size for encoder in encoders) - 1)
+    )
     for q, encoder in enumerate(encoders):
         codes[:, q] = encoder.encode(one_array(table.column(q)))
     ties = to_numpy(one_array(table.column(TIE))).astype(np.int64)
-    order = np.lexsort([*codes.T, ties])  # rows of Spark come in any
+    order = np.lexsort([*codes.T, ties])  # Spark returns rows in any order
     taken = {name: one_array(table.column(column)).take(from_numpy(order)) for name, column in counted.items()}
     return SampledRecords(codes[order], ties[order], float(1 << bits), taken)
 
 
 def write_coded(
     session: Session,
-    intake: Intake,
-    kept: Kept,
+    stored: InputChunks,
+    columns: RunColumns,
     encoders: Sequence[Encoder],
-    placing: Placing,
-    assign: Assign,
+    line_encoder: LineEncoder,
+    assign: AssignBucket,
     path: str,
 ) -> Frame:
-    """Put every record at its place, and write the records of every bucket in chunks."""
-    carried = kept.carried_columns
-    known = shared(session, (list(encoders), placing, assign))
+    """Encode every record into its place, and write the records of every bucket in chunks."""
+    carried = columns.carried_columns
+    known = shared(session, (list(encoders), line_encoder, assign))
 
     def encode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
-        encoders, placing, assign = known.value
+        encoders, line_encoder, assign = known.value
         chunks = (chunk for batch in batches for chunk in batch.column(CHUNK))
-        while some := list(islice(chunks, HELD_ROWS // CHUNK_ROWS)):
-            tables = [opened(chunk) for chunk in some]
-            codes = np.concatenate([_encoded(table, encoders, placing) for table in tables])
-            places = placing.places(codes)
+        while held := list(islice(chunks, HELD_ROWS // CHUNK_ROWS)):
+            tables = [opened(chunk) for chunk in held]
+            codes = np.concatenate([_encoded(table, encoders, line_encoder) for table in tables])
+            places = line_encoder.places(codes)
             others = pa.concat_tables([plain(table.select([TIE, ROW, *carried])) for table in tables])
-            coded = others.append_column(CODES, to_binary(placing.packed_codes(places))).combine_chunks()
+            coded = others.append_column(CODES, to_binary(line_encoder.packed_codes(places))).combine_chunks()
             bucket = assign(places, *(to_numpy(one_array(coded.column(name))) for name in (TIE, ROW)))
             yield from in_buckets(coded, bucket)
 
     with in_our_words("encode the table"):
-        return written_chunks(session, intake.chunks.select(CHUNK).mapInArrow(encode, coded_schema()), path)
+        return written_chunks(session, stored.chunks.select(CHUNK).mapInArrow(encode, coded_schema()), path)
 
 
-def _encoded(table: pa.Table, encoders: Sequence[Encoder], placing: Placing) -> Codes:
-    codes = np.empty((table.num_rows, len(encoders)), placing.dtype)
+def _encoded(table: pa.Table, encoders: Sequence[Encoder], line_encoder: LineEncoder) -> Codes:
+    codes = np.empty((table.num_rows, len(encoders)), line_encoder.dtype)
     for q, encoder in enumerate(encoders):
         column = one_array(table.column(q))
         if pa.types.is_dictionary(column.type):
-            of_value = encoder.encode(pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)]))
-            codes[:, q] = of_value[to_numpy(column.indices, len(column.dictionary))]
+            code_of_value = encoder.encode(pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)]))
+            codes[:, q] = code_of_value[to_numpy(column.indices, len(column.dictionary))]
         else:
             codes[:, q] = encoder.encode(column)
     return codes
@@ -141,8 +145,8 @@ class ScanOnSpark:
     """
 
     job: Job
-    kept: Kept
-    intake: Intake
+    columns: RunColumns
+    input: InputChunks
     numbers: Mapping[str, int]
     linkable: Mapping[str, int]
 
@@ -150,7 +154,7 @@ class ScanOnSpark:
     def counted(self) -> dict[str, int]:
         """The numbers of the columns whose values are counted."""
         wanted = _counted_names(self.job)
-        return {name: self.numbers[name] for name in self.kept.names if name in wanted}
+        return {name: self.numbers[name] for name in self.columns.names if name in wanted}
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,7 @@ class TableOnSpark:
 
     @property
     def count(self) -> int:
-        return self.profile.counts[self.scan.kept.quasi[0]].records
+        return self.profile.counts[self.scan.columns.quasi[0]].records
 
     @property
     def domains(self) -> list[Domain]:
@@ -187,30 +191,30 @@ class TableOnSpark:
     @property
     def carried(self) -> dict[str, str]:
         """The columns of files by the names that users know."""
-        return dict(zip(self.scan.kept.carried, self.scan.kept.carried_columns, strict=True))
+        return dict(zip(self.scan.columns.carried, self.scan.columns.carried_columns, strict=True))
 
     @cached_property
     def sample(self) -> SampledRecords:
-        """The one sample of the run."""
+        """The sample of the run."""
         counted = {name: f"c{self.scan.numbers[name]}" for name in {**self.sensitive, **self.targets}}
-        return sample_of(self.scan.intake, self.profile.encoders, self.sample_bits, counted)
+        return sample_of(self.scan.input, self.profile.encoders, self.sample_bits, counted)
 
 
 def scan_with_spark(job: Job, session: Session, secret: int, path: str) -> ScanOnSpark:
     """Read the kept columns once. secret: the key of the hash that orders equal records."""
     job.source.check(job.kept)
     quasi = list(job.policy.quasi_identifiers)
-    kept = Kept(quasi, [name for name in job.kept if name not in quasi])
-    numbers = {name: number for number, name in enumerate(kept.names)}
+    run_columns = RunColumns(quasi, [name for name in job.kept if name not in quasi])
+    numbers = {name: number for number, name in enumerate(run_columns.names)}
     accepted = {*job.policy.accept_linkable, *job.policy.sensitive}
-    linkable = {name: numbers[name] for name in kept.carried if name not in accepted}
+    linkable = {name: numbers[name] for name in run_columns.carried if name not in accepted}
     counted = {numbers[name] for name in _counted_names(job) if name in numbers}
     with job.progress.phase("read"):
         alone = sorted({*counted, *linkable.values()})
         pairs = [(numbers[name], other) for other in linkable.values() for name in quasi]
-        rows = rows_of(session, job.source, kept.names)
-        intake = take_in(session, rows, secret, alone, pairs, path)
-    return ScanOnSpark(job, kept, intake, numbers, linkable)
+        rows = row_source(session, job.source, run_columns.names)
+        stored = store_input(session, rows, secret, alone, pairs, path)
+    return ScanOnSpark(job, run_columns, stored, numbers, linkable)
 
 
 def _counted_names(job: Job) -> set[str]:
@@ -228,14 +232,14 @@ def profile_with_spark(scan: ScanOnSpark, session: Session, path: str) -> Profil
     """Find the values of the counted columns, and the domain of every quasi-identifier."""
     job = scan.job
     with job.progress.phase("profile"):
-        tally = scan.intake.tally(session, path)
+        tally = scan.input.tally(session, path)
         counts = counts_of(tally, scan.counted, job.source)
-        if not counts[scan.kept.quasi[0]].records:
+        if not counts[scan.columns.quasi[0]].records:
             raise NoRecordsError("the Spark table has no records. Give a table with at least one.")
         options = job.policy.input_options
         encoders = [
             encoder_of(job.source, name, counts[name], job.policy, options, job.taxonomies.get(name))
-            for name in scan.kept.quasi
+            for name in scan.columns.quasi
         ]
         return ProfileOnSpark(tally, counts, encoders)
 
@@ -250,5 +254,5 @@ def encode_with_spark(scan: ScanOnSpark, profile: ProfileOnSpark, sample_bits: i
             name: sensitive_of(name, counts[name], policy, job.taxonomies.get(name))
             for name in job.requirements.columns
         }
-        targets = {name: target_of(name, counts[name], policy) for name in scan.kept.carried if name in workload}
+        targets = {name: target_of(name, counts[name], policy) for name in scan.columns.carried if name in workload}
     return TableOnSpark(scan, profile, sensitive, targets, sample_bits)

@@ -1,6 +1,6 @@
-"""The values of the columns, counted by Spark: domains and encoders of quasi-identifiers, codes of counted columns.
+"""The profiles of columns from values that Spark has counted: domains of quasi-identifiers, codes of counted columns.
 
-The different values of a column come to the driver, and to every executor, so there must not be too many of them.
+The distinct values of a column reach the driver and every executor, so their number is limited.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RECORD = re.compile(r"; the first is in record \d+")
 
 @dataclass(frozen=True)
 class ColumnCounts:
-    """The different values of a column, and how many records have each."""
+    """The distinct values of a column, and the number of records with each."""
 
     values: pa.Array
     counts: NDArray[np.int64]
@@ -45,41 +45,46 @@ class ColumnCounts:
         return int(self.counts.sum())
 
 
-def counts_of(tally: Frame, places: Mapping[str, int], table: SparkTable) -> dict[str, ColumnCounts]:
-    """The values of some columns, given with their places."""
+def counts_of(tally: Frame, numbers: Mapping[str, int], table: SparkTable) -> dict[str, ColumnCounts]:
+    """Return the values of columns, by name. numbers: the number of each column in the tally."""
     from pyspark.sql import functions as sql
 
-    most = {name: MOST_CATEGORIES if _is_category(table, name) else MOST_NUMBERS for name in places}
+    most = {name: MOST_CATEGORIES if _is_category(table, name) else MOST_NUMBERS for name in numbers}
     with in_our_words("count the values of the columns"):
-        alone = tally.where(sql.col(GIVEN) == ALONE).where(sql.col(COLUMN).isin(list(places.values())))
+        alone = tally.where(sql.col(GIVEN) == ALONE).where(sql.col(COLUMN).isin(list(numbers.values())))
         rows = alone.groupBy(COLUMN).agg(sql.count("*").alias("distinct")).collect()
         distinct = {row[COLUMN]: row["distinct"] for row in rows}
-        for name, place in places.items():
-            if distinct.get(place, 0) > most[name]:
+        for name, number in numbers.items():
+            if distinct.get(number, 0) > most[name]:
                 raise _too_many(name, most[name])
-        found = alone.select(COLUMN, COUNT, *(f"c{place}" for place in places.values())).toArrow()
+        counted = alone.select(COLUMN, COUNT, *(f"c{number}" for number in numbers.values())).toArrow()
     result = {}
-    for name, place in places.items():
-        here = found.filter(pc.equal(found.column(COLUMN), place))
-        counts = to_numpy(one_array(here.column(COUNT))).astype(np.int64)
-        result[name] = ColumnCounts(one_array(here.column(f"c{place}")), counts)
+    for name, number in numbers.items():
+        rows = counted.filter(pc.equal(counted.column(COLUMN), number))
+        counts = to_numpy(one_array(rows.column(COUNT))).astype(np.int64)
+        result[name] = ColumnCounts(one_array(rows.column(f"c{number}")), counts)
     return result
 
 
 def _is_category(table: SparkTable, name: str) -> bool:
-    """Whether it is known before that a column is no numbers: the text of a file may turn out to be some."""
+    """Return whether a column is certainly categorical. The text of a file may turn out to be numbers."""
     return bool(pa.types.is_string(table.types[name])) and not table.text
 
 
 def encoder_of(
-    table: SparkTable, name: str, found: ColumnCounts, policy: Policy, options: InputOptions, taxonomy: Taxonomy | None
+    table: SparkTable,
+    name: str,
+    counts: ColumnCounts,
+    policy: Policy,
+    options: InputOptions,
+    taxonomy: Taxonomy | None,
 ) -> Encoder:
-    """The domain of a quasi-identifier, from its values."""
+    """Return the encoder of a quasi-identifier, made from its values."""
     profiler = profiler_of(table, name, policy.columns[name], options, taxonomy)  # type: ignore[arg-type]
-    profiler.add(found.values)
+    profiler.add(counts.values)
     try:
-        encoder = profiler.finish(lambda: [found.values])
-    except SfumatoError as error:  # rows of Spark have no numbers
+        encoder = profiler.finish(lambda: [counts.values])
+    except SfumatoError as error:  # rows of Spark have no record numbers
         raise type(error)(RECORD.sub("", str(error))) from None
     if isinstance(encoder.domain, CategoricalDomain) and encoder.domain.size > MOST_CATEGORIES:
         raise _too_many(name, MOST_CATEGORIES)
@@ -88,51 +93,51 @@ def encoder_of(
 
 @dataclass(frozen=True)
 class CountedColumn:
-    """A column that rides along and is counted: its values, and the code of each; one past the last is for null."""
+    """A passthrough column that is counted: its values, and the code of each. One past the last is the code of null."""
 
     known: pa.Array
     values: SensitiveValues
 
     def of(self, column: pa.Array) -> SensitiveValues:
-        """The column of some records."""
-        places = pc.index_in(_plain(column), value_set=self.known)
-        return replace(self.values, codes=self.values.codes[to_numpy(places, null=len(self.known))])
+        """Return the codes of the column for some records."""
+        positions = pc.index_in(_plain(column), value_set=self.known)
+        return replace(self.values, codes=self.values.codes[to_numpy(positions, null=len(self.known))])
 
 
-def sensitive_of(name: str, found: ColumnCounts, policy: Policy, taxonomy: Taxonomy | None) -> CountedColumn:
-    """A sensitive column, with how often each value is in the whole table."""
-    column, known = _once(name, found)
+def sensitive_of(name: str, counts: ColumnCounts, policy: Policy, taxonomy: Taxonomy | None) -> CountedColumn:
+    """Return a sensitive column with the totals of its values in the whole table."""
+    column, known = _distinct_column(name, counts)
     values = coded_values(
         column, policy.input.nulls, keep_null=policy.privacy.null_sensitive == "value", taxonomy=taxonomy
     )
     counted = _with_null(known, values)
     totals = np.zeros(values.distinct + 1, np.int64)
-    np.add.at(totals, counted.of(found.values).codes, found.counts)
+    np.add.at(totals, counted.of(counts.values).codes, counts.counts)
     return replace(counted, values=replace(counted.values, totals=totals[: values.distinct]))
 
 
-def target_of(name: str, found: ColumnCounts, policy: Policy) -> CountedColumn:
-    """A column of the workload."""
-    column, known = _once(name, found)
+def target_of(name: str, counts: ColumnCounts, policy: Policy) -> CountedColumn:
+    """Return a column of the workload."""
+    column, known = _distinct_column(name, counts)
     return _with_null(known, coded_target(column, policy))
 
 
-def _once(name: str, found: ColumnCounts) -> tuple[PassthroughColumn, pa.Array]:
-    """Every value once, null last where there is one, as a column that rides along; and the values without null."""
-    plain = _plain(found.values)
+def _distinct_column(name: str, counts: ColumnCounts) -> tuple[PassthroughColumn, pa.Array]:
+    """Return the distinct values as a passthrough column, null last if it occurs; and the values without null."""
+    plain = _plain(counts.values)
     known = plain.drop_null().unique()
     column = pa.concat_arrays([known, pa.nulls(1, known.type)]) if plain.null_count else known
     return PassthroughColumn.of(name, pa.chunked_array([column])), known
 
 
 def _with_null(known: pa.Array, values: SensitiveValues) -> CountedColumn:
-    """There is a code for null also where the column has none."""
+    """Return the counted column with a code for null, even if null does not occur."""
     codes = values.codes if len(values.codes) > len(known) else np.append(values.codes, np.uint32(values.distinct))
     return CountedColumn(known, replace(values, codes=codes))
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Numbers in one form: NaN is null, and -0.0 is 0.0."""
+    """Return the column with one form of every number: NaN is null, and -0.0 is 0.0."""
     if pa.types.is_floating(column.type):
         return pc.add(nan_as_null(column.cast(pa.float64())), from_numpy(np.zeros(1))[0])
     if pa.types.is_null(column.type):
@@ -140,18 +145,18 @@ def _plain(column: pa.Array) -> pa.Array:
     return column
 
 
-def content_of(found: ColumnCounts) -> bytes:
-    """What the values of a column are and how often each occurs, whatever their order: a table is known by it."""
-    texts = _plain(found.values).cast(pa.string())
+def content_of(column: ColumnCounts) -> bytes:
+    """Return the values of a column and their counts as bytes, whatever their order. They identify a table."""
+    texts = _plain(column.values).cast(pa.string())
     order = pc.array_sort_indices(texts)
-    texts, counts = texts.take(order), found.counts[to_numpy(order)]
+    texts, counts = texts.take(order), column.counts[to_numpy(order)]
     _, ends, data = texts.buffers()
     return b"".join([str(texts.null_count).encode(), bytes(ends or b""), bytes(data or b""), counts.tobytes()])
 
 
 def _too_many(name: str, most: int) -> InputError:
     return InputError(
-        f"column {name!r} has more than {most:,} different values, which would all have to reach the driver and every "
-        "executor. Make it coarser before: a prefix or a group of categories, rounded numbers, dates without a time. "
-        "If it tells who a record is, give it the role identifier."
+        f"column {name!r} has more than {most:,} distinct values, which would all have to reach the driver and every "
+        "executor. Make it coarser first: a prefix or a group of categories, rounded numbers, dates without a time. If "
+        "it identifies a record, give it the role identifier."
     )

@@ -69,12 +69,12 @@ class SparkEngine:
         return profile_with_spark(scan, self._session, self._scratch.path("tally"))
 
     def encode(self, scan: ScanOnSpark, profile: ProfileOnSpark) -> TableOnSpark:
-        records = profile.counts[scan.kept.quasi[0]].records
+        records = profile.counts[scan.columns.quasi[0]].records
         return encode_with_spark(scan, profile, sampled_bits(records, self._options.bucket_records))
 
     def check(self, table: TableOnSpark) -> None:
         scan, counts = table.scan, table.profile.counts
-        quasi = {name: scan.numbers[name] for name in scan.kept.quasi}
+        quasi = {name: scan.numbers[name] for name in scan.columns.quasi}
         with table.job.progress.phase("check"):
             most = {name: int(counts[name].counts.max()) for name in quasi}
             refuse_linkable(linkable_by_spark(table.profile.tally, scan.linkable, quasi, most, table.count))
@@ -83,7 +83,7 @@ class SparkEngine:
 
     def fingerprints(self, table: TableOnSpark) -> dict[str, str]:
         counts = table.profile.counts
-        return fingerprints_of_contents({name: content_of(counts[name]) for name in table.scan.kept.quasi})
+        return fingerprints_of_contents({name: content_of(counts[name]) for name in table.scan.columns.quasi})
 
     def form_classes(self, table: TableOnSpark) -> ClassesOnSpark:
         classes = form_classes(table, self._session, self._scratch, self._options)

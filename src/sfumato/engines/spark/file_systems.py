@@ -1,6 +1,6 @@
-"""Where Spark keeps files: directories of this machine, or of any file system that the cluster knows.
+"""File systems for Spark: directories of this machine, or of any file system that the cluster can reach.
 
-Paths are texts: what has a scheme other than ``file`` is reached through Hadoop, all else through the system.
+Paths are strings. A path with a scheme other than ``file`` is reached through Hadoop, all others through the system.
 """
 
 from __future__ import annotations
@@ -22,38 +22,41 @@ from sfumato.tables.targets.staging import cannot_write
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 TEMPORARY = "spark.sfumato.temporary"
-HIDDEN = (".", "_")  # names that Spark leaves alone
+HIDDEN = (".", "_")  # Spark ignores files whose names begin with these
 
 
 def location(path: str | os.PathLike[str]) -> str:
-    """A path as Spark takes it. A path object loses one slash of ``s3a://``, and ``file:`` is this machine."""
+    """Return a path in the form that Spark takes.
+
+    A path object has lost one slash of ``s3a://``; it is put back. ``file:`` is this machine.
+    """
     text = os.fspath(path)
-    found = SCHEME.match(text)
-    if found is None:
+    scheme = SCHEME.match(text)
+    if scheme is None:
         return os.path.abspath(text)
-    rest = text[found.end() :]
-    if found[1].lower() == "file":
+    rest = text[scheme.end() :]
+    if scheme[1].lower() == "file":
         return os.path.abspath("/" + rest)
-    slashes = found[0].count("/")
-    return f"{found[1]}://{'/' if slashes > 2 else ''}{rest}".rstrip("/")
+    slashes = scheme[0].count("/")
+    return f"{scheme[1]}://{'/' if slashes > 2 else ''}{rest}".rstrip("/")
 
 
 def is_remote(path: str) -> bool:
-    """Whether a location is reached through Hadoop."""
+    """Return whether a location is reached through Hadoop."""
     return SCHEME.match(path) is not None
 
 
 class Files(Protocol):
-    """What has to be done with files beside reading and writing tables."""
+    """Operations on files beside reading and writing tables."""
 
     def exists(self, path: str) -> bool: ...
 
     def make_private(self, path: str) -> None:
-        """A new directory, its owner's alone."""
+        """Make a directory that only its owner can open."""
         ...
 
     def remove(self, path: str) -> None:
-        """A file, or a directory with all in it; nothing where there is none."""
+        """Remove a file, or a directory with its contents, if it exists."""
         ...
 
     def rename(self, path: str, target: str) -> None: ...
@@ -61,14 +64,14 @@ class Files(Protocol):
     def copy(self, path: str, target: str) -> None: ...
 
     def names(self, path: str) -> list[str]:
-        """What is in a directory, in order."""
+        """Return the sorted names in a directory."""
         ...
 
     def write(self, path: str, text: str) -> None: ...
 
 
 class LocalFiles:
-    """Those of this machine, or of a file system that every node has mounted."""
+    """The files of this machine, or of a file system that every node has mounted."""
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
@@ -103,7 +106,7 @@ class LocalFiles:
 
 
 class HadoopFiles:
-    """Those of HDFS, of object stores and of whatever else the cluster can read and write."""
+    """The files of HDFS, of object stores, and of any other file system of the cluster."""
 
     def __init__(self, session: Session, path: str) -> None:
         if getattr(session, "sparkContext", None) is None:
@@ -135,13 +138,13 @@ class HadoopFiles:
         with in_our_words("rename a file"):
             renamed = self._system.rename(self._path(path), self._path(target))
         if not renamed:
-            raise OutputError(f"{target} could not be put in place. See whether it is there already, and who owns it.")
+            raise OutputError(f"{target} could not be put in place. Check whether it exists already, and who owns it.")
 
     def copy(self, path: str, target: str) -> None:
         copy = self._java.org.apache.hadoop.fs.FileUtil.copy
         with in_our_words("copy a file"):
-            there = self._path(path).getFileSystem(self._system.getConf())
-            copy(there, self._path(path), self._system, self._path(target), False, self._system.getConf())
+            source_system = self._path(path).getFileSystem(self._system.getConf())
+            copy(source_system, self._path(path), self._system, self._path(target), False, self._system.getConf())
 
     def names(self, path: str) -> list[str]:
         with in_our_words("list a directory"):
@@ -155,12 +158,12 @@ class HadoopFiles:
 
 
 def files_of(session: Session, path: str) -> Files:
-    """What reaches a location."""
+    """Return the file system of a location."""
     return HadoopFiles(session, path) if is_remote(path) else LocalFiles()
 
 
 class Workspace:
-    """A private directory for what the jobs of one run hand to each other; gone when the run is over."""
+    """A private directory for the files that jobs of one run hand to each other. It is removed after the run."""
 
     def __init__(self, session: Session, parent: str) -> None:
         self._scratch = None if is_remote(parent) else Scratch(Path(parent))
@@ -187,7 +190,7 @@ class Workspace:
         return f"{self._directory}/{name}"
 
     def remove(self, name: str) -> None:
-        """What no later job reads."""
+        """Remove files that no later job reads."""
         self._files.remove(self.path(name))
 
     def close(self) -> None:
@@ -198,7 +201,7 @@ class Workspace:
 
 
 def temporary_for(session: Session, target: str | None) -> str:
-    """Where a run may keep what executors hand to each other: as configured, else beside the output."""
+    """Return the directory for files that executors share: the configured one, or else the one of the output."""
     configured = session.conf.get(TEMPORARY, "")
     if configured:
         return location(configured)
@@ -209,8 +212,8 @@ def temporary_for(session: Session, target: str | None) -> str:
         directory = getattr(context, "getCheckpointDir", lambda: None)()
         if directory is None:
             raise UsageError(
-                "nothing says where the executors can share files. Set the checkpoint directory of the session, or "
-                f"{TEMPORARY}, to a directory that all nodes reach."
+                "no directory is configured in which executors can share files. Set the checkpoint directory of the "
+                f"session, or {TEMPORARY}, to a directory that all nodes can reach."
             )
         return location(directory)
     return tempfile.gettempdir()

@@ -1,8 +1,8 @@
-"""Where a record stands on the line, as bytes that sort like it: the words of its key, then its codes.
+"""The place of a record on the line, as bytes that sort in the order of the line: the words of its key, then its codes.
 
 Records of equal place are ordered by ``TIE``, a keyed hash of the whole row, and then by ``ROW``, the number that the
-row got when it was read. What is released is then a function of the rows alone, whatever partitions they came in, but
-for rows that are equal in every column, which nobody can tell apart.
+row got when it was read. The release is then a function of the rows alone, whatever their partitions. Only rows that
+are equal in every column are ordered by their number, and nobody can tell those apart.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Placing:
-    """How records become places and places codes again."""
+class LineEncoder:
+    """Encodes codes into places on the line, and decodes places into codes."""
 
-    ordering: Ordering  # one that needs no table
+    ordering: Ordering  # an ordering that needs no table
     domains: Sequence[Domain]
 
     @property
     def _widths(self) -> list[int]:
-        """The bytes of each code."""
+        """The width of each code in bytes."""
         return [np.min_scalar_type(max(domain.size - 1, 0)).itemsize for domain in self.domains]
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
-        """The one that all codes fit in."""
+        """The type that holds every code."""
         return np.dtype(f"u{max(self._widths)}")
 
     def packed_codes(self, places: Bytes) -> Bytes:
-        """The codes in places, as bytes: what chunks hold, since a place follows from its codes."""
+        """Return the codes inside places, as bytes. Chunks hold only these, since codes determine the place."""
         return np.ascontiguousarray(places[:, places.shape[1] - sum(self._widths) :])
 
     def places(self, codes: Codes) -> Bytes:
-        """uint8[n, bytes], C-order. codes: uint[n, d], C-order."""
+        """Return the places of records: uint8[n, bytes], C order. codes: uint[n, d], C order."""
         words = self.ordering.fitted(codes[:0], np.empty(0, np.int64), self.domains, 0)(codes).words
         parts = [words.astype(">u8").view(np.uint8).reshape(len(codes), -1)]
         for q, width in enumerate(self._widths):
@@ -52,7 +52,7 @@ class Placing:
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def codes(self, places: Bytes) -> Codes:
-        """The codes of some places, or of their packed codes: uint[n, d], C-order."""
+        """Return the codes of places, or of packed codes: uint[n, d], C order."""
         widths = self._widths
         begin = places.shape[1] - sum(widths)
         codes = np.empty((len(places), len(widths)), self.dtype)
@@ -63,18 +63,18 @@ class Placing:
 
 
 def to_binary(places: Bytes) -> pa.Array:
-    """Places as a column."""
+    """Return places as a binary column."""
     count, length = places.shape
     ends = np.arange(count + 1, dtype=np.int64) * length
     if ends[-1] >= 1 << 31:
-        raise ValueError("more bytes than one array holds")
+        raise ValueError("the places take more bytes than one array can hold")
     return pa.Array.from_buffers(
         pa.binary(), count, [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(places))]
     )
 
 
 def from_binary(column: pa.Array) -> Bytes:
-    """The same back: uint8[n, bytes]. All values are of one length, and none is null."""
+    """Return the places of a binary column: uint8[n, bytes]. All values have the same length, and none is null."""
     if not len(column):
         return np.empty((0, 0), np.uint8)
     length = len(column[0].as_py())
@@ -86,27 +86,27 @@ def from_binary(column: pa.Array) -> Bytes:
 
 @kernel
 def ranges(places, ties, rows, at_places, at_ties, at_rows):
-    """How many splitters are at or before each record: int64[n].
+    """Count the splitters at or before each record: int64[n].
 
-    places: uint8[n, b], ties, rows: int64[n]; at_places, at_ties, at_rows: the same of the splitters, ascending.
+    places: uint8[n, b]. ties, rows: int64[n]. at_places, at_ties, at_rows: those of the splitters, ascending.
     """
-    found = np.empty(len(ties), np.int64)
+    counts = np.empty(len(ties), np.int64)
     for record in range(len(ties)):
         low, high = 0, len(at_ties)
         while low < high:
             middle = (low + high) // 2
-            before = 0  # above 0 where the splitter comes after the record
+            order = 0  # 1 if the splitter comes after the record, -1 if before
             for byte in range(places.shape[1]):
                 if at_places[middle, byte] != places[record, byte]:
-                    before = 1 if at_places[middle, byte] > places[record, byte] else -1
+                    order = 1 if at_places[middle, byte] > places[record, byte] else -1
                     break
-            if before == 0 and at_ties[middle] != ties[record]:
-                before = 1 if at_ties[middle] > ties[record] else -1
-            if before == 0 and at_rows[middle] > rows[record]:
-                before = 1
-            if before > 0:
+            if order == 0 and at_ties[middle] != ties[record]:
+                order = 1 if at_ties[middle] > ties[record] else -1
+            if order == 0 and at_rows[middle] > rows[record]:
+                order = 1
+            if order > 0:
                 high = middle
             else:
                 low = middle + 1
-        found[record] = low
-    return found
+        counts[record] = low
+    return counts

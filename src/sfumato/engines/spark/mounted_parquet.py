@@ -1,7 +1,7 @@
-"""Parquet files in directories that every machine has mounted: executors read them by themselves.
+"""Parquet files in directories that every machine has mounted. Executors read them in Python.
 
-Rows cross between Java and Python dearly, one value at a time. Where the files of a table are within reach of Python,
-Spark only hands out which parts of them to read. Files that only Java reaches are read by Spark.
+Rows cross between Java and Python one value at a time, which is slow. If Python can reach the files of a table, Spark
+only tells the executors which parts to read. Files that only Java can reach are read by Spark.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from pyarrow import parquet
 from sfumato.engines.spark.session import Frame, Session, in_our_words
 from sfumato.engines.spark.spark_tables import arrow_type
 
-MOST_FILES = 1000  # whose schemas the driver looks at
-ROWS = 1 << 19  # that are read at once
+MOST_FILES = 1000  # whose schemas the driver reads
+ROWS = 1 << 19  # rows that are read at once
 PATH, PART = "path", "part"
 LEGACY = b"org.apache.spark.legacyDateTime"
 
 
 def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[Frame, Any] | None:
-    """The row groups of the files behind a frame, and what reads the rows of some; none where Java has to.
+    """Return a frame of the row groups behind ``frame``, and a function that reads rows; None if Java has to read them.
 
     names: the columns that are read, with the name that each gets. Their types must be those that Spark would give.
     """
     with in_our_words("list the files of the input"):
         paths = sorted(frame.inputFiles())
-    places = [urlsplit(path) for path in paths]
-    if not 0 < len(places) <= MOST_FILES or any(place.scheme not in ("", "file") for place in places):
+    addresses = [urlsplit(path) for path in paths]
+    if not 0 < len(addresses) <= MOST_FILES or any(address.scheme not in ("", "file") for address in addresses):
         return None
-    if any("=" in place.path.rpartition("/")[0] for place in places):  # columns in names of directories
+    if any("=" in address.path.rpartition("/")[0] for address in addresses):  # columns in names of directories
         return None
     kinds = {field.name: arrow_type(field.dataType) for field in frame.schema.fields}
     parts, rows = [], 0
-    for place in places:
-        path = unquote(place.path)
+    for address in addresses:
+        path = unquote(address.path)
         try:
             file = parquet.ParquetFile(path)
         except (OSError, pa.ArrowInvalid):  # Spark says what is wrong with it
@@ -46,8 +46,8 @@ def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[
         with file:
             if LEGACY in (file.metadata.metadata or {}):  # Spark moves old dates to another calendar
                 return None
-            there = file.schema_arrow
-            if any(there.get_field_index(name) < 0 or _kind(there.field(name)) != kinds[name] for name in names):
+            schema = file.schema_arrow
+            if any(schema.get_field_index(name) < 0 or _kind(schema.field(name)) != kinds[name] for name in names):
                 return None
             parts += [(path, part) for part in range(file.metadata.num_row_groups)]
             rows += file.metadata.num_rows
@@ -57,7 +57,7 @@ def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[
 
 
 def read_parts(batches: Iterator[pa.RecordBatch], names: Mapping[str, str]) -> Iterator[pa.Table]:
-    """The rows of row groups, some at a time; text comes in dictionaries."""
+    """Yield the rows of row groups, at most ROWS at a time. Text columns are dictionaries."""
     for batch in batches:
         for path, part in zip(batch.column(PATH).to_pylist(), batch.column(PART).to_pylist(), strict=True):
             with parquet.ParquetFile(path) as file:

@@ -1,8 +1,8 @@
-"""From staged files to a release in its place: tidy, certify, rename.
+"""The publication of staged files as a release: their names, their hashes, the certificate, and the last rename.
 
-The certificate is inside the directory, under a name that readers of Parquet pass over. A directory is renamed as a
-whole where the file system can do that. Object stores cannot: there a manifest, written after all files, says which of
-them belong to the release, and the certificate comes last.
+The certificate is inside the directory, under a name that readers of Parquet skip. A directory is renamed as a whole if
+the file system can do that. Object stores cannot. There a manifest, written after all files, says which files belong to
+the release, and the certificate comes last.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ FEW_BYTES = 1 << 26
 
 
 def check_directory(session: Session, target: str) -> None:
-    """Refuse what can be seen to be no place for a release, before any work is done."""
+    """Refuse an output that cannot take a release, before any work is done."""
     name = target.rpartition("/")[2]
     suffix = Path(name).suffix.lower()
     if suffix and suffix not in PARQUET:
         raise UsageError(
             f"the Spark engine writes a directory of Parquet files, so the output {name!r} should end in .parquet or "
-            "have no suffix."
+            "have no suffix. Rename it."
         )
     files = files_of(session, target)
     if not is_remote(target):
@@ -44,13 +44,13 @@ def check_directory(session: Session, target: str) -> None:
             raise OutputError(f"no permission to write to the directory {parent}. Choose another output.")
     if files.exists(target) and not files.exists(f"{target}/{CERTIFICATE}"):
         raise UsageError(
-            f"the output {target} is there, and no certificate in it says that it is a release. Name another, or "
-            "remove it."
+            f"the output {target} exists, and has no certificate in it that would make it a release. Name another "
+            "output, or remove this one."
         )
 
 
 def tidied(session: Session, directory: str) -> list[str]:
-    """Give the files of a directory that Spark wrote names that are the same in every run; the names."""
+    """Rename the files that Spark wrote, so that names are the same in every run, and return the names."""
     files = files_of(session, directory)
     written = []
     for name in files.names(directory):
@@ -58,14 +58,14 @@ def tidied(session: Session, directory: str) -> list[str]:
             files.remove(f"{directory}/{name}")
         else:
             written.append(name)
-    names = [f"part-{place:05}.parquet" for place in range(len(written))]
+    names = [f"part-{number:05}.parquet" for number in range(len(written))]
     for old, new in zip(written, names, strict=True):
         files.rename(f"{directory}/{old}", f"{directory}/{new}")
     return names
 
 
 def digests(session: Session, directory: str) -> list[Certified]:
-    """Name, size and hash of every file; where they are large, or elsewhere, Spark computes them."""
+    """Return the name, size and hash of every file. Spark computes them if the files are large or remote."""
     from pyspark.sql import functions as sql
 
     if not is_remote(directory):
@@ -75,16 +75,16 @@ def digests(session: Session, directory: str) -> list[Certified]:
     with in_our_words("compute the hashes of the files"):
         read = session.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(directory)
         rows = read.select("path", "length", sql.sha2("content", 256).alias("sha256")).collect()
-    found: list[Certified] = [
+    entries: list[Certified] = [
         {"name": row["path"].rpartition("/")[2], "bytes": int(row["length"]), "sha256": row["sha256"]} for row in rows
     ]
-    return sorted(found, key=lambda entry: str(entry["name"]))
+    return sorted(entries, key=lambda entry: str(entry["name"]))
 
 
 def put_in_place(
     session: Session, workspace: Workspace, staged: str, target: str, entries: Sequence[Certified], text: str
 ) -> None:
-    """Rename what is staged to its target, with its certificate. What was there before is replaced."""
+    """Rename the staged directory to its target, with its certificate, and replace what was there."""
     files = files_of(session, target)
     before = workspace.path("replaced")
     if not is_remote(target):

@@ -1,8 +1,8 @@
 """The released rows in canonical order, in files that follow each other.
 
-The order is by the released quasi-identifiers, then by the columns that ride along, null last: a function of the rows
-alone. So are the files: where one ends and the next begins is decided by what every so-many-th record of a bucket
-shows. Classes come in that order from every bucket, so a chunk is cut where files end and never sorted.
+The order is by the released quasi-identifiers, then by the passthrough columns, null last. It is a function of the rows
+alone, and so are the files: what a sample at regular distances in each bucket shows decides where a file ends. Classes
+come in this order from every bucket, so chunks are cut where files end, and are never sorted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 from sfumato.engines.engine import Outcome
 from sfumato.engines.spark.bucket_classes import SAMPLE, SHOWN, SIZE, shown_fields
-from sfumato.engines.spark.buckets import slots
+from sfumato.engines.spark.buckets import partition_numbers
 from sfumato.engines.spark.classes import ClassesOnSpark
 from sfumato.engines.spark.coded_table import TableOnSpark
 from sfumato.engines.spark.file_systems import files_of, is_remote
@@ -46,7 +46,7 @@ Key = tuple[tuple[bool, str], ...]
 class RowsOnSpark:
     """The released rows: classes in scratch files, then finished files in ``directory``.
 
-    entries: what the certificate says of each file. examined: what the audit of these files found.
+    entries: the entry of each file in the certificate. examined: the audit and the losses of these files.
     """
 
     table: TableOnSpark
@@ -63,9 +63,9 @@ class RowsOnSpark:
 def write_rows(rows: RowsOnSpark, session: Session, path: str) -> None:
     """Write the released columns in the order of the table, the rows in canonical order."""
     table, task = rows.table, rows.classes.task
-    kinds = {field.name: field for field in table.scan.intake.kinds}
-    fields = [*shown_fields(task), *(kinds[column] for column in table.scan.kept.carried_columns)]
-    shown = {name: f"q{attribute}" for attribute, name in enumerate(table.scan.kept.quasi)}
+    kinds = {field.name: field for field in table.scan.input.kinds}
+    fields = [*shown_fields(task), *(kinds[column] for column in table.scan.columns.carried_columns)]
+    shown = {name: f"q{attribute}" for attribute, name in enumerate(table.scan.columns.quasi)}
     available = [field.name for field in fields]
     names = {}
     for name in table.job.kept:
@@ -85,10 +85,10 @@ def write_rows(rows: RowsOnSpark, session: Session, path: str) -> None:
 def write_arranged(
     session: Session, classes: Frame, fields: Sequence[Any], names: Mapping[str, str], files: int, path: str
 ) -> None:
-    """Sort the rows and write them to about so many files.
+    """Sort the rows, and write them to about ``files`` files.
 
-    fields: of the released columns, those that show quasi-identifiers first. names: every column that is released, in
-    their order, with the name that it gets.
+    fields: those of the released columns, quasi-identifiers first. names: every released column, in the order of the
+    release, with the name that it gets.
     """
     from pyspark import TaskContext
     from pyspark.sql import functions as sql
@@ -96,7 +96,7 @@ def write_arranged(
 
     splitters = _splitters(classes, files)
     shelves = len(splitters) + 1
-    placed = _shelved(session, classes, splitters, slots(shelves))
+    placed = _shelved(session, classes, splitters, partition_numbers(shelves))
     shown = [field.name for field in fields if field.name.startswith("q")]
 
     def arrange(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -109,11 +109,11 @@ def write_arranged(
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         if context is None:
-            raise AssertionError("files are numbered by tasks, and this is none")
+            raise AssertionError("files are numbered by task, and this code does not run in a task")
         if held := list(arrange(batches)):
             table = pa.Table.from_batches(held).select(list(names)).rename_columns(list(names.values()))
             file = secrets.token_hex(16)
-            # What readers are told of columns is their Parquet type alone, as by Spark.
+            # The file has the Parquet types of its columns and no other schema, as if Spark had written it.
             parquet.write_table(table, f"{beside}/{file}", compression="zstd", store_schema=False)
             yield pa.RecordBatch.from_pylist([{SHELF: context.partitionId(), FILE: file}], _WRITTEN)
 
@@ -124,21 +124,21 @@ def write_arranged(
     together, beside = placed.repartition(shelves, SHELF), f"{path}-written"
     with in_our_words("write the release"):
         if not is_remote(path):  # a directory that every machine has mounted
-            reach = files_of(session, path)
-            reach.make_private(path)
-            reach.make_private(beside)
+            file_system = files_of(session, path)
+            file_system.make_private(path)
+            file_system.make_private(beside)
             written = together.mapInArrow(write, f"{SHELF} int, {FILE} string").collect()
-            # A task that Spark gave up may still be writing. Only what those have written that ended is the release.
-            for place, row in enumerate(sorted(written, key=lambda row: int(row[SHELF]))):
-                reach.rename(f"{beside}/{row[FILE]}", f"{path}/part-{place:05}.parquet")
+            # A task that Spark gave up may still be writing. The release has only the files of finished tasks.
+            for number, row in enumerate(sorted(written, key=lambda row: int(row[SHELF]))):
+                file_system.rename(f"{beside}/{row[FILE]}", f"{path}/part-{number:05}.parquet")
             return
         arranged = together.mapInArrow(plain_rows, StructType(list(fields)))
-        released = arranged.select(*(sql.col(name).alias(given) for name, given in names.items()))
+        released = arranged.select(*(sql.col(column).alias(name) for column, name in names.items()))
         released.write.option("compression", "zstd").parquet(path)
 
 
 def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of some classes in canonical order, text in dictionaries."""
+    """Yield the rows of classes in canonical order. Text columns are dictionaries."""
     columns = [PassthroughColumn.of(name, carried.column(name)) for name in carried.column_names]
     line = sort_rows([field for name in shown for field in _fields(classes.column(name))], classes.num_rows)
     rank = np.empty(classes.num_rows, np.uint32)
@@ -149,17 +149,17 @@ def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Ite
     fields = [Field(np.repeat(rank, sizes), bits_for(distinct)), *others]
     rows = sort_rows(fields, len(fields[0].values)).rows
     owner = np.repeat(np.arange(classes.num_rows), sizes)[rows]
-    told = [one_array(classes.column(name)) for name in shown]
-    told = [one.dictionary_encode() if pa.types.is_string(one.type) else one for one in told]
+    labels = [one_array(classes.column(name)) for name in shown]
+    labels = [array.dictionary_encode() if pa.types.is_string(array.type) else array for array in labels]
     names = [*shown, *(column.name for column in columns)]
     for first in range(0, len(rows), BATCH):
-        some, of_class = rows[first : first + BATCH], from_numpy(owner[first : first + BATCH])
-        arrays = [*(one.take(of_class) for one in told), *(_taken(column, some) for column in columns)]
+        batch, classes_of_batch = rows[first : first + BATCH], from_numpy(owner[first : first + BATCH])
+        arrays = [*(array.take(classes_of_batch) for array in labels), *(_taken(column, batch) for column in columns)]
         yield pa.RecordBatch.from_arrays(arrays, names)
 
 
 def _taken(column: PassthroughColumn, rows: NDArray[np.uint32]) -> pa.Array:
-    """Some values of a column; text with one dictionary for all of it."""
+    """Take rows of a column. All batches of a text column share one dictionary."""
     if column.codes is None:
         return column.take(rows)
     codes = column.codes[rows].astype(np.int32)
@@ -167,7 +167,7 @@ def _taken(column: PassthroughColumn, rows: NDArray[np.uint32]) -> pa.Array:
 
 
 def _fields(column: pa.ChunkedArray) -> list[Field]:
-    """What a column shows as a part of a sort key. A label tells its bounds, but whether it has any."""
+    """Return a shown column as a part of the sort key. Bounds follow from the label, except whether they are null."""
     if pa.types.is_string(column.type):
         known, codes = sorted_codes(column)
         return [Field(codes, bits_for(len(known) + 1))]
@@ -186,7 +186,7 @@ def _splitters(classes: Frame, shelves: int) -> list[Key]:
 
 
 def _key(table: pa.Table, row: int) -> Key:
-    """What a row shows, as it sorts: null last."""
+    """Return what a row shows in a form that sorts with null last."""
     values = (table.column(name)[row] for name in table.column_names if name != SIZE)
     return tuple(
         (not value.is_valid, value.as_py() or "" if pa.types.is_string(value.type) else "") for value in values
@@ -194,7 +194,7 @@ def _key(table: pa.Table, row: int) -> Key:
 
 
 def _shelved(session: Session, classes: Frame, splitters: list[Key], numbers: list[int]) -> Frame:
-    """The chunks, cut at the splitters, with the number of the shelf of each piece."""
+    """Cut the chunks at the splitters. A shelf is the range of rows of one file; numbers has a number for each."""
     from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
     kinds = {SHELF: IntegerType(), SHOWN: BinaryType(), CHUNK: BinaryType()}

@@ -1,4 +1,4 @@
-"""The risk of a table of Spark: classes are counted by Spark jobs, and only the counts reach the driver."""
+"""The risk of a Spark table. Spark jobs count the classes, and only the counts reach the driver."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ from sfumato.evaluation.risk.exposure import THRESHOLDS, Exposure, most_dangerou
 from sfumato.evaluation.risk.reidentification import Attack, Population, Risk
 
 MOST_SETS = 200
-TOGETHER = 8  # sets that are counted in one job
+TOGETHER = 8  # sets of columns that are counted in one job
 
 
 def risk_by_spark(
     frame: Frame, key: Sequence[str], population: Population, *, columns: Sequence[str], largest_set: int
 ) -> Risk:
-    """What ``measure_risk`` says of a table of records. The population may be a size or a fraction."""
+    """Measure the risk as ``measure_risk`` does for other tables. The population may be a size or a fraction."""
     if population.source is not None:
-        raise UsageError("a table of Spark is compared with no population table. Give the size of the population.")
-    names = {name: f"c{place}" for place, name in enumerate(frame.columns)}
+        raise UsageError("a Spark table cannot be compared with a population table. Give the size of the population.")
+    names = {name: f"c{number}" for number, name in enumerate(frame.columns)}
     plain = frame.toDF(*names.values())
     sets: list[tuple[str, ...]] = []
     left_out = []
     for size in range(1, min(largest_set, len(columns)) + 1):
         if len(sets) + comb(len(columns), size) > MOST_SETS:
-            left_out.append(f"no set of {size} columns was looked at: each takes Spark a job, and there are too many")
+            left_out.append(f"no set of {size} columns was counted: each takes Spark a job, and there are too many")
             break
         sets += combinations(columns, size)
-    asked: list[Sequence[str]] = [key, *sets]
-    found: list[dict[str, Any]] = []
-    for first in range(0, len(asked), TOGETHER):
-        found += _counted(plain, [[names[name] for name in one] for one in asked[first : first + TOGETHER]])
-    whole, rest = found[0], found[1:]
+    all_sets: list[Sequence[str]] = [key, *sets]
+    counts: list[dict[str, Any]] = []
+    for first in range(0, len(all_sets), TOGETHER):
+        together = all_sets[first : first + TOGETHER]
+        counts += _counted(plain, [[names[name] for name in column_set] for column_set in together])
+    whole, rest = counts[0], counts[1:]
     total, classes, smallest = whole["records"], whole["classes"], whole["smallest"]
     if population.size is not None and population.size < total:
         raise UsageError(
-            f"the population is {population.size:,}, but the table has {total:,}. A population holds the table: give "
-            "its size."
+            f"the population has {population.size:,} persons, but the table has {total:,} records. Give the size of "
+            "the population that the table was drawn from."
         )
     fraction = population.fraction if population.size is None else total / population.size
     prosecutor = Attack(1 / smallest, classes / total)
     journalist = None if fraction is None else Attack(fraction / smallest, fraction * classes / total)
-    told = [_exposure(one, counts) for one, counts in zip(sets, rest, strict=True)]
+    exposures = [_exposure(column_set, counted) for column_set, counted in zip(sets, rest, strict=True)]
     return Risk(
         whole=_exposure(columns, whole),
         smallest_class=smallest,
@@ -54,7 +55,7 @@ def risk_by_spark(
         prosecutor=prosecutor,
         journalist=journalist,
         marketer=(journalist or prosecutor).mean,
-        sets=most_dangerous_first(told, columns),
+        sets=most_dangerous_first(exposures, columns),
         left_out=tuple(left_out),
         remarks=(),
     )
@@ -66,7 +67,7 @@ def _exposure(columns: Sequence[str], counts: dict[str, Any]) -> Exposure:
 
 
 def _counted(plain: Frame, sets: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Records, classes and the records in small ones, by some sets of columns."""
+    """Count the records, the classes, and the records in small classes, for each set of columns."""
     from pyspark.sql import functions as sql
 
     count = sql.col("count")
@@ -85,8 +86,8 @@ def _counted(plain: Frame, sets: Sequence[Sequence[str]]) -> list[dict[str, Any]
             )
         )
     with in_our_words("count the classes"):
-        rows = reduce(lambda one, other: one.unionAll(other), parts).collect()
-    found = sorted((row.asDict() for row in rows), key=lambda row: int(row["set"]))
-    if not found[0]["records"]:
+        rows = reduce(lambda first, second: first.unionAll(second), parts).collect()
+    counts = sorted((row.asDict() for row in rows), key=lambda row: int(row["set"]))
+    if not counts[0]["records"]:
         raise UsageError("the Spark table has no records. Give a table with at least one.")
-    return [{name: int(value) for name, value in row.items()} for row in found]
+    return [{name: int(value) for name, value in row.items()} for row in counts]

@@ -1,7 +1,7 @@
-"""Many rows as one: how jobs hand rows to each other.
+"""Chunks: many rows packed into one row of Spark, which is how jobs hand rows to each other.
 
-Spark moves, sorts and groups row by row, kernels work on whole columns. What is in codes therefore travels in chunks,
-Arrow tables as bytes: a shuffle moves a few large rows, and whatever is done with the rows in them is done by kernels.
+Spark moves, sorts and groups row by row, while kernels work on whole columns. Coded rows therefore travel in chunks,
+which are Arrow tables as bytes. A shuffle moves a few large rows, and kernels work on the rows inside them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sfumato.tables.coding.arrow_arrays import from_numpy
 
 CHUNK = "chunk"
 CHUNK_ROWS = 1 << 16
-HELD_ROWS, HELD_BYTES = 1 << 19, 1 << 27  # what a task gathers before it works on it
-# A file is read back some thousand rows at a time, or a row group: with such long rows it must be a small one.
+HELD_ROWS, HELD_BYTES = 1 << 19, 1 << 27  # what a task gathers before it starts to work
+# Spark reads a file back some thousand rows, or one row group, at a time. Rows are long here, so row groups are small.
 OPTIONS = {
     "compression": "none",
     "parquet.enable.dictionary": "false",
@@ -29,10 +29,10 @@ OPTIONS = {
 
 
 def packed(table: pa.Table) -> bytes:
-    """A table as bytes. Columns in dictionaries stay so where these are short for the rows."""
+    """Return a table as bytes. A dictionary column stays one if its dictionary is short for the number of rows."""
     long = [
-        place
-        for place, column in enumerate(table.columns)
+        number
+        for number, column in enumerate(table.columns)
         if pa.types.is_dictionary(column.type)
         and 4 * sum(len(chunk.dictionary) for chunk in column.chunks) > len(column)
     ]
@@ -44,32 +44,32 @@ def packed(table: pa.Table) -> bytes:
 
 
 def unpacked(chunks: Iterable[pa.BinaryScalar]) -> pa.Table:
-    """The rows of some chunks, of which there is at least one, no column in a dictionary."""
+    """Return the rows of one or more chunks, without dictionaries."""
     return pa.concat_tables([plain(opened(chunk)) for chunk in chunks])
 
 
 def opened(chunk: pa.BinaryScalar) -> pa.Table:
-    """The rows of a chunk as they were packed."""
+    """Return the rows of a chunk as they were packed."""
     return pa.ipc.open_stream(chunk.as_buffer()).read_all()
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """The same without dictionaries."""
+    """Return a table without dictionaries."""
     return _without_dictionaries(
-        table, [place for place, kind in enumerate(table.schema.types) if pa.types.is_dictionary(kind)]
+        table, [number for number, kind in enumerate(table.schema.types) if pa.types.is_dictionary(kind)]
     )
 
 
-def _without_dictionaries(table: pa.Table, places: Iterable[int]) -> pa.Table:
-    for place in places:
-        kind = table.schema.types[place].value_type
-        decoded = pa.chunked_array([chunk.dictionary_decode() for chunk in table.column(place).chunks], kind)
-        table = table.set_column(place, table.field(place).with_type(kind), decoded)
+def _without_dictionaries(table: pa.Table, columns: Iterable[int]) -> pa.Table:
+    for column in columns:
+        kind = table.schema.types[column].value_type
+        decoded = pa.chunked_array([chunk.dictionary_decode() for chunk in table.column(column).chunks], kind)
+        table = table.set_column(column, table.field(column).with_type(kind), decoded)
     return table
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in few tables: what Spark sends is short."""
+    """Gather the short batches that Spark sends into fewer, longer tables."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -85,7 +85,7 @@ def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def by_number(table: pa.Table, numbers: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each number in pieces that are not too long. numbers: int64[rows]."""
+    """Yield each number with its rows, in pieces of at most CHUNK_ROWS. numbers: int64[rows]."""
     order = np.argsort(numbers, kind="stable")
     table, numbers = table.take(from_numpy(order)), numbers[order]
     begins = np.append(np.flatnonzero(np.append(True, np.diff(numbers) != 0)), len(numbers))
@@ -95,6 +95,6 @@ def by_number(table: pa.Table, numbers: NDArray[np.int64]) -> Iterator[tuple[int
 
 
 def written_chunks(session: Session, frame: Frame, path: str) -> Frame:
-    """Chunks in files, and a frame that reads them."""
+    """Write chunks to files, and return a frame that reads them."""
     frame.write.options(**OPTIONS).parquet(path)
     return session.read.schema(frame.schema).parquet(path)

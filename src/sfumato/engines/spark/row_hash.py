@@ -1,6 +1,7 @@
-"""A keyed hash of every row, which decides between records that are equal in all quasi-identifiers.
+"""A keyed hash of every row. It orders records that are equal in all quasi-identifiers.
 
-The key stays on the machine: with a hash that anybody can compute, the order would tell who of a class had which code.
+The key stays on the machine. If anybody could compute the hash, the order would reveal which record of a class had
+which code.
 """
 
 from __future__ import annotations
@@ -17,48 +18,48 @@ from sfumato.tables.coding.passthrough import has_numbers, order_numbers
 ODD, OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
-def ties_of(table: pa.Table, secret: int) -> NDArray[np.int64]:
-    """int64[rows] of a table whose columns are all in dictionaries; equal rows have equal ties."""
+def row_hashes(table: pa.Table, secret: int) -> NDArray[np.int64]:
+    """Return the hash of every row: int64[rows]. All columns are dictionaries; equal rows have equal hashes."""
     key = np.uint64(secret & 0xFFFFFFFFFFFFFFFF)
-    found = np.full(table.num_rows, key)
-    for place, column in enumerate(table.columns):
+    hashes = np.full(table.num_rows, key)
+    for number, column in enumerate(table.columns):
         encoded = one_array(column)
-        of_value = np.append(_hashes(encoded.dictionary, key), ODD)  # null is the last
+        hash_of_value = np.append(_hashes(encoded.dictionary, key), ODD)  # null is the last
         codes = to_numpy(encoded.indices, len(encoded.dictionary))
-        found = mixed((found + np.uint64(place)) ^ of_value[codes])
-    return found.view(np.int64)
+        hashes = mixed((hashes + np.uint64(number)) ^ hash_of_value[codes])
+    return hashes.view(np.int64)
 
 
 def _hashes(values: pa.Array, key: np.uint64) -> NDArray[np.uint64]:
     if has_numbers(values.type):
-        if pa.types.is_floating(values.type):  # 0.0 and -0.0 are one value to Spark
+        if pa.types.is_floating(values.type):  # Spark takes 0.0 and -0.0 for one value
             values = values.cast(pa.float64())
             numbers = to_numpy(values, 0) + 0.0
             return mixed(order_numbers(pa.array(numbers)) ^ key)
         return mixed(order_numbers(values) ^ key)
     texts = values.cast(pa.large_binary() if pa.types.is_binary(values.type) else pa.large_string())
     _, ends, data = texts.buffers()
-    upto = np.frombuffer(ends, np.int64, len(texts) + 1, texts.offset * 8)
+    bounds = np.frombuffer(ends, np.int64, len(texts) + 1, texts.offset * 8)
     letters = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    hashed: NDArray[np.uint64] = mixed(text_hashes(upto, letters, key))
+    hashed: NDArray[np.uint64] = mixed(text_hashes(bounds, letters, key))
     return hashed
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Every bit of a number spread over all 64."""
+    """Spread every bit of a number over all 64 bits."""
     numbers = (numbers ^ (numbers >> np.uint64(32))) * OTHER_ODD
     numbers = (numbers ^ (numbers >> np.uint64(32))) * OTHER_ODD
     return numbers ^ (numbers >> np.uint64(32))
 
 
 @kernel
-def text_hashes(ends, letters, key):
-    """uint64[n] of n texts. ends: int64[n + 1], where each begins and ends among the letters, uint8[m]."""
-    found = np.empty(len(ends) - 1, np.uint64)
-    for text in range(len(found)):
+def text_hashes(bounds, letters, key):
+    """Return the hashes of texts: uint64[n]. bounds: int64[n + 1], where each begins and ends in letters: uint8[m]."""
+    hashes = np.empty(len(bounds) - 1, np.uint64)
+    for text in range(len(hashes)):
         number = key
-        for place in range(ends[text], ends[text + 1]):
-            number = (number ^ np.uint64(letters[place])) * np.uint64(0x9E3779B97F4A7C15)
+        for letter in range(bounds[text], bounds[text + 1]):
+            number = (number ^ np.uint64(letters[letter])) * np.uint64(0x9E3779B97F4A7C15)
             number = number ^ (number >> np.uint64(29))
-        found[text] = number
-    return found
+        hashes[text] = number
+    return hashes

@@ -1,4 +1,4 @@
-"""Sessions of Spark: the user's as it is, or one of our own; and what Spark reports, in our words."""
+"""Spark sessions: the user's own, or a new one; and errors of Spark, translated into ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from sfumato import errors
 from sfumato.errors import DataError, SfumatoError, UsageError
 
-# Of PySpark, which is loaded by those who use it. Classic sessions and those of Spark Connect have different types.
+# Types of PySpark, which is loaded only when it is used. Classic sessions and Spark Connect have different types.
 Session = Any
 Frame = Any
 
@@ -22,46 +22,46 @@ MISSING = re.compile(r"No module named '?(sfumato|pyarrow|numba|numpy)")
 
 
 def is_spark_frame(data: object) -> bool:
-    """Whether this is a DataFrame of Spark; Spark is not loaded to find out."""
+    """Return whether this is a Spark DataFrame, without loading Spark."""
     return any(
         base.__module__.startswith("pyspark.sql.") and base.__name__ == "DataFrame" for base in type(data).__mro__
     )
 
 
 def session_of(data: object, master: str | None = None) -> Session:
-    """The session of a frame, else the one that is there, else a new one on ``master``."""
+    """Return the session of a frame, or else the active session, or else a new one on ``master``."""
     sql = _pyspark()
     if is_spark_frame(data):
         return data.sparkSession  # type: ignore[attr-defined]
-    there = sql.SparkSession.getActiveSession()
-    if there is not None:
-        return there
-    # Spark starts its workers with "python3", which need not be this one.
+    active = sql.SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    # Spark starts its workers with "python3", which may be another Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = sql.SparkSession.builder.appName("sfumato").config("spark.ui.showConsoleProgress", "false")
     if master is not None:
         builder = builder.master(master)
     with in_our_words("start"):
         session = builder.getOrCreate()
-    # What went wrong is told in our words. Spark's log would hold cells.
+    # Errors are translated into our own. The log of Spark would hold cells.
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
 def shared(session: Session, value: Any) -> Any:
-    """``value`` for every executor, as an object that has it as ``value``. Spark Connect sends it with the function."""
+    """Share a value with every executor, as the attribute ``value``. Spark Connect sends it with the function."""
     context = getattr(session, "sparkContext", None)
     return SimpleNamespace(value=value) if context is None else context.broadcast(value)
 
 
 def as_a_task() -> None:
-    """Called in an executor: Spark gives a task one core, and runs as many beside each other as there are."""
+    """Keep a task to one thread. Spark runs one task on each core."""
     os.environ.setdefault("SFUMATO_THREADS", "1")
 
 
 @contextmanager
 def in_our_words(what: str) -> Iterator[None]:
-    """Errors of Spark hold cells and pages of Java. Say that it could not do ``what``, and why as far as is known."""
+    """Replace errors of Spark, which hold cells and pages of Java, by an error that says what could not be done."""
     try:
         yield
     except _errors_of_spark() as error:
@@ -73,7 +73,7 @@ def _errors_of_spark() -> tuple[type[Exception], ...]:
 
     try:
         from py4j.protocol import Py4JError
-    except ImportError:  # a client of Spark Connect alone has no Java beside it
+    except ImportError:  # a client of Spark Connect needs no Java
         return (PySparkException,)
     return PySparkException, Py4JError
 
@@ -95,13 +95,13 @@ def _translated(error: BaseException, what: str) -> SfumatoError:
             "runs in, on every node."
         )
     if "JAVA_GATEWAY_EXITED" in text or "JAVA_HOME" in text:
-        return UsageError("Spark needs Java, and none was found. Install a JDK 17, or set JAVA_HOME.")
+        return UsageError("Spark needs Java, which was not found. Install a JDK 17, or set JAVA_HOME.")
     if "No space left on device" in text:
         return errors.OutputError("Spark has no space left on a disk; nothing was written. Free some, and run again.")
     named = getattr(error, "getCondition", lambda: None)() or type(error).__name__
     return DataError(
-        f"Spark could not {what} ({named}); nothing was written. Try the step in a session of your own to see why: "
-        "what Spark says may hold cells of the table, so it is not repeated here."
+        f"Spark could not {what} ({named}); nothing was written. The message of Spark may hold cells of the table, so "
+        "it is not repeated here. Try the step in a session of your own to see it."
     )
 
 

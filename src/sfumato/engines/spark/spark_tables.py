@@ -1,7 +1,7 @@
-"""Tables as Spark has them: any frame, Parquet and CSV files and directories, tables of the catalogue.
+"""The input of the Spark engine: any frame, Parquet and CSV files and directories, tables of the catalogue.
 
-Columns are called by their place from here on (``c0``, ``c1``), since names may hold what Spark takes for more than a
-name.
+Columns are named by their number from here on (``c0``, ``c1``), since a name may contain characters that mean something
+to Spark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARQUET = (".parquet", ".pq", "")
 
 @dataclass(frozen=True)
 class SparkTable:
-    """A frame, and what profiles have to know of its columns. files: it is what some Parquet files hold."""
+    """A frame, and what profiles need to know about its columns. files: the frame reads Parquet files."""
 
     frame: Frame
     names: tuple[str, ...]
@@ -37,15 +37,15 @@ class SparkTable:
     kind = "spark"
 
     def selected(self, names: Sequence[str]) -> Frame:
-        """Some columns under the names of their places among these."""
+        """Return the named columns, numbered in this order."""
         from pyspark.sql import functions as sql
 
-        places = {name: place for place, name in enumerate(self.names)}
-        renamed = self.frame.toDF(*(f"c{place}" for place in range(len(self.names))))
-        return renamed.select(*(sql.col(f"c{places[name]}") for name in names)).toDF(*columns(len(names)))
+        numbers = {name: number for number, name in enumerate(self.names)}
+        renamed = self.frame.toDF(*columns(len(self.names)))
+        return renamed.select(*(sql.col(f"c{numbers[name]}") for name in names)).toDF(*columns(len(names)))
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse columns that are not one value for each record."""
+        """Refuse columns that do not have a single value for each record."""
         for name in names:
             kind = self.types[name]
             if types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
@@ -56,29 +56,30 @@ class SparkTable:
                 )
 
 
-def columns(count: int, letter: str = "c") -> list[str]:
-    return [f"{letter}{place}" for place in range(count)]
+def columns(count: int) -> list[str]:
+    """Return the names of numbered columns."""
+    return [f"c{number}" for number in range(count)]
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column as one array."""
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def written(session: Session, frame: Frame, path: str) -> Frame:
-    """The rows of a frame in files, and a frame that reads them: it gives the same rows whenever it is computed."""
+    """Write the rows of a frame to files, and return a frame that reads them, always with the same rows."""
     frame.write.parquet(path)
     return session.read.schema(frame.schema).parquet(path)
 
 
 def open_table(session: Session, data: object, options: InputOptions) -> SparkTable:
-    """The table in a frame, in files, or in the catalogue."""
+    """Open the table of a frame, of files, or of the catalogue."""
     if is_spark_frame(data):
         return _table(data)
     if not isinstance(data, str | os.PathLike):
         raise UsageError(
-            f"an object of type {type(data).__module__}.{type(data).__qualname__} is no table to Spark. Pass a Spark "
+            f"Spark cannot read an object of type {type(data).__module__}.{type(data).__qualname__}. Pass a Spark "
             "DataFrame, the path of Parquet or CSV files, or the name of a table."
         )
     path = location(data)
@@ -104,15 +105,15 @@ def open_table(session: Session, data: object, options: InputOptions) -> SparkTa
         if suffix in PARQUET:
             return _table(session.read.parquet(path), files=True)
     raise InputError(
-        f"the name {os.fspath(data)!r} does not tell what kind of table it is. The Spark engine reads Parquet and CSV, "
-        "files or directories, tables of its catalogue, and any frame in Python."
+        f"the name {os.fspath(data)!r} does not say what kind of table it is. The Spark engine reads Parquet and CSV "
+        "files and directories, tables of its catalogue, and any frame in Python. Rename the file, or convert it."
     )
 
 
 def _of_catalogue(session: Session, name: str) -> SparkTable:
     with in_our_words("look for the table"):
-        there = _is_table(session, name)
-    if not there:
+        exists = _is_table(session, name)
+    if not exists:
         raise InputError(f"there is no file, directory or table {name!r}. Check the path.")
     return _table(session.table(name))
 
@@ -131,7 +132,7 @@ def _table(frame: Frame, *, text: bool = False, files: bool = False) -> SparkTab
 
     where = "the Spark table"
     names = checked_names(list(frame.columns), where)
-    # SQL does not tell names apart that differ only in case.
+    # SQL does not distinguish names that differ only in case.
     checked_names([name.lower() for name in names], where)
     fields = []
     for field in frame.schema.fields:
@@ -146,10 +147,10 @@ def _table(frame: Frame, *, text: bool = False, files: bool = False) -> SparkTab
 
 
 def arrow_type(kind: Any) -> pa.DataType:
-    """The Arrow type of a Spark type.
+    """Return the Arrow type of a Spark type.
 
-    Spark converts a timestamp only if it is told a time zone, by a keyword that differs between its versions. Its
-    timestamps are moments, so UTC is right for any session. What a nested type holds does not matter: none is read.
+    Spark converts a timestamp only with a time zone, which a keyword gives that differs between its versions. Its
+    timestamps are moments, so UTC is right for any session. The contents of a nested type are never read.
     """
     from pyspark.sql.pandas.types import to_arrow_type
     from pyspark.sql.types import ArrayType, MapType, StructType, TimestampType

@@ -265,6 +265,7 @@ def test_edits_outside_kernels_compile_nothing(package_copy: Path, tmp_path: Pat
     assert run(ASK_REQUIREMENT, tmp_path / "cache", package_copy) == "[3] False False"
 
 
+@pytest.mark.compiled
 def test_every_kernel_can_be_kept() -> None:
     """A kernel that refers to something without a fingerprint would be compiled in every process."""
     found = 0

@@ -705,9 +705,8 @@ def test_the_files_hold_no_value_that_was_not_released(tmp_path: Path, suffix: s
 def test_the_tables_in_memory_hold_no_value_that_was_not_released() -> None:
     table = people_with_tokens()
     release = anatomized(table, 2, identifiers="NAMETOKEN", max_suppressed=0.2)
-    draft = release._draft
-    tables = [draft.engine.table(draft.released), draft.engine.sensitive_table(draft.released)]
-    assert tables == [draft.released.table, draft.released.sensitive]
+    rows = release._draft.rows
+    tables = [rows.table, rows.sensitive]
     tokens = tokens_of_left_out(table, set(release.data["city"].to_pylist()))
     for one in [*tables, release.data, release.sensitive]:
         content = b"".join(

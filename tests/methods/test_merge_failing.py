@@ -63,7 +63,7 @@ def joined(classes: Sequence[str]) -> list[str]:
         return np.unique(boxes, axis=0, return_inverse=True)[1].ravel()
 
     batch = ClassBatch(np.arange(len(records), dtype=np.uint32), starts, low, high)
-    found = join_failing(batch, prepared.records, prepared.requirements, shown)
+    found = join_failing(batch, prepared.records, prepared.job.requirements, shown)
     members = [found.rows[start:end] for start, end in pairwise(found.starts)]
     assert found.low.tolist() == [codes[rows].min(axis=0).tolist() for rows in members]
     assert found.high.tolist() == [codes[rows].max(axis=0).tolist() for rows in members]

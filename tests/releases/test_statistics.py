@@ -154,7 +154,7 @@ def test_the_grid_can_be_chosen_and_follows_the_rounding_of_bounds() -> None:
 @pytest.mark.parametrize(
     "change, says",
     [
-        ({"boxes": "regions"}, "statistics are those of one table"),
+        ({"boxes": "regions"}, "statistics describe one table"),
         ({"method": "anatomy", "require": "frequency(diagnosis, l=2)"}, "form does not go with anatomy"),
     ],
 )

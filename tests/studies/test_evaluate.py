@@ -54,7 +54,7 @@ def lesson_of(table: pa.Table = PEOPLE, **flags: Any) -> tuple[CrossValidation, 
     policy = merge_flags(None, **{**CLASSES, "method": "mondrian:information-gain", **flags})
     study = Study(policy=policy, folds=4, models="tree")
     lesson = CrossValidation.of(read_table(table, study.for_reading, Progress()), study)
-    return lesson.prepared(policy, Progress()), policy
+    return lesson.under(policy), policy
 
 
 def values_of(found: Any, method: str, metric: str = "accuracy") -> dict[str, float]:
@@ -90,7 +90,7 @@ def test_the_same_seed_gives_the_same_figures_and_another_seed_other_folds() -> 
 def test_regions_do_not_depend_on_the_records_that_are_tested_on() -> None:
     lesson, policy = lesson_of()
     training = lesson.fold != 0
-    here = lesson.recoding(policy, training, Progress())
+    here = lesson.recoding(training)
     changed = PEOPLE.to_pydict()
     for row in np.flatnonzero(~training).tolist():
         # Other values of the same domains, and the other class.
@@ -101,7 +101,7 @@ def test_regions_do_not_depend_on_the_records_that_are_tested_on() -> None:
         other.table.encoded.domains[0].size,
         other.table.encoded.domains[1].size,
     )
-    there = other.recoding(policy, training, Progress())
+    there = other.recoding(training)
     assert here.regions.region_low.tolist() == there.regions.region_low.tolist()
     assert here.regions.region_high.tolist() == there.regions.region_high.tolist()
 
@@ -110,7 +110,7 @@ def test_regions_do_not_depend_on_the_records_that_are_tested_on() -> None:
 def test_training_records_are_k_anonymous_in_what_models_are_given(method: str) -> None:
     lesson, policy = lesson_of(method=method)
     training = lesson.fold != 1
-    recoding = lesson.recoding(policy, training, Progress())
+    recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
     features = lesson.features(recoding, region)
     shown = Counter(map(tuple, features.numbers[training].tolist()))
@@ -121,7 +121,7 @@ def test_training_records_are_k_anonymous_in_what_models_are_given(method: str) 
 def test_regions_are_the_numbers_that_a_recoding_gives() -> None:
     lesson, policy = lesson_of()
     everyone = np.ones(COUNT, np.bool_)
-    recoding = lesson.recoding(policy, everyone, Progress())
+    recoding = lesson.recoding(everyone)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
     assert lesson.features(recoding, region).numbers.tolist() == recoding.bounds(PEOPLE).tolist()
     fitted = sfumato.fit(PEOPLE, **CLASSES, method="mondrian:information-gain")
@@ -163,7 +163,7 @@ def test_imprecision_is_counted_as_who_selects_from_regions_would() -> None:
     where = ["age > 40 and pay <= 300", "city = 'c2'"]
     lesson, policy = lesson_of(select=where, method="mondrian:selection")
     training = lesson.fold != 2
-    recoding = lesson.recoding(policy, training, Progress())
+    recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
     measured = lesson.measures(recoding, region, training)
     bounds = recoding.bounds(PEOPLE)
@@ -194,7 +194,7 @@ def test_imprecision_is_counted_as_who_selects_from_regions_would() -> None:
 def test_entropy_and_squared_error_are_those_of_the_regions_of_training_records() -> None:
     lesson, policy = lesson_of(target=["buys", "spends"], accept_linkable=["spends"])
     training = lesson.fold != 3
-    recoding = lesson.recoding(policy, training, Progress())
+    recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
     found = lesson.measures(recoding, region, training)
     owners = region[training].tolist()
@@ -235,7 +235,7 @@ def test_the_records_of_a_person_are_in_one_fold() -> None:
 def test_sensitive_requirements_hold_in_every_training_part() -> None:
     lesson, policy = lesson_of(sensitive="member", require=["distinct(member, l=3)"], k=2)
     training = lesson.fold != 0
-    recoding = lesson.recoding(policy, training, Progress())
+    recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
     members: dict[int, set[int]] = {}
     for row in np.flatnonzero(training).tolist():

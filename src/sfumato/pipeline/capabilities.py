@@ -137,7 +137,9 @@ def check_method_of(policy: Policy) -> None:
 
 
 def refuse_unsupported(engine: str, policy: Policy) -> None:
-    """Refuse a release that the engine cannot make, before the table is read."""
+    """Refuse a release that the engine cannot make, before the table is read. ``auto`` chooses one that can."""
+    if engine not in ENGINES:
+        return
     for feature in RELEASE_FEATURES:
         if feature.asked(policy):
             feature.refuse_on(engine)

@@ -59,14 +59,19 @@ def choose_engine(
     """
     policy.check_complete()
     if wants_spark(data, policy):
+        from sfumato.engines.spark.classes import SparkOptions
         from sfumato.engines.spark.engine import SparkEngine
+        from sfumato.engines.spark.session import session_of
+        from sfumato.engines.spark.spark_tables import open_table
 
         check_method_of(policy)
         refuse_unsupported(SPARK, policy)
-        engine = SparkEngine(data, spark, target)
+        options = spark or SparkOptions()
+        session = session_of(data, options.master)
+        engine = SparkEngine(session, options, target)
         if target is not None:
             engine.check_target(data, target, tables=1)
-        return Chosen(engine, engine.open(data, policy))
+        return Chosen(engine, open_table(session, data, policy.input_options))
     if target is not None:
         check_target_location(data, target, tables=2 if method_named(policy.method.name).separates else 1)
     plan, source = plan_run(data, policy)
@@ -103,10 +108,8 @@ def plan_run(
     """Plan a run on this machine, and open its table. refuse: raises UsageError for what an engine cannot do."""
     wanted, limit = policy.engine.name, policy.engine.memory
     check_method_of(policy)
-    if wanted == SPARK:
-        raise UsageError("the Spark engine reads tables of Spark. Use --engine auto, memory or disk for this one.")
-    if wanted == DISK:
-        refuse(DISK, policy)
+    if wanted in (DISK, SPARK):
+        refuse(wanted, policy)
     source = open_source(data, policy.input_options)
     policy.check_columns(source.names)
     columns = len(policy.kept_columns(source.names))

@@ -15,7 +15,7 @@ from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
 from sfumato.methods.anatomy import COUNT, GROUP
-from sfumato.pipeline.capabilities import check_method_of
+from sfumato.pipeline.capabilities import check_method_of, refuse_unsupported
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.run_record import earlier_releases
@@ -68,6 +68,7 @@ def table_for(table: TableInMemory, policy: Policy) -> TableInMemory:
 def prepare(data: object, policy: Policy, progress: Progress) -> TableInMemory:
     """Read a table into memory and make every check of a release, in the order of the exit codes."""
     check_method_of(policy)
+    refuse_unsupported(policy.engine.name, policy)
     with on_compilation(progress.compiling):
         return table_for(read_table(data, policy, progress), policy)
 

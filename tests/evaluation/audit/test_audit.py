@@ -27,7 +27,7 @@ from sfumato.progress import Progress
 from sfumato.requirements import Requirements, Verdict
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import open_source
-from sfumato.tables.targets import target as target_module
+from sfumato.tables.targets import file_target
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -370,14 +370,14 @@ def test_audit_alone_withholds_a_release_that_breaks_k(tmp_path: Path, suffix: s
 def test_file_that_differs_from_the_table_in_memory_is_withheld(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = target_module.write_batches
+    write = file_target.write_batches
 
     def forgetful(schema: pa.Schema, batches: Any, path: Path, **options: Any) -> None:
         write(schema, batches, path, **options)
         header, _, *rest = path.read_text().splitlines(keepends=True)
         path.write_text(header + "".join(rest))
 
-    monkeypatch.setattr(target_module, "write_batches", forgetful)
+    monkeypatch.setattr(file_target, "write_batches", forgetful)
     release = sfumato.anonymize(PEOPLE, **ASKS)
     with pytest.raises(sfumato.AuditError, match="k-anonymity"):
         release.write(tmp_path / "release.csv")

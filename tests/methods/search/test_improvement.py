@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -173,7 +174,7 @@ def test_it_settles_where_nothing_is_to_be_gained(monkeypatch: pytest.MonkeyPatc
     records = random_records(np.random.default_rng(8), 60, kinds_of=[1])
     improvement = Improvement(first_classes(records, asking(2)), records, asking(2))
     assert improvement.improve(SearchLimits(1 << 20), Progress()) == "settled after 80 rounds"
-    monkeypatch.setattr(improvement, "SMALL", 60)
+    monkeypatch.setattr("sfumato.methods.search.improvement.SMALL", 60)
     assert improvement.improve(SearchLimits(50), Progress()) == "settled after 5 rounds"
 
 
@@ -284,20 +285,23 @@ def test_an_interruption_takes_what_was_found_and_the_next_one_ends_the_run(tmp_
     before = signal.getsignal(signal.SIGINT)
 
     class Interrupted(StoppableProgress):
-        times = 1
+        def __init__(self, times: int) -> None:
+            super().__init__()
+            self.stopped = False
+            self.times = times
 
         def advance(self, steps: int) -> None:
-            if self._previous_handler is not None and self.times:
-                self.times -= 1
-                os.kill(os.getpid(), signal.SIGINT)
+            if self._previous_handler is not None and not self.stopped:
+                for _ in range(self.times):
+                    os.kill(os.getpid(), signal.SIGINT)
+                    while not self.stopped:  # the main thread heeds it in its own time, and two at once as one
+                        time.sleep(0.001)
 
-    progress = Interrupted()
+    progress = Interrupted(times=1)
     release = anonymize_to_file(people(300), policy, tmp_path / "release.csv", progress)
     assert "interrupted" in release.summary()["choice"]["ended"]
     assert sfumato.audit(tmp_path / "release.csv").holds
-    progress = Interrupted()
-    progress.stopped = False
-    progress.times = 1 << 30
+    progress = Interrupted(times=2)
     with pytest.raises(KeyboardInterrupt):
         anonymize_to_file(people(3000), policy, tmp_path / "second.csv", progress)
     assert [path.name for path in tmp_path.iterdir() if "second" in path.name] == []

@@ -27,13 +27,12 @@ from sfumato.engines.spark.linkability import linkable_by_spark
 from sfumato.engines.spark.output import SparkOutput
 from sfumato.engines.spark.publication import check_directory
 from sfumato.engines.spark.released_rows import RowsOnSpark, write_rows
-from sfumato.engines.spark.session import Frame, session_of
-from sfumato.engines.spark.spark_tables import SparkTable, open_table
+from sfumato.engines.spark.session import Frame, Session
 from sfumato.errors import UsageError
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.release_losses import Losses
-from sfumato.policy import InputOptions, Policy
+from sfumato.policy import InputOptions
 from sfumato.releases.run_record import fingerprints_of_contents, secret_number
 from sfumato.tables.sources.source import Source, open_source
 
@@ -43,9 +42,8 @@ class SparkEngine:
 
     name = "spark"
 
-    def __init__(self, data: object, options: SparkOptions | None = None, target: str | Path | None = None) -> None:
-        self._options = options or SparkOptions()
-        self._session = session_of(data, self._options.master)
+    def __init__(self, session: Session, options: SparkOptions, target: str | Path | None = None) -> None:
+        self._session, self._options = session, options
         self._target = None if target is None else location(target)
         self._workspaces: list[Workspace] = []
         self._buckets = 0
@@ -56,10 +54,6 @@ class SparkEngine:
         check_directory(self._session, place)
         if isinstance(data, str | Path) and location(data) == place:
             raise UsageError("the output is the input. Name another directory: the original is never overwritten.")
-
-    def open(self, data: object, policy: Policy) -> SparkTable:
-        """Open the table of a frame, of files, or of the catalogue."""
-        return open_table(self._session, data, policy.input_options)
 
     def read(self, job: Job) -> ScanOnSpark:
         self._scratch = self._workspace(temporary_for(self._session, self._target))

@@ -16,10 +16,11 @@ import pytest
 from coded import Group, groups_of, random_records, records_of
 
 import sfumato
+from sfumato.kernels.constants import NONE
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.clustering import kd_tree as neighbours_module
 from sfumato.methods.clustering import nearest_neighbour_groups as module
-from sfumato.methods.clustering.kd_tree import LEAF, NONE, build_kd_tree, nearest_neighbours
+from sfumato.methods.clustering.kd_tree import LEAF, build_kd_tree, nearest_neighbours
 from sfumato.methods.clustering.nearest_neighbour_groups import (
     LARGE_CLASS,
     NearestNeighbourGroups,

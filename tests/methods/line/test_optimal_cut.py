@@ -15,7 +15,7 @@ from sfumato.evaluation.audit.audit import requirements_of
 from sfumato.losses import exact_costs as costs_module
 from sfumato.losses.exact_costs import DIFFERENCE, TABLE, Costs, attribute_cost, exact_costs, total_cost
 from sfumato.methods.line import optimal_cut
-from sfumato.methods.line.optimal_cut import OptimalOneDimensional, box_costs, extent_costs, optimal_cuts
+from sfumato.methods.line.optimal_cut import OptimalOneDimensional, extent_costs, optimal_cuts, run_box_costs
 from sfumato.methods.method import Records
 from sfumato.orderings.hilbert import Hilbert
 from sfumato.orderings.ordering import Keys
@@ -63,7 +63,7 @@ def box_blocks(codes: NDArray[Any], costs: Costs) -> Callable[[int, int, range],
     def block(first: int, last: int, lengths: range) -> NDArray[np.int64]:
         result = np.zeros((len(lengths), last - first), np.int64)
         room = np.empty((3, last - first + lengths.stop - 2), codes.dtype)
-        box_costs(codes, at, first, last, lengths.start, costs.layout, costs.units, room, result)
+        run_box_costs(codes, at, first, last, lengths.start, costs.layout, costs.units, room, result)
         return result
 
     return block

@@ -173,7 +173,7 @@ def test_it_settles_where_nothing_is_to_be_gained(monkeypatch: pytest.MonkeyPatc
     records = random_records(np.random.default_rng(8), 60, kinds_of=[1])
     improvement = Improvement(first_classes(records, asking(2)), records, asking(2))
     assert improvement.improve(SearchLimits(1 << 20), Progress()) == "settled after 80 rounds"
-    monkeypatch.setattr(improvement, "SMALL", 60)
+    monkeypatch.setattr("sfumato.methods.search.improvement.SMALL", 60)
     assert improvement.improve(SearchLimits(50), Progress()) == "settled after 5 rounds"
 
 

@@ -29,7 +29,7 @@ from sfumato.methods.coded_workload import Kinds
 from sfumato.methods.lattice.region_grid import RegionGrid
 from sfumato.methods.line.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.trees.region_tree import RegionTree
+from sfumato.methods.trees.region_tree import RegionTree, regions_meet
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import CategoricalDomain, Domain
@@ -60,8 +60,7 @@ class TopDownSpecialization:
         """Accept any requirement: a value is specialised only if all classes meet it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        known = all(part.condition() is not None for part in requirements.parts)
-        return known and not requirements.joint and (requirements.person is None or not requirements.attributes)
+        return regions_meet(requirements)
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         tree, rows = self.tree(records, requirements, progress)
@@ -187,7 +186,7 @@ class _Search:
 
 
 def parts_of(domain: Domain, low: int, high: int, node: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The taxonomy nodes that a value is specialised into, and the first code of each; none for a range of numbers."""
+    """Return the taxonomy nodes that a value is specialised into, and their first codes; none for a range of numbers."""
     codes = domain.size - domain.has_null
     if low < codes <= high:  # separate null from the values
         return (ROOT, ROOT), (low, codes)

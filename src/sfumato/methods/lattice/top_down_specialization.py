@@ -186,7 +186,7 @@ class _Search:
 
 
 def parts_of(domain: Domain, low: int, high: int, node: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the taxonomy nodes that a value is specialised into, and their first codes; none for a range of numbers."""
+    """Return the taxonomy nodes that a value is specialised into, and their first codes; none for a number range."""
     codes = domain.size - domain.has_null
     if low < codes <= high:  # separate null from the values
         return (ROOT, ROOT), (low, codes)

@@ -4,7 +4,7 @@ The requirements choose the algorithm. Frequency l-diversity: the frontier heuri
 classes whose values all differ; the records of a class need not be adjacent on the line. These classes are then joined
 into the best runs (``block_cut``) until k and any distinct l hold: unions of l-diverse classes stay l-diverse. Distinct
 l-diversity and counts of persons alone: the best runs of single records, the exact optimum over partitions of the line
-into runs. With any requirement on a distribution: ``distribution_cut`` finds the best partition into runs for all requirements.
+into runs. With any requirement on a distribution: the best partition into runs that ``distribution_cut`` finds.
 
 Two cases are left to merging (``merge_failing``), which starts from these classes: frequency l-diversity of a second
 attribute, and lines for which ``distribution_cut`` finds no partition.

@@ -1037,7 +1037,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "no requirement": ([*ALL_ROLES, "-k", "1"], "exactly one sensitive column"),
     "joint": (
         [*BOTH, "--joint", "--require", "frequency(ill, l=2)"],
-        "not to joint requirements",
+        "not joint requirements",
     ),
     "keep order": ([*ALL_ROLES, "-l", "2", "--keep-order"], "keep_order does not go with anatomy"),
     "bounds": ([*ALL_ROLES, "-l", "2", "--form", "bounds"], "form does not go with anatomy"),

@@ -49,12 +49,12 @@ ROLES: dict[str, Any] = {"quasi_identifiers": ["age", "pay", "city"], "other": "
 CLASSES = {**ROLES, "target": "buys"}
 
 
-def lesson_of(table: pa.Table = PEOPLE, **flags: Any) -> tuple[CrossValidation, Policy]:
+def lesson_of(table: pa.Table = PEOPLE, **flags: Any) -> CrossValidation:
     """The table with its folds, prepared for one method."""
     policy = merge_flags(None, **{**CLASSES, "method": "mondrian:information-gain", **flags})
     study = Study(policy=policy, folds=4, models="tree")
     lesson = CrossValidation.of(read_table(table, study.for_reading, Progress()), study)
-    return lesson.under(policy), policy
+    return lesson.under(policy)
 
 
 def values_of(found: Any, method: str, metric: str = "accuracy") -> dict[str, float]:
@@ -88,7 +88,7 @@ def test_the_same_seed_gives_the_same_figures_and_another_seed_other_folds() -> 
 
 
 def test_regions_do_not_depend_on_the_records_that_are_tested_on() -> None:
-    lesson, policy = lesson_of()
+    lesson = lesson_of()
     training = lesson.fold != 0
     here = lesson.recoding(training)
     changed = PEOPLE.to_pydict()
@@ -96,7 +96,7 @@ def test_regions_do_not_depend_on_the_records_that_are_tested_on() -> None:
         # Other values of the same domains, and the other class.
         changed["age"][row], changed["city"][row] = changed["age"][(row + 1) % COUNT], "c0"
         changed["buys"][row] = "no" if changed["buys"][row] == "yes" else "yes"
-    other, _ = lesson_of(pa.table(changed))
+    other = lesson_of(pa.table(changed))
     assert (lesson.table.encoded.domains[0].size, lesson.table.encoded.domains[1].size) == (
         other.table.encoded.domains[0].size,
         other.table.encoded.domains[1].size,
@@ -108,7 +108,7 @@ def test_regions_do_not_depend_on_the_records_that_are_tested_on() -> None:
 
 @pytest.mark.parametrize("method", ["mondrian", "mondrian:information-gain", "tds"])
 def test_training_records_are_k_anonymous_in_what_models_are_given(method: str) -> None:
-    lesson, policy = lesson_of(method=method)
+    lesson = lesson_of(method=method)
     training = lesson.fold != 1
     recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
@@ -119,7 +119,7 @@ def test_training_records_are_k_anonymous_in_what_models_are_given(method: str) 
 
 
 def test_regions_are_the_numbers_that_a_recoding_gives() -> None:
-    lesson, policy = lesson_of()
+    lesson = lesson_of()
     everyone = np.ones(COUNT, np.bool_)
     recoding = lesson.recoding(everyone)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
@@ -161,7 +161,7 @@ def test_several_targets_are_learnt_each_by_its_models() -> None:
 
 def test_imprecision_is_counted_as_who_selects_from_regions_would() -> None:
     where = ["age > 40 and pay <= 300", "city = 'c2'"]
-    lesson, policy = lesson_of(select=where, method="mondrian:selection")
+    lesson = lesson_of(select=where, method="mondrian:selection")
     training = lesson.fold != 2
     recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
@@ -192,7 +192,7 @@ def test_imprecision_is_counted_as_who_selects_from_regions_would() -> None:
 
 
 def test_entropy_and_squared_error_are_those_of_the_regions_of_training_records() -> None:
-    lesson, policy = lesson_of(target=["buys", "spends"], accept_linkable=["spends"])
+    lesson = lesson_of(target=["buys", "spends"], accept_linkable=["spends"])
     training = lesson.fold != 3
     recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
@@ -225,7 +225,7 @@ def test_records_without_a_target_are_recoded_but_not_learnt_from() -> None:
 
 
 def test_the_records_of_a_person_are_in_one_fold() -> None:
-    lesson, _ = lesson_of(person="patient", k=5)
+    lesson = lesson_of(person="patient", k=5)
     folds: dict[int, set[int]] = {}
     for row, fold in enumerate(lesson.fold.tolist()):
         folds.setdefault(row // 3, set()).add(fold)
@@ -233,7 +233,7 @@ def test_the_records_of_a_person_are_in_one_fold() -> None:
 
 
 def test_sensitive_requirements_hold_in_every_training_part() -> None:
-    lesson, policy = lesson_of(sensitive="member", require=["distinct(member, l=3)"], k=2)
+    lesson = lesson_of(sensitive="member", require=["distinct(member, l=3)"], k=2)
     training = lesson.fold != 0
     recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)

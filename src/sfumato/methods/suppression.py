@@ -93,9 +93,8 @@ def _above_cap(counting: Counting, part: Requirement, rows: Rows) -> Rows:
     codes = values.codes[rows]
     keys = rows if records.persons is None else records.persons[rows]
     known = codes < values.distinct
-    units = np.unique(
-        np.stack([codes[known], keys[known]], axis=1), axis=0
-    )  # the values of each person, which are what is counted
+    # A value counts once for each person.
+    units = np.unique(np.stack([codes[known], keys[known]], axis=1), axis=0)
     counts = np.bincount(units[:, 0], minlength=values.distinct)
 
     def holds(cap: int) -> bool:
@@ -164,12 +163,12 @@ def _outliers(batch: ClassBatch, records: Records) -> Rows:
     code_of_row = np.empty(int(records.rows.max()) + 1, np.int64)
     code_of_row[records.rows] = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
     record_of, costs = code_of_row[batch.rows], records.costs
-    place, saving = best_absences(
+    position, saving = best_absences(
         records.codes, record_of, batch.starts, batch.low, batch.high, costs.layout, costs.units
     )
     worth = saving > records.costs.full
-    order = np.lexsort([place[worth], -saving[worth]])
-    rows: Rows = batch.rows[place[worth][order]]
+    order = np.lexsort([position[worth], -saving[worth]])
+    rows: Rows = batch.rows[position[worth][order]]
     return rows
 
 

@@ -60,7 +60,7 @@ class TopDownSpecialization:
         """Accept any requirement: a value is specialised only if all classes meet it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        """Every class is tested, whatever the kind, but classes that show the same are not tested as one."""
+        """Return whether unions keep the requirements: every class is tested, but not those that show the same as one."""
         return requirements.closed_under_union
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
@@ -191,7 +191,7 @@ class _Search:
 
 
 def parts_of(domain: Domain, low: int, high: int, node: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The taxonomy nodes that a value is specialised into, and the first code of each; none for a range of numbers."""
+    """Return the taxonomy nodes that a value is specialised into, and their first codes; none for a number range."""
     codes = domain.size - domain.has_null
     if low < codes <= high:  # separate null from the values
         return (ROOT, ROOT), (low, codes)

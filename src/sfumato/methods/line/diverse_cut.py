@@ -2,12 +2,12 @@
 
 The requirements choose the algorithm. Frequency l-diversity: the frontier heuristic (``frontier``, Fig. 8 and 9) forms
 classes whose values all differ; the records of a class need not be adjacent on the line. These classes are then joined
-into the best runs (``blocks``) until k and any distinct l hold: unions of l-diverse classes stay l-diverse. Distinct
+into the best runs (``block_cut``) until k and any distinct l hold: unions of l-diverse classes stay l-diverse. Distinct
 l-diversity and counts of persons alone: the best runs of single records, the exact optimum over partitions of the line
-into runs. With any requirement on a distribution: ``windows`` finds the best partition into runs for all requirements.
+into runs. With any requirement on a distribution: the best partition into runs that ``distribution_cut`` finds.
 
 Two cases are left to merging (``merge_failing``), which starts from these classes: frequency l-diversity of a second
-attribute, and lines for which ``windows`` finds no partition.
+attribute, and lines for which ``distribution_cut`` finds no partition.
 
 Differs from the paper: k and l can be combined, by joining; records without a sensitive value go to a class beside
 them.
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.methods.class_counting import Counting
-from sfumato.methods.line.blocks import best_runs
+from sfumato.methods.line.block_cut import best_runs
+from sfumato.methods.line.distribution_cut import best_windows
 from sfumato.methods.line.frontier import frontier_classes
-from sfumato.methods.line.windows import best_windows
 from sfumato.methods.method import Records
 from sfumato.requirements import FrequencyDiversity, Joint, Requirement, Requirements
 from sfumato.requirements.conjunction import DISTINCT, SIZE

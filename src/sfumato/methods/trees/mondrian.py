@@ -33,7 +33,7 @@ from sfumato.methods.class_counting import Counting
 from sfumato.methods.coded_workload import CodedWorkload, Kinds
 from sfumato.methods.line.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.trees.region_tree import BY_SELECTION, BY_TARGETS, RegionTree, grow_tree
+from sfumato.methods.trees.region_tree import BY_SELECTION, BY_TARGETS, RegionTree, grow_tree, regions_meet
 from sfumato.methods.trees.sampled_tests import SampledTests
 from sfumato.methods.trees.split_median import RELAXED_MEDIAN, STRICT_MEDIAN
 from sfumato.methods.trees.split_targets import Selected, SplitTargets, tasks_of
@@ -122,9 +122,7 @@ class MondrianMethod:
         """Accept any requirement: a region is divided only if its parts meet it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        known = all(part.condition() is not None for part in requirements.parts)
-        records_or_k_persons = requirements.person is None or not requirements.attributes
-        return known and not requirements.joint and records_or_k_persons
+        return regions_meet(requirements)
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         tree, rows = self.tree(records, requirements, progress)

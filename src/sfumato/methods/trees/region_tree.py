@@ -32,6 +32,7 @@ from sfumato.methods.trees.split_targets import Selected, SplitTargets, counters
 from sfumato.methods.trees.split_tests import WEIGHT as UNIT_WEIGHT
 from sfumato.methods.trees.split_tests import SplitData, Units, divide, sensitive_counts, split_buffers
 from sfumato.progress import Progress
+from sfumato.requirements import Requirements
 from sfumato.requirements.conjunction import Conjunction
 from sfumato.tables.coding.domains import Codes
 
@@ -109,6 +110,13 @@ class _Region:
     rule: int
     low: Codes
     high: Codes
+
+
+def regions_meet(requirements: Requirements) -> bool:
+    """Return whether the tests of regions cover the requirements; others are met by merging classes."""
+    known = all(part.condition() is not None for part in requirements.parts)
+    records_or_k_persons = requirements.person is None or not requirements.attributes
+    return known and not requirements.joint and records_or_k_persons
 
 
 def grow_tree(

@@ -84,7 +84,7 @@ def standard_errors(most_parts: int, alpha: float | None) -> NDArray[np.float64]
     parts = [*range(1, min(most_parts, LISTED)), max(most_parts, 1)]
     if alpha is None:
         return np.zeros(len(parts))
-    return np.array([NormalDist().inv_cdf(1 - alpha / one) for one in parts])
+    return np.array([NormalDist().inv_cdf(1 - alpha / count) for count in parts])
 
 
 def least_sampled(k: int, sample: int, records: int, normal: NDArray[np.float64]) -> NDArray[np.int64]:

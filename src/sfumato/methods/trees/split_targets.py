@@ -137,7 +137,9 @@ class Weighing:
         self._count, self._cells, self._ranges = count, cells, ranges
         # With classes alone, nothing depends on the impurity.
         self._needed = bool(workload.regression)
-        self._classes = [np.zeros((cells, one.distinct), np.int64) for one in workload.classification if self._needed]
+        self._classes = [
+            np.zeros((cells, target.distinct), np.int64) for target in workload.classification if self._needed
+        ]
         self._sums = [np.zeros((2, cells), np.int64) for _ in workload.regression]  # records, and their numbers
         self._squares = [0] * len(workload.regression)
 

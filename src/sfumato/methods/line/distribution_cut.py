@@ -8,7 +8,7 @@ where a shorter one holds. So every run of up to ``reach`` places is tried:
 This is exact over all partitions into runs of at most ``reach`` places. The reach is doubled until a partition exists
 and a further doubling gains less than a thousandth; longer runs are not tried. It is not doubled either where more than
 ``MOST_RUNS`` runs would have to be tried: if no partition was found by then, the result is None, and the caller merges
-classes instead. Costs and ties as in ``blocks``.
+classes instead. Costs and ties as in ``block_cut``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.kernels.constants import INFINITE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import Costs, box_cost, widen
-from sfumato.methods.line.blocks import follow_back
+from sfumato.methods.line.block_cut import follow_back
 from sfumato.requirements.conjunction import Conjunction, class_holds
 from sfumato.tables.coding.domains import Codes
 

@@ -157,7 +157,7 @@ def test_cost_is_the_least_of_all_partitions(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [*ASKED, *CONJUNCTIONS])
 def test_a_short_reach_grows_until_there_is_a_partition(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.methods.line.windows.FIRST_REACH", 2)
+    monkeypatch.setattr("sfumato.methods.line.distribution_cut.FIRST_REACH", 2)
     generator = np.random.default_rng(len(kind))
     feasible = 0
     for attempt in range(30):
@@ -179,16 +179,18 @@ def test_a_reach_that_still_gains_is_doubled(monkeypatch: pytest.MonkeyPatch) ->
             continue
         exact = line.total(line.cuts())
         with monkeypatch.context() as patch:
-            patch.setattr("sfumato.methods.line.windows.FIRST_REACH", 2)
-            patch.setattr("sfumato.methods.line.windows.GAIN", 0)  # nothing is gain enough: stop at the first partition
+            patch.setattr("sfumato.methods.line.distribution_cut.FIRST_REACH", 2)
+            patch.setattr(
+                "sfumato.methods.line.distribution_cut.GAIN", 0
+            )  # nothing is gain enough: stop at the first partition
             hasty = line.total(line.cuts())
-            patch.setattr("sfumato.methods.line.windows.GAIN", 10**15)
+            patch.setattr("sfumato.methods.line.distribution_cut.GAIN", 10**15)
             patient = line.total(line.cuts())
         assert exact <= patient <= hasty
 
 
 def test_one_rare_value_keeps_the_line_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.methods.line.windows.FIRST_REACH", 4)
+    monkeypatch.setattr("sfumato.methods.line.distribution_cut.FIRST_REACH", 4)
     domains: list[Domain] = [NumericDomain("a", np.arange(100), False)]
     codes = np.arange(100, dtype=np.uint8)[:, None]
     values = [0] * 70 + [1] + [0] * 29

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sfumato.losses.exact_costs import Costs, attribute_cost, exact_costs
-from sfumato.methods.line.blocks import best_runs, nearest_starts
+from sfumato.methods.line.block_cut import best_runs, nearest_starts
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
 

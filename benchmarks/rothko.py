@@ -24,7 +24,7 @@ from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.synthetic.agrawal import Agrawal
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.sources.source import open_source
 
@@ -42,7 +42,7 @@ QUALITY_SAMPLES = (500, 1000, 2500, 5000, 10_000, 25_000)
 
 
 @dataclass(frozen=True)
-class Fits(Budget):
+class Fits(MemoryBudget):
     """A memory budget that limits only the number of records, so that one thing varies at a time."""
 
     records: int = 0

@@ -9,14 +9,14 @@ from fractions import Fraction
 
 from sfumato.requirements import (
     AlphaAnonymity,
-    Closeness,
-    Disclosure,
+    BetaLikeness,
+    DeltaDisclosure,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
-    Likeness,
     RecursiveDiversity,
     Requirement,
+    TCloseness,
     VarianceDiversity,
 )
 
@@ -113,11 +113,11 @@ def variance(v: Fraction) -> Asked:
 
 
 def equal_closeness(t: Fraction) -> Asked:
-    return Asked(Closeness("s", float(t)), lambda counts, q, _: distance_of(counts, q, "equal") <= t)
+    return Asked(TCloseness("s", float(t)), lambda counts, q, _: distance_of(counts, q, "equal") <= t)
 
 
 def ordered_closeness(t: Fraction) -> Asked:
-    return Asked(Closeness("s", float(t), "ordered"), lambda counts, q, _: distance_of(counts, q, "ordered") <= t)
+    return Asked(TCloseness("s", float(t), "ordered"), lambda counts, q, _: distance_of(counts, q, "ordered") <= t)
 
 
 def alpha(share: Fraction) -> Asked:
@@ -125,15 +125,15 @@ def alpha(share: Fraction) -> Asked:
 
 
 def basic_likeness(beta: Fraction) -> Asked:
-    return Asked(Likeness("s", float(beta)), lambda counts, q, _: beta_holds(counts, q, beta, False))
+    return Asked(BetaLikeness("s", float(beta)), lambda counts, q, _: beta_holds(counts, q, beta, False))
 
 
 def enhanced_likeness(beta: Fraction) -> Asked:
-    return Asked(Likeness("s", float(beta), True), lambda counts, q, _: beta_holds(counts, q, beta, True))
+    return Asked(BetaLikeness("s", float(beta), True), lambda counts, q, _: beta_holds(counts, q, beta, True))
 
 
 def disclosure(delta: Fraction) -> Asked:
-    return Asked(Disclosure("s", float(delta)), lambda counts, q, _: delta_of(counts, q) < delta)
+    return Asked(DeltaDisclosure("s", float(delta)), lambda counts, q, _: delta_of(counts, q) < delta)
 
 
 # One of each, for tests that try methods under all of them.

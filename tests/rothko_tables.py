@@ -22,14 +22,14 @@ from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.pipeline.prepare import read_table
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import ROW
 from sfumato.tables.external.scratch import Scratch
 
 Classes = set[frozenset[int]]  # rows of the input
 
 
-SMALL = Budget(0)  # 16 records are finished in memory
+SMALL = MemoryBudget(0)  # 16 records are finished in memory
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class OnDisk:
                 found.add(frozenset(batch.rows[begin:end].tolist()))
         return found
 
-    def sampled(self, method: MondrianMethod, budget: Budget = SMALL, **settings: Any) -> Classes:
+    def sampled(self, method: MondrianMethod, budget: MemoryBudget = SMALL, **settings: Any) -> Classes:
         requirements = self.memory.job.requirements
         return classes_in(rothko_s(self.table, method, requirements, budget, self.scratch, Progress(), **settings))
 
     def by_counts(
         self,
         method: MondrianMethod,
-        budget: Budget = SMALL,
+        budget: MemoryBudget = SMALL,
         *,
         cache: int | None = None,
         counters: IoCounters | None = None,

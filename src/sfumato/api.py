@@ -18,10 +18,10 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.comparison_points import ALL, points_of
-from sfumato.evaluation.dual_problem import Question
+from sfumato.evaluation.dual_problem import TradeoffQuestion
 from sfumato.evaluation.learning.folds import USUAL
 from sfumato.evaluation.learning.learning_study import Study
-from sfumato.evaluation.parameter_values import Given
+from sfumato.evaluation.parameter_values import RequestedValues
 from sfumato.evaluation.queries import Measured, QueryWorkload
 from sfumato.pictures.picture import Picture
 from sfumato.pipeline.apply import draft_applied
@@ -334,8 +334,8 @@ def tradeoff(
     data: object,
     policy: PolicyLike | None = None,
     *,
-    k: Given | None = None,
-    l: Given | None = None,
+    k: RequestedValues | None = None,
+    l: RequestedValues | None = None,
     methods: str | Sequence[str] | None = None,
     max_loss: float | None = None,
     queries: int | None = None,
@@ -347,7 +347,7 @@ def tradeoff(
     k is ``range(2, 101)``. ``methods`` are names, by default the policy's. ``queries`` is the level of the datacube
     whose error is measured too. Further arguments are those of ``anonymize``.
     """
-    question = Question.of(merge_flags(policy, **flags), methods, k, l, max_loss, queries)
+    question = TradeoffQuestion.of(merge_flags(policy, **flags), methods, k, l, max_loss, queries)
     study = TradeoffStudy(data, question, Progress())
     study.run()
     return Tradeoff(study.steps, question, data, study.seconds, original=study.original)

@@ -18,7 +18,7 @@ from sfumato.api import fit as fit_recoding
 from sfumato.errors import UsageError
 from sfumato.policy import InputOptions, Policy, merge_flags
 from sfumato.releases.recoding import MARK, Recoding
-from sfumato.tables.sources.frames import to_kind
+from sfumato.tables.sources.frames import to_frame
 from sfumato.tables.sources.source import open_source
 
 LEARNING = ("information-gain", "regression")  # the splits that need a target
@@ -111,7 +111,7 @@ class Mondrian:
         if wanted != "default":
             return _framed(table, wanted)
         kept = source.categories - {domain.name for domain in recoding.domains}
-        return _marked(to_kind(table, source.kind, X, kept & set(table.column_names)))
+        return _marked(to_frame(table, source.kind, X, kept & set(table.column_names)))
 
     def fit_transform(self, X: object, y: object = None) -> Any:  # noqa: N803
         """Learn the regions and recode the same records."""
@@ -240,9 +240,9 @@ def _without(recoding: Recoding, target: str) -> Recoding:
 
 
 def _framed(table: pa.Table, kind: str) -> Any:
-    plain = to_kind(table, "pyarrow", None)
+    plain = to_frame(table, "pyarrow", None)
     assert isinstance(plain, pa.Table)
-    return _marked(plain.to_pandas() if kind == "pandas" else to_kind(plain, "polars", None))
+    return _marked(plain.to_pandas() if kind == "pandas" else to_frame(plain, "polars", None))
 
 
 def _marked(frame: Any) -> Any:

@@ -13,7 +13,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self.told: dict[str, Any] = {}
+        self.decisions: dict[str, Any] = {}
         """Decisions made during the run, by name, for callers that report them."""
         self.stopped = False
         """Whether the user asked to stop. Searches that can end early then end with the best result so far."""
@@ -38,7 +38,7 @@ class Progress:
     def ended(self, name: str) -> None:
         """Called when a phase ends."""
 
-    def turned_to(self, name: str, number: int, total: int) -> None:
+    def next_run(self, name: str, number: int, total: int) -> None:
         """Called when the next of several runs begins: run ``number`` of ``total``. Its phases follow."""
 
     def compiling(self) -> None:

@@ -36,13 +36,13 @@ from sfumato.methods.method import Records, SensitiveValues
 from sfumato.progress import Progress
 from sfumato.requirements import (
     AlphaAnonymity,
-    Closeness,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
     Joint,
     RecursiveDiversity,
     Requirements,
+    TCloseness,
 )
 from sfumato.tables.coding.domains import NumericDomain
 
@@ -434,7 +434,7 @@ def test_different_values_follow_from_requirements() -> None:
         (AlphaAnonymity("s", 0.4), {"s": 3}),
         (AlphaAnonymity("s", 0.5), {"s": 2}),
         (Joint(DistinctDiversity("s", 3)), {"s": 3}),
-        (Closeness("s", 0.1), {}),
+        (TCloseness("s", 0.1), {}),
         (DistinctDiversity("s", 1), {}),
     ):
         assert values_needed(Requirements((*asking(2).parts, part)), sensitive) == expected

@@ -40,15 +40,15 @@ from sfumato.errors import InfeasibleError, PolicyError, UsageError
 from sfumato.policy import Policy, merge_flags
 from sfumato.requirements import (
     AlphaAnonymity,
+    BetaLikeness,
     ClassCounts,
-    Closeness,
-    Disclosure,
+    DeltaDisclosure,
     EntropyDiversity,
     Hierarchy,
     Histogram,
-    Likeness,
     RecursiveDiversity,
     Requirements,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.requirements.conjunction import class_holds, conjunction
@@ -245,11 +245,11 @@ def test_recursive_diversity_with_fewer_values_than_l_fails_and_with_l_of_one_ho
 def test_disclosure_is_strict_and_infinite_where_a_value_is_lacking() -> None:
     reference = [Fraction(1, 4), Fraction(3, 4)]
     twice = one_class([2, 2], reference, [0, 1])
-    assert Disclosure("s", math.log(2)).verdict(twice).value == math.log(2)
-    assert not Disclosure("s", math.log(2)).verdict(twice).holds
-    assert Disclosure("s", math.log(2) + 1e-9).verdict(twice).holds
+    assert DeltaDisclosure("s", math.log(2)).verdict(twice).value == math.log(2)
+    assert not DeltaDisclosure("s", math.log(2)).verdict(twice).holds
+    assert DeltaDisclosure("s", math.log(2) + 1e-9).verdict(twice).holds
     for lacking in ([4, 0], [0, 4], [0, 0]):
-        found = Disclosure("s", 1e9).verdict(one_class(lacking, reference, [0, 1]))
+        found = DeltaDisclosure("s", 1e9).verdict(one_class(lacking, reference, [0, 1]))
         assert (found.holds, found.value) == (False, math.inf)
         assert not kernel_holds(disclosure(Fraction(10**9)), lacking, reference, [0, 1])
 
@@ -274,10 +274,10 @@ def test_values_of_verdicts_are_those_of_the_worst_class() -> None:
     assert EntropyDiversity("s", 2).verdict(table).value == 1.0
     assert VarianceDiversity("s", 1.0).verdict(table).value == 0.0
     assert RecursiveDiversity("s", 1.0, 2).verdict(table).value == math.inf
-    assert Closeness("s", 0.5).verdict(table).value == pytest.approx(3 / 8)
-    assert Closeness("s", 0.5, "ordered").verdict(table).value == pytest.approx(3 / 16)
-    assert Likeness("s", 1.0).verdict(table).value == pytest.approx(1.0)
-    assert Disclosure("s", 1.0).verdict(table).value == math.inf
+    assert TCloseness("s", 0.5).verdict(table).value == pytest.approx(3 / 8)
+    assert TCloseness("s", 0.5, "ordered").verdict(table).value == pytest.approx(3 / 16)
+    assert BetaLikeness("s", 1.0).verdict(table).value == pytest.approx(1.0)
+    assert DeltaDisclosure("s", 1.0).verdict(table).value == math.inf
 
 
 def test_ordered_closeness_of_many_classes_is_that_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +285,7 @@ def test_ordered_closeness_of_many_classes_is_that_of_each(monkeypatch: pytest.M
     table = Classes(counts, [0] * 50, [1, 2, 3, 4])
     expected = max(distance_of(one, table.reference, "ordered") for one in counts)
     monkeypatch.setattr("sfumato.requirements.t_closeness.CELLS", 28)  # seven classes at once
-    found = Closeness("s", 0.5, "ordered").verdict(class_counts(counts, table.sizes, table.reference, table.numbers))
+    found = TCloseness("s", 0.5, "ordered").verdict(class_counts(counts, table.sizes, table.reference, table.numbers))
     assert found.value == pytest.approx(float(expected), abs=1e-12)
 
 

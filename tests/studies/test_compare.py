@@ -531,7 +531,7 @@ def test_a_narrow_window_has_fewer_columns_and_says_so(shell: Shell, monkeypatch
 def test_the_point_at_work_is_drawn() -> None:
     screen = io.StringIO()
     progress = DrawnProgress(Console(file=screen, force_terminal=True, width=120), 0)
-    progress.turned_to("hilbert, k = 5", 3, 12)
+    progress.next_run("hilbert, k = 5", 3, 12)
     deadline = time.monotonic() + 10
     while "(3 of 12)" not in screen.getvalue() and time.monotonic() < deadline:
         time.sleep(0.01)

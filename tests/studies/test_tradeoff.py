@@ -32,7 +32,7 @@ from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.memory.released_rows import shown_classes_of
 from sfumato.errors import AuditError, InputError, PolicyError, UsageError
 from sfumato.evaluation import dual_problem as module
-from sfumato.evaluation.dual_problem import BEYOND, Question, Step, largest_within, latest
+from sfumato.evaluation.dual_problem import BEYOND, TradeoffQuestion, TradeoffStep, largest_within, latest
 from sfumato.evaluation.parameter_values import MOST, ParameterValues, runs_of
 from sfumato.methods import methods
 from sfumato.methods.line import optimal_cut
@@ -471,7 +471,7 @@ def test_along_a_line_a_larger_k_never_costs_less(case: Case, tmp_path_factory: 
 )
 def test_it_is_known_when_a_larger_k_may_cost_less(settings: dict[str, Any], steady: bool) -> None:
     chosen, diversity = settings.pop("methods", "hilbert"), settings.pop("l", None)
-    question = Question.of(merge_flags(None, **ROLES, **settings), chosen, range(2, 101), diversity, 0.1)
+    question = TradeoffQuestion.of(merge_flags(None, **ROLES, **settings), chosen, range(2, 101), diversity, 0.1)
     assert question.never_falls(chosen) is steady
     assert question.beyond(chosen, 10**9) == (0 if steady else BEYOND)
     assert question.beyond(chosen, 100) == (0 if steady else len(question.values))
@@ -781,9 +781,9 @@ def test_the_picture_shows_the_limit_and_the_answer() -> None:
 
 
 def test_a_later_step_stands_for_an_earlier_one() -> None:
-    first = Step(method="m", k=5, l=None, records=9, gcp=0.5)
-    other = Step(method="a", k=5, l=None, records=9, gcp=0.5)
-    smaller = Step(method="m", k=2, l=None, records=9, gcp=0.1)
+    first = TradeoffStep(method="m", k=5, l=None, records=9, gcp=0.5)
+    other = TradeoffStep(method="a", k=5, l=None, records=9, gcp=0.5)
+    smaller = TradeoffStep(method="m", k=2, l=None, records=9, gcp=0.1)
     again = replace(first, audited=True)
     assert latest([first, other, smaller, again]) == [smaller, again, other]
 

@@ -146,7 +146,7 @@ class DrawnProgress(StoppableProgress):
         self._bars.update(self._tasks[name], total=1, completed=1, description=_description(name))
         self._current = None
 
-    def turned_to(self, name: str, number: int, total: int) -> None:
+    def next_run(self, name: str, number: int, total: int) -> None:
         if self._runs is None:
             self._runs = self._bars.add_task("", total=total)
         description = f"{name} ({number:,} of {total:,})"

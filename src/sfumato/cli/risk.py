@@ -125,7 +125,7 @@ def _show_attackers(console: TextConsole, risk: Risk) -> None:
 
 
 def _show_dangerous(console: TextConsole, sets: Sequence[Exposure]) -> None:
-    from sfumato.evaluation.risk.exposure import first_of_each_size, telling_more
+    from sfumato.evaluation.risk.exposure import first_of_each_size, more_revealing_sets
 
     largest = max(len(exposure.columns) for exposure in sets)
     dangerous = [exposure for exposure in sets if any(exposure.below)]
@@ -134,7 +134,7 @@ def _show_dangerous(console: TextConsole, sets: Sequence[Exposure]) -> None:
         console.print(f"\nno set of up to {largest} quasi-identifiers leaves a record in a class below {bound}")
         return
     console.print("\nattackers who know only some of the quasi-identifiers; the most dangerous sets first")
-    shown = first_of_each_size(telling_more(dangerous), MOST_SHOWN)
+    shown = first_of_each_size(more_revealing_sets(dangerous), MOST_SHOWN)
     show_sets(console, shown)
     if len(shown) < len(sets):
         console.print(

@@ -79,7 +79,7 @@ def fit(
             if sql is not None:
                 write_query(recoding.to_sql(dialect, sql_table), sql)
     if json:
-        run = {"engine": progress.told["engine"]["engine"], "files": list(map(str, targets))}
+        run = {"engine": progress.decisions["engine"]["engine"], "files": list(map(str, targets))}
         print_json({**_summary(recoding), **run, **version_and_seconds(progress)})
         return
     console = TextConsole()

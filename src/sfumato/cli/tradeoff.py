@@ -19,7 +19,7 @@ from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_st
 from sfumato.tables.locations import shown_name
 
 if TYPE_CHECKING:
-    from sfumato.evaluation.dual_problem import Step
+    from sfumato.evaluation.dual_problem import TradeoffStep
     from sfumato.policy import Policy
     from sfumato.progress import Progress
     from sfumato.report.tradeoff import Tradeoff
@@ -69,11 +69,11 @@ def tradeoff(
     every_l = None if l is None else many_ranges("-l", l)
 
     def prepare(full_policy: Policy, progress: Progress) -> StudyRun[Tradeoff]:
-        from sfumato.evaluation.dual_problem import Question
+        from sfumato.evaluation.dual_problem import TradeoffQuestion
         from sfumato.report.tradeoff import Tradeoff
         from sfumato.studies.tradeoff import TradeoffStudy
 
-        question = Question.of(full_policy, methods, every_k, every_l, max_loss, queries)
+        question = TradeoffQuestion.of(full_policy, methods, every_k, every_l, max_loss, queries)
         study = TradeoffStudy(table, question, progress)
 
         def results() -> Tradeoff | None:
@@ -95,7 +95,7 @@ def tradeoff(
 def _show(console: TextConsole, tradeoff: Tradeoff, release_command: str) -> None:
     """Print the points, the answer and remarks."""
     console.heading(f"{tradeoff.records:,} records, {len(tradeoff.steps):,} points; no release is kept")
-    steps = tradeoff.shortly()
+    steps = tradeoff.steps_to_show()
     several_methods = len({step.method for step in steps}) > 1
     console.print(_by_method(tradeoff, steps) if several_methods else _in_detail(tradeoff, steps))
     if len(steps) < len(tradeoff.steps):
@@ -117,7 +117,7 @@ def _release_command(table: str, policy: Path | None, flags: Mapping[str, Any]) 
     return f"sfumato anonymize {files}{with_policy}{' ...' if flags else ''}"
 
 
-def _in_detail(tradeoff: Tradeoff, steps: Sequence[Step]) -> Table:
+def _in_detail(tradeoff: Tradeoff, steps: Sequence[TradeoffStep]) -> Table:
     """Make a table of the points of one method with all their figures."""
     from sfumato.report.comparison import outcome
     from sfumato.report.tradeoff import audited, columns_of, is_answer
@@ -135,7 +135,7 @@ def _in_detail(tradeoff: Tradeoff, steps: Sequence[Step]) -> Table:
     return table
 
 
-def _by_method(tradeoff: Tradeoff, points: Sequence[Step]) -> Table:
+def _by_method(tradeoff: Tradeoff, points: Sequence[TradeoffStep]) -> Table:
     """Make a table of the methods side by side: loss, and query error and accuracy where they were measured."""
     from sfumato.report.comparison import outcome
     from sfumato.report.tradeoff import columns_of, is_answer

@@ -22,7 +22,7 @@ from sfumato.releases.recoding import Recoding
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Domain
 from sfumato.tables.sources.source import Source
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 
@@ -70,7 +70,7 @@ class Outcome:
 
 def outcome_of(method: str, progress: Progress) -> Outcome:
     """Name the method of a release. For ``auto`` that is the one whose classes the search started from."""
-    choice = progress.told.get("choice", {}) if method == AUTO else {}
+    choice = progress.decisions.get("choice", {}) if method == AUTO else {}
     return Outcome(choice.get("start", method), choice)
 
 
@@ -107,7 +107,7 @@ class Output(Protocol):
         """Write the rows where nobody looks for them, and return what the engine audits."""
         ...
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         """Return the entry of every written file or table in the certificate."""
         ...
 

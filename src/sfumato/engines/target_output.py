@@ -14,7 +14,7 @@ from sfumato.engines.engine import Job
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import Batches
-from sfumato.tables.targets.target import Certified, check_location, open_target, refuse_input_as_output
+from sfumato.tables.targets.target import CertifiedTable, check_location, open_target, refuse_input_as_output
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class TargetOutput:
                 written.append(self._target.write(table.schema, table.batches))
         return written[0], written[1] if len(written) > 1 else None
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         return self._target.certified()
 
     def publish(self, certificate: str) -> None:

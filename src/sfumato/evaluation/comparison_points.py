@@ -121,7 +121,7 @@ class Row:
         return {**content, "audit": [dict(verdict) for verdict in self.audit], "remarks": list(self.remarks)}
 
 
-class Attempt:
+class CapturedError:
     """A context that catches an error and keeps it as one line and an exit code. Interruptions propagate.
 
     The text of a foreign error may hold cell values, so only its type is kept.

@@ -16,7 +16,7 @@ from typing import Any
 
 from sfumato.errors import UsageError
 from sfumato.evaluation.comparison_points import Point, Row, points_of
-from sfumato.evaluation.parameter_values import Given, ParameterValues
+from sfumato.evaluation.parameter_values import ParameterValues, RequestedValues
 from sfumato.methods import method_named
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.policy import Grouping, Policy
@@ -31,7 +31,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step(Row):
+class TradeoffStep(Row):
     """The result of a point of a trade-off.
 
     ``audited``: the point was produced and audited as a release; otherwise the engine tested its classes by their
@@ -82,7 +82,7 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class TradeoffQuestion:
     """The request for a trade-off. A k or l of None means the policy's."""
 
     policy: Policy
@@ -97,11 +97,11 @@ class Question:
         cls,
         policy: Policy,
         methods: str | Sequence[str] | None = None,
-        k: Given | None = None,
-        l: Given | None = None,
+        k: RequestedValues | None = None,
+        l: RequestedValues | None = None,
         max_loss: float | None = None,
         queries: int | None = None,
-    ) -> Question:
+    ) -> TradeoffQuestion:
         """Build the question, and refuse every mistake that can be seen before a table is read."""
         many_k = None if k is None else ParameterValues.of("k", k)
         many_l = None if l is None else ParameterValues.of("l", l)
@@ -145,7 +145,7 @@ class Question:
         assert values is not None
         return values
 
-    def for_table(self, records: int) -> Question:
+    def for_table(self, records: int) -> TradeoffQuestion:
         """This question without values above the size of the table, ``records``."""
         return replace(
             self,
@@ -174,7 +174,7 @@ class Question:
         """Whether the row's loss is within the limit."""
         return self.max_loss is not None and row.gcp is not None and row.gcp <= self.max_loss + ROUNDING
 
-    def answers(self, steps: Sequence[Step]) -> list[Answer]:
+    def answers(self, steps: Sequence[TradeoffStep]) -> list[Answer]:
         """The answer of each method that has one: its largest audited value within the limit."""
         if self.max_loss is None:
             return []
@@ -190,7 +190,7 @@ class Question:
             answers.append(Answer(method=method, k=best.k, l=best.l, gcp=best.gcp, exact=exact, because=because))
         return answers
 
-    def answer(self, steps: Sequence[Step]) -> Answer | None:
+    def answer(self, steps: Sequence[TradeoffStep]) -> Answer | None:
         """The best answer of all methods. Methods that do not hide identity lose nothing, so others go first."""
         answers = self.answers(steps)
         hiding = [answer for answer in answers if not method_named(answer.method).separates]
@@ -221,7 +221,7 @@ class Question:
             return 0
         return len(self.values) if len(self.values) * records <= AFFORDABLE else BEYOND
 
-    def _certainty(self, method: str, best: Step, known: Mapping[int, Step]) -> tuple[bool, str]:
+    def _certainty(self, method: str, best: TradeoffStep, known: Mapping[int, TradeoffStep]) -> tuple[bool, str]:
         value, name = self.value_of(best), self.varies
         above = len(self.values) - 1 - self.values.index(value)
         computed = sum(other > value for other in known)
@@ -267,15 +267,15 @@ def largest_within(
     return values[low]
 
 
-def by_method(steps: Iterable[Step]) -> dict[str, list[Step]]:
+def by_method(steps: Iterable[TradeoffStep]) -> dict[str, list[TradeoffStep]]:
     """Group the steps by method. Methods, and the steps of each, keep their order."""
-    grouped: dict[str, list[Step]] = {}
+    grouped: dict[str, list[TradeoffStep]] = {}
     for step in steps:
         grouped.setdefault(step.method, []).append(step)
     return grouped
 
 
-def latest(steps: Iterable[Step]) -> list[Step]:
+def latest(steps: Iterable[TradeoffStep]) -> list[TradeoffStep]:
     """The last step of each point, sorted by k, l and method, methods in order of first appearance."""
     last = {step.place: step for step in steps}
     methods = list(by_method(last.values()))

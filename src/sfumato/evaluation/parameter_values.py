@@ -13,7 +13,7 @@ from sfumato.errors import UsageError
 MOST = 20
 """The most values of a range that are computed at first; a longer range is sampled."""
 
-Given = int | range | Iterable[int | range]
+RequestedValues = int | range | Iterable[int | range]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ParameterValues:
     pieces: tuple[range, ...]
 
     @classmethod
-    def of(cls, name: str, given: Given) -> ParameterValues:
+    def of(cls, name: str, given: RequestedValues) -> ParameterValues:
         """Read a number, a range, or several of both. A range with steps stands for its single numbers."""
         pieces = []
         for piece in given if isinstance(given, Iterable) and not isinstance(given, range) else (given,):

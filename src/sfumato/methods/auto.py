@@ -56,12 +56,12 @@ class Auto:
         """Accept any requirement: lines are cut for it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        return requirements.tested
+        return requirements.decided_by_kernel
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         candidates, facts = _least(records, requirements, progress)
         batch = candidates[0]
-        if requirements.tested and records.effort != Effort("fast"):
+        if requirements.decided_by_kernel and records.effort != Effort("fast"):
             limits = limits_of(records.effort, requirements, records.count)
             if _is_repaired(records, requirements):
                 candidates = _with_repaired(candidates, facts, records, requirements, progress)
@@ -72,7 +72,7 @@ class Auto:
                     ended = improvement.improve(limits, progress)
                     results.append((improvement.cost, ended, improvement.batch))
             _, facts["ended"], batch = min(results, key=lambda result: result[0])
-        progress.told["choice"] = facts
+        progress.decisions["choice"] = facts
         yield batch
 
     def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:

@@ -38,7 +38,7 @@ class Feature:
 
 
 def _from_another_package(policy: Policy) -> bool:
-    return not policy.requirements().tested
+    return not policy.requirements().decided_by_kernel
 
 
 PERSON = Feature("person", "k and l counted in persons", (MEMORY,), lambda policy: policy.privacy.person is not None)

@@ -75,7 +75,7 @@ def choose_engine(
     if target is not None:
         check_target_location(data, target, tables=2 if method_named(policy.method.name).separates else 1)
     plan, source = plan_run(data, policy)
-    progress.told["engine"] = plan.as_dict()
+    progress.decisions["engine"] = plan.as_dict()
     if plan.engine == DISK:
         return Chosen(DiskEngine(plan.memory, progress), source)
     return Chosen(MemoryEngine(), source, plan.warnings)
@@ -84,7 +84,7 @@ def choose_engine(
 def choose_learning_engine(data: object, policy: Policy, progress: Progress) -> tuple[LearningEngine, Input]:
     """Choose the engine that learns rules, and open the table."""
     plan, source = plan_run(data, policy, refuse_unsupported_learning)
-    progress.told["engine"] = {"engine": plan.engine, "reason": plan.reason}
+    progress.decisions["engine"] = {"engine": plan.engine, "reason": plan.reason}
     if plan.engine == DISK:
         return DiskEngine(plan.memory, progress), source
     return MemoryEngine(), source

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.engines.disk.rothko_io_cost import Expected, expected_sample_io, expected_tree_io
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.engines.disk.rothko_io_cost import ExpectedIo, expected_sample_io, expected_tree_io
+from sfumato.tables.external.memory_budget import MemoryBudget
 
 PACKED = 2  # bytes that a column takes in a file on the way, approximately
 LINE_READS, LINE_WRITES = 8, 5  # how often packed records are read and written along a line
@@ -64,11 +64,11 @@ class Plan:
         return self.columns * PACKED
 
     @property
-    def _divided(self) -> Expected | None:
+    def _divided(self) -> ExpectedIo | None:
         """What the analysis of Rothko expects, if regions are divided on disk."""
         if self.engine != "disk" or self.way == "line" or self.records is None:
             return None
-        fits = Budget.of(self.memory).rows(self.width)
+        fits = MemoryBudget.of(self.memory).rows(self.width)
         if self.way == "samples":
             return expected_sample_io(self.records, fits, self.k)
         return expected_tree_io(self.records, fits, FREQUENCY_GROUPS)

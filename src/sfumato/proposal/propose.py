@@ -13,7 +13,7 @@ import pyarrow as pa
 from sfumato.engines.memory.coded_table import scan
 from sfumato.errors import InputError
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determines
-from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, telling_more
+from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, more_revealing_sets
 from sfumato.policy import ColumnSettings, InputSettings, Policy
 from sfumato.progress import Progress
 from sfumato.proposal.column_facts import ColumnFacts, TextSettings, collect_values, facts_of, find_text_settings
@@ -24,7 +24,7 @@ from sfumato.proposal.toml_document import policy_document
 from sfumato.proposal.value_forms import is_identifier
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
-from sfumato.tables.released_classes import find_classes, with_one_null
+from sfumato.tables.released_classes import find_classes, unify_nulls
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
 from sfumato.tables.targets.staging import Stage
@@ -94,7 +94,9 @@ class Proposal:
         one. If there are none, it is the first set that singles out any record.
         """
         known = frozenset(self.policy.quasi_identifiers)
-        sets = [exposure for exposure in telling_more(self.sets) if decided == known.issuperset(exposure.columns)]
+        sets = [
+            exposure for exposure in more_revealing_sets(self.sets) if decided == known.issuperset(exposure.columns)
+        ]
         many = first_of_each_size((exposure for exposure in sets if exposure.unique_share >= MANY), SHOWN)
         return many or [exposure for exposure in sets[:1] if exposure.unique]
 
@@ -252,7 +254,7 @@ class _Table:
             return Exposures(())
         others = len(quasi) + len(undecided) - len(candidates)
         classes = find_classes(self._memory, candidates if person is None else [*candidates, person])
-        exposed = exposures(with_one_null(classes, candidates, self._nulls), candidates, person=person, preferred=quasi)
+        exposed = exposures(unify_nulls(classes, candidates, self._nulls), candidates, person=person, preferred=quasi)
         if not others:
             return exposed
         remark = f"sets of columns were examined among {len(candidates)} columns; {others:,} others were left out"

@@ -16,14 +16,14 @@ from typing import Any
 from sfumato.errors import InputError
 from sfumato.policy import Policy
 from sfumato.tables.locations import FileLocation, certificate_path, location_of
-from sfumato.tables.targets.target import Certified, certificate_text
+from sfumato.tables.targets.target import CertifiedTable, certificate_text
 
 FORMAT = 1
 LIBRARIES = ("numba", "numpy", "pyarrow")  # libraries that influence the bytes of a release
 COUNTS = ("selected", "imprecision")  # figures of a selection that are counted in the original
 
 
-def certificate(summary: Mapping[str, Any], policy: Policy, files: Sequence[Certified]) -> str:
+def certificate(summary: Mapping[str, Any], policy: Policy, files: Sequence[CertifiedTable]) -> str:
     """The text of the certificate. ``files`` are the finished files or tables under their final names."""
     kept = {key: value for key, value in summary.items() if key not in ("seconds", "warnings")}
     content = {

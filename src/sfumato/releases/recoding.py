@@ -141,11 +141,11 @@ class Recoding:
         quasi-identifier. The result is not audited, and the metadata of its schema say so: to release it, use
         ``apply``.
         """
-        from sfumato.tables.sources.frames import to_kind
+        from sfumato.tables.sources.frames import to_frame
 
         source = self.open_source(data)
         table, _ = self.transformed(source)
-        plain: pa.Table = to_kind(table, "pyarrow", None)
+        plain: pa.Table = to_frame(table, "pyarrow", None)
         return plain.replace_schema_metadata(MARK)
 
     def transformed(self, source: Source) -> tuple[pa.Table, NDArray[np.int64]]:

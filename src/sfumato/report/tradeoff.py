@@ -9,7 +9,7 @@ from typing import Any
 
 from sfumato._version import __version__
 from sfumato.evaluation.comparison_points import csv_text, exit_code
-from sfumato.evaluation.dual_problem import Answer, Question, Step, latest
+from sfumato.evaluation.dual_problem import Answer, TradeoffQuestion, TradeoffStep, latest
 from sfumato.evaluation.learning.results import ACCURACY, ERROR, ORIGINAL, Result, figure_text, with_reach
 from sfumato.evaluation.parameter_values import MOST, runs_of
 from sfumato.pictures.curves import Limit
@@ -34,7 +34,7 @@ MEASURES = {
     "seconds": "the time of the point alone. Work that points share is counted in none of them, or in the first that "
     "needed it.",
 }
-Cell = Callable[[Step], str]
+Cell = Callable[[TradeoffStep], str]
 
 
 class Tradeoff(Results):
@@ -46,8 +46,8 @@ class Tradeoff(Results):
 
     def __init__(
         self,
-        steps: Sequence[Step],
-        question: Question,
+        steps: Sequence[TradeoffStep],
+        question: TradeoffQuestion,
         data: object,
         seconds: Mapping[str, float],
         *,
@@ -217,12 +217,12 @@ class Tradeoff(Results):
             lines.append(f"<tr{style}>{''.join(cells)}</tr>\n")
         return plain_table(heads, lines, text=("method", "audit"))
 
-    def shortly(self) -> list[Step]:
+    def steps_to_show(self) -> list[TradeoffStep]:
         """The sampled points and those beside the answers, without the many that were only ruled out."""
         values, answers = self.question.values, {answer.method: answer for answer in self.answers}
         sampled = set(values.sample())
 
-        def is_near(step: Step) -> bool:
+        def is_near(step: TradeoffStep) -> bool:
             value, answer = self.question.value_of(step), answers.get(step.method)
             if value in sampled:
                 return True
@@ -285,7 +285,7 @@ class Tradeoff(Results):
         return f"{sampled}{around}; {above}." if left > too_large else f"{above[0].upper()}{above[1:]}."
 
 
-def columns_of(steps: Sequence[Step]) -> dict[str, Cell]:
+def columns_of(steps: Sequence[TradeoffStep]) -> dict[str, Cell]:
     """The cells of a successful step, by heading: functions that format a figure for people."""
     suppressed = any(step.suppressed for step in steps)
     return {
@@ -304,21 +304,21 @@ def columns_of(steps: Sequence[Step]) -> dict[str, Cell]:
     }
 
 
-def _original_at(step: Step, value: float | None) -> Step:
+def _original_at(step: TradeoffStep, value: float | None) -> TradeoffStep:
     """The figure of the original as a step with the same k and l."""
     return replace(step, method=ORIGINAL, accuracy=value, mean_absolute_error=value)
 
 
-def _any(steps: Sequence[Step], name: str) -> bool:
+def _any(steps: Sequence[TradeoffStep], name: str) -> bool:
     return any(getattr(step, name) is not None for step in steps)
 
 
-def audited(step: Step) -> str:
+def audited(step: TradeoffStep) -> str:
     """How the step was tested, in one word."""
     return "passed" if step.audited else "counted"
 
 
-def is_answer(step: Step, answers: Mapping[str, Answer]) -> bool:
+def is_answer(step: TradeoffStep, answers: Mapping[str, Answer]) -> bool:
     """Whether the step is the answer of its method."""
     answer = answers.get(step.method)
     return answer is not None and (answer.k, answer.l) == (step.k, step.l)

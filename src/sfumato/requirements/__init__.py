@@ -10,8 +10,8 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from sfumato.requirements.alpha_k import AlphaAnonymity
-from sfumato.requirements.beta_likeness import Likeness
-from sfumato.requirements.delta_disclosure import Disclosure
+from sfumato.requirements.beta_likeness import BetaLikeness
+from sfumato.requirements.delta_disclosure import DeltaDisclosure
 from sfumato.requirements.distinct_diversity import DistinctDiversity
 from sfumato.requirements.entropy_diversity import EntropyDiversity
 from sfumato.requirements.frequency_diversity import FrequencyDiversity
@@ -27,7 +27,7 @@ from sfumato.requirements.requirement import (
     Requirements,
     Verdict,
 )
-from sfumato.requirements.t_closeness import Closeness
+from sfumato.requirements.t_closeness import TCloseness
 from sfumato.requirements.variance_diversity import VarianceDiversity
 
 __all__ = [
@@ -65,10 +65,10 @@ def kinds() -> dict[str, type[Requirement]]:
         EntropyDiversity,
         RecursiveDiversity,
         VarianceDiversity,
-        Closeness,
+        TCloseness,
         AlphaAnonymity,
-        Likeness,
-        Disclosure,
+        BetaLikeness,
+        DeltaDisclosure,
     )
     found = {kind.kind: kind for kind in own}
     for entry in entry_points(group="sfumato.requirements"):

@@ -18,7 +18,7 @@ from sfumato.requirements.requirement import ClassCounts, Condition, Counter, Re
 
 
 @dataclass(frozen=True)
-class Likeness(Requirement):
+class BetaLikeness(Requirement):
     """A relative gain of at most ``beta`` for every value of ``attribute``."""
 
     attribute: str

@@ -17,7 +17,7 @@ from sfumato.requirements.requirement import ClassCounts, Condition, Counter, Re
 
 
 @dataclass(frozen=True)
-class Disclosure(Requirement):
+class DeltaDisclosure(Requirement):
     """Every value of ``attribute`` is about as frequent in each class as in the release."""
 
     attribute: str

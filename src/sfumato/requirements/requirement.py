@@ -210,7 +210,7 @@ class Requirements:
         return not sensitive_persons and all(part.closed_under_union for part in self.parts)
 
     @property
-    def tested(self) -> bool:
+    def decided_by_kernel(self) -> bool:
         """Whether the kernel of ``conjunction`` alone decides whether a class meets all requirements."""
         return self.person is None and not self.joint and all(part.condition() is not None for part in self.parts)
 

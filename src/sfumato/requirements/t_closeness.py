@@ -25,7 +25,7 @@ _CONDITIONS = {"equal": CLOSENESS_EQUAL, "ordered": CLOSENESS_ORDERED, "hierarch
 
 
 @dataclass(frozen=True)
-class Closeness(Requirement):
+class TCloseness(Requirement):
     """At most the distance ``t`` between the distribution of ``attribute`` in a class and in the release."""
 
     attribute: str

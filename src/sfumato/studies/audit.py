@@ -21,7 +21,7 @@ from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.locations import DirectoryLocation, FileLocation, Location, location_of
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source, open_source
-from sfumato.tables.targets.target import digests_now
+from sfumato.tables.targets.target import current_digests
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
@@ -105,7 +105,7 @@ def _with_file_checks(report: AuditReport, release: FinishedRelease) -> AuditRep
 
 def _unchanged(location: Location, certificate: Mapping[str, Any]) -> Verdict:
     expected = {file["name"]: file["sha256"] for file in certificate["files"]}
-    digests = digests_now(location, list(expected))
+    digests = current_digests(location, list(expected))
     what = "file" if isinstance(location, FileLocation | DirectoryLocation) else "table"
     text = f"the {what} is the one that was certified"
     if len(expected) > 1:

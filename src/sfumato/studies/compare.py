@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sfumato.engines.memory.coded_table import TableInMemory
-from sfumato.evaluation.comparison_points import Attempt, Point, Row
+from sfumato.evaluation.comparison_points import CapturedError, Point, Row
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods.clustering.nearest_neighbour_groups import (
     NearestNeighbourGroups,
@@ -34,7 +34,7 @@ def compare_points(data: object, points: Sequence[Point], progress: Progress) ->
     known = set()
     bounds = MaxSizeBounds(table, points)
     for number, point in enumerate(points, 1):
-        progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(points))
+        progress.next_run(f"{point.method}, k = {point.k:,}", number, len(points))
         row = _quickest(table, point, SHORT_SECONDS if point.method in known else FIRST_SECONDS, progress)
         yield bounds.beside(row, point, progress)
         known.add(point.method)
@@ -54,7 +54,7 @@ class MaxSizeBounds:
             return row
         if point.k not in self._found:
             self._found[point.k] = None
-            attempt = Attempt()
+            attempt = CapturedError()
             with attempt, progress.phase("bound"), on_compilation(progress.compiling):
                 self._found[point.k] = perimeter_bounds(self._table.records, point.k)
             if attempt.error is not None:
@@ -86,7 +86,7 @@ def _compared(table: TableInMemory, point: Point, progress: Progress) -> tuple[R
         progress.compiling()
 
     before, started = progress.seconds.get("partition", 0.0), time.perf_counter()
-    attempt = Attempt()
+    attempt = CapturedError()
     with attempt, on_compilation(compiling):
         release = trial_release(table_for(table, point.policy))
         seconds = {"partition": progress.seconds["partition"] - before, "total": time.perf_counter() - started}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato.engines.memory.classes import learn_recoding
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.evaluation.comparison_points import Point
-from sfumato.evaluation.learning.features import Features, lie_alike, points, regions
+from sfumato.evaluation.learning.features import Features, points, regions, same_intervals_everywhere
 from sfumato.evaluation.learning.folds import folds_of
 from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.models import Model, load_learners
@@ -111,7 +111,7 @@ class CrossValidation:
     def features(self, recoding: Recoding, region: NDArray[np.int64]) -> Features:
         """Return the features of the table as a recoding shows it."""
         low, high = recoding.regions.region_low, recoding.regions.region_high
-        shown = regions(low, high, recoding.domains, alike=lie_alike(low, high))
+        shown = regions(low, high, recoding.domains, alike=same_intervals_everywhere(low, high))
         return Features(shown.numbers[region], shown.nominal).beside(self.extra)
 
     def measures(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.evaluation.comparison_points import Attempt
+from sfumato.evaluation.comparison_points import CapturedError
 from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.results import Result
 from sfumato.kernels.decorator import on_compilation
@@ -30,11 +30,11 @@ class LearningStudy:
             validation = CrossValidation.of(table, study)
             points = study.points(validation.workload)
             if validation.models:
-                progress.turned_to("original", 1, len(points) + 1)
+                progress.next_run("original", 1, len(points) + 1)
                 self.results += validation.from_original(progress)
             for number, point in enumerate(points, 2):
-                progress.turned_to(f"{point.method}, k = {point.k:,}", number, len(points) + 1)
-                attempt, results = Attempt(), []
+                progress.next_run(f"{point.method}, k = {point.k:,}", number, len(points) + 1)
+                attempt, results = CapturedError(), []
                 with attempt:
                     results = validation.from_release(point, progress)
                 if attempt.error is not None:

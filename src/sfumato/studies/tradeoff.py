@@ -18,8 +18,8 @@ import pyarrow as pa
 from sfumato.engines.engine import Draft
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.evaluation.audit.audit import class_key
-from sfumato.evaluation.comparison_points import Attempt, Point
-from sfumato.evaluation.dual_problem import Question, Step, by_method, largest_within
+from sfumato.evaluation.comparison_points import CapturedError, Point
+from sfumato.evaluation.dual_problem import TradeoffQuestion, TradeoffStep, by_method, largest_within
 from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.models import load_learners
 from sfumato.evaluation.learning.results import ACCURACY, ERROR, Result
@@ -45,8 +45,8 @@ class TradeoffStudy:
     A later step of a point replaces an earlier one.
     """
 
-    def __init__(self, data: object, question: Question, progress: Progress) -> None:
-        self.steps: list[Step] = []
+    def __init__(self, data: object, question: TradeoffQuestion, progress: Progress) -> None:
+        self.steps: list[TradeoffStep] = []
         self.complete = False
         self._data, self._question, self._progress = data, question, progress
         self._workload = QueryWorkload(level=question.queries)
@@ -55,7 +55,7 @@ class TradeoffStudy:
         self._validation: CrossValidation | None = None
         self.original: tuple[Result, ...] = ()
         """The results of models on the original table, if the policy names a target."""
-        self._unlearnt = Attempt()
+        self._unlearnt = CapturedError()
         with self._unlearnt:
             if self._study is not None:
                 load_learners()
@@ -100,10 +100,10 @@ class TradeoffStudy:
             method = method_named(chosen_name(name, table.records.workload))
             if isinstance(method, Foreseeing) and len(many_k) > 1:
                 # What fails here fails again with the points, which report it.
-                with Attempt(), self._progress.phase("partition", table.records.count):
+                with CapturedError(), self._progress.phase("partition", table.records.count):
                     method.foresee(table.records, many_k, self._progress)
 
-    def _search(self, table: TableInMemory, question: Question, method: str) -> None:
+    def _search(self, table: TableInMemory, question: TradeoffQuestion, method: str) -> None:
         """Search for the answer of a method until it has passed its audit as a release."""
         like = by_method(self.steps)[method][0]
         beyond = question.beyond(method, like.records)
@@ -121,13 +121,15 @@ class TradeoffStudy:
             self._expected += 1
             self._compute(table, question.point(method, answer, like), audited=True, learnt=True)
 
-    def _compute(self, table: TableInMemory, point: Point, *, audited: bool = False, learnt: bool = False) -> Step:
+    def _compute(
+        self, table: TableInMemory, point: Point, *, audited: bool = False, learnt: bool = False
+    ) -> TradeoffStep:
         number = len(self.steps) + 1
         levels = f"k = {point.k:,}" if point.l is None else f"k = {point.k:,}, l = {point.l:,}"
-        self._progress.turned_to(f"{point.method}, {levels}", number, max(self._expected, number))
-        started, attempt = time.perf_counter(), Attempt()
+        self._progress.next_run(f"{point.method}, {levels}", number, max(self._expected, number))
+        started, attempt = time.perf_counter(), CapturedError()
         records = table.count
-        step = Step(method=point.method, k=point.k, l=point.l, records=records)
+        step = TradeoffStep(method=point.method, k=point.k, l=point.l, records=records)
         with attempt:
             prepared = table_for(table, point.policy)
             whole = audited or not self._workload.empty or method_named(point.method).separates
@@ -140,12 +142,12 @@ class TradeoffStudy:
         self.steps.append(replace(step, error=attempt.error, code=attempt.code))
         return self.steps[-1]
 
-    def _learnt(self, step: Step, validation: CrossValidation, point: Point) -> Step:
+    def _learnt(self, step: TradeoffStep, validation: CrossValidation, point: Point) -> TradeoffStep:
         """Add the scores of models to a step. A method without regions has none."""
         before = next((earlier for earlier in self.steps if earlier.place == step.place), None)
         if before is not None and before.accuracy is not before.mean_absolute_error:
             return replace(step, accuracy=before.accuracy, mean_absolute_error=before.mean_absolute_error)
-        attempt = Attempt()
+        attempt = CapturedError()
         results: list[Result] = []
         with attempt:
             results = validation.from_release(point, self._progress)
@@ -154,7 +156,7 @@ class TradeoffStudy:
         by_metric = {result.metric: result.value for result in reversed(results) if result.model is not None}
         return replace(step, accuracy=by_metric.get(ACCURACY), mean_absolute_error=by_metric.get(ERROR))
 
-    def _sketched(self, step: Step, prepared: TableInMemory) -> Step:
+    def _sketched(self, step: TradeoffStep, prepared: TableInMemory) -> TradeoffStep:
         figures = sketch(prepared)
         return replace(
             step,
@@ -165,7 +167,7 @@ class TradeoffStudy:
             hides_identity=True,
         )
 
-    def _released(self, step: Step, prepared: TableInMemory) -> Step:
+    def _released(self, step: TradeoffStep, prepared: TableInMemory) -> TradeoffStep:
         draft = trial_draft(prepared)
         release = kept(draft)
         return replace(

@@ -132,7 +132,7 @@ def _records(
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedClasses:
     """Classes that were merged because fewer columns are compared: the number of records of each, and its size.
 
     one: for each merged class, one of the classes it was merged from.
@@ -143,7 +143,7 @@ class Merged:
     one: NDArray[np.int64]
 
 
-def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str | None = None) -> Merged:
+def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str | None = None) -> MergedClasses:
     """Merge the classes that show the same values in ``columns``. The result has no particular order.
 
     The size of a class is its number of records or, with ``person`` (a column of the key), its number of persons.
@@ -157,17 +157,17 @@ def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str 
         representative[group] = np.arange(len(group))
         occurring = np.flatnonzero(counts)
         records = counts[occurring].astype(np.int64)
-        return Merged(records, records, representative[occurring])
+        return MergedClasses(records, records, representative[occurring])
     order = np.argsort(group)
     begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
     records = np.add.reduceat(classes.sizes[order], begins)
     if person is None:
-        return Merged(records, records, order[begins])
+        return MergedClasses(records, records, order[begins])
     number = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, group.size)))
-    return Merged(records, _different(number, classes.shown[person][order], len(begins)), order[begins])
+    return MergedClasses(records, _different(number, classes.shown[person][order], len(begins)), order[begins])
 
 
-def with_one_null(classes: ReleasedClasses, columns: Sequence[str], tokens: Collection[str]) -> ReleasedClasses:
+def unify_nulls(classes: ReleasedClasses, columns: Sequence[str], tokens: Collection[str]) -> ReleasedClasses:
     """Replace the null tokens that classes show by a single null. Several classes may then show the same values."""
     shown = dict(classes.shown)
     for name in columns:
@@ -177,7 +177,7 @@ def with_one_null(classes: ReleasedClasses, columns: Sequence[str], tokens: Coll
     return replace(classes, shown=shown)
 
 
-def sizes_elsewhere(
+def sizes_in_other_table(
     classes: ReleasedClasses, elsewhere: ReleasedClasses, columns: Sequence[str], tokens: Collection[str] = ()
 ) -> NDArray[np.int64]:
     """Return for each class how many records of another table have the same text in all ``columns``.
@@ -218,7 +218,7 @@ class Distribution:
 
 
 @dataclass(frozen=True)
-class Totals:
+class ColumnTotals:
     """The values of a column in a whole release, for callers that see one part of it at a time.
 
     rank: the index of everything written among ``values``, which ascend; one past the last for null. numbers,
@@ -231,7 +231,7 @@ class Totals:
     reference: NDArray[np.float64]
 
     @classmethod
-    def of(cls, written: Mapping[object, int], tokens: Collection[str], *, keep_null: bool) -> Totals:
+    def of(cls, written: Mapping[object, int], tokens: Collection[str], *, keep_null: bool) -> ColumnTotals:
         """Summarize a column. written: how often each value, and null, occurs in the release."""
         rank, values, numbers = _in_order(list(written), tokens, keep_null=keep_null)
         total = np.zeros(len(values) + 1, np.int64)
@@ -249,7 +249,7 @@ def distribution(
     *,
     keep_null: bool = False,
     persons: NDArray[np.integer] | None = None,
-    totals: Totals | None = None,
+    totals: ColumnTotals | None = None,
 ) -> Distribution:
     """Count the values of ``column`` in each class. Null and the null tokens are a value only with ``keep_null``.
 
@@ -286,7 +286,7 @@ def _shares(total: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _ranked(
-    source: Source, column: str, tokens: Collection[str], *, keep_null: bool, totals: Totals | None = None
+    source: Source, column: str, tokens: Collection[str], *, keep_null: bool, totals: ColumnTotals | None = None
 ) -> tuple[NDArray[np.int64], list[object], NDArray[np.float64]]:
     """Return the rank of each row's value in ascending order, the values in that order, and each value as a number.
 

@@ -49,8 +49,8 @@ from sfumato.pipeline.run import published as published_release
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.coding.sorting import Field, sort_rows
-from sfumato.tables.external.external_sort import in_ranges
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.external_sort import sorted_ranges
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import PackedFile
 from sfumato.tables.external.scratch import MARK, Scratch
 from sfumato.tables.sources.source import open_source
@@ -58,14 +58,14 @@ from sfumato.tables.sources.source import open_source
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
 STREAMED = ("hilbert", "hilbert-fast", "snake", "snake-hilbert", "mondrian")
-TINY = Budget(1)  # sixteen records at a time
+TINY = MemoryBudget(1)  # sixteen records at a time
 anywhere = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """So little memory that every way over the disk is taken, and a place for temporary files that is looked at."""
-    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: TINY))
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: TINY))
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -208,7 +208,7 @@ def test_sensitive_requirements_hold_on_disk(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("require", [(), "frequency(ill, l=2)", "entropy(ill, l=2)"])
 @pytest.mark.parametrize("sampled", [False, True])
 def test_mondrian_on_disk_meets_the_requirements(require: Any, sampled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(400_000)))
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(400_000)))
     generator = np.random.default_rng(9)
     table = pa.table(
         {
@@ -245,7 +245,7 @@ def test_a_workload_on_disk_is_served_as_in_memory() -> None:
 
 @pytest.mark.not_quick
 def test_with_memory_for_the_table_diverse_classes_are_those_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(10**8)))
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(10**8)))
     generator = np.random.default_rng(5)
     table = pa.table(
         {
@@ -275,7 +275,7 @@ def test_auto_takes_the_curve_that_loses_less_on_a_sample() -> None:
 @pytest.mark.not_quick
 @pytest.mark.parametrize("require", [(), "frequency(ill, l=2)"])
 def test_search_within_ranges_loses_less_and_holds(require: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(500_000)))
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(500_000)))
     generator = np.random.default_rng(3)
     table = pa.table(
         {name: generator.choice(list("abcdef"), 4_000) for name in "pqrs"}
@@ -343,7 +343,7 @@ def test_ranges_bring_records_into_order(
         file = PackedFile(scratch.path("rows"), kind)
         file.append(rows)
         found = []
-        for part in in_ranges(file, fields_of, most, scratch):
+        for part in sorted_ranges(file, fields_of, most, scratch):
             assert len(part) <= most
             found += np.take(part, sort_rows(fields_of(part), len(part)).rows).tolist()
     assert found == sorted(rows.tolist())

@@ -37,7 +37,7 @@ from sfumato.releases.learn_recoding import grown_recoding, sound_recoding
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import leaves_under
 from sfumato.requirements import ClassCounts, DistinctDiversity, FrequencyDiversity, KAnonymity, Requirements
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.scratch import MARK
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
@@ -47,7 +47,7 @@ anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture],
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Sixteen records at a time, and a place for temporary files that is looked at."""
-    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(1)))
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(1)))
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -67,7 +67,7 @@ def both(data: object, policy: Policy | None = None, **asked: Any) -> tuple[str,
 def test_the_rules_are_those_of_memory(
     case: Case, budget: int, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(budget)))
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(budget)))
     memory, disk = both(case.table, method="mondrian", form=form, **case.settings(tmp_path))
     assert disk == memory
 
@@ -167,7 +167,7 @@ def test_rules_of_the_disk_are_applied_and_the_release_is_that_of_memory(
 
 
 def test_auto_learns_on_disk_where_the_table_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Budget, "of", staticmethod(lambda _: Budget(10**7)))
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(10**7)))
     parquet.write_table(
         pa.table({"age": np.arange(200_000) % 90, "ill": np.arange(200_000) % 7}), tmp_path / "in.parquet"
     )
@@ -176,7 +176,7 @@ def test_auto_learns_on_disk_where_the_table_does_not_fit(tmp_path: Path, monkey
         progress = Progress()
         policy = merge_flags(None, memory=memory, method="mondrian", **asked)
         recoding = fit_recoding(tmp_path / "in.parquet", policy, progress)
-        assert progress.told["engine"]["engine"] == engine
+        assert progress.decisions["engine"]["engine"] == engine
         assert len(recoding) == 90
     unable = merge_flags(None, memory="300MB", method="tds", target="ill", **asked)
     plan, _ = plan_run(tmp_path / "in.parquet", unable, refuse_unsupported_learning)

@@ -23,7 +23,7 @@ from slow_mondrian import Slow, Table
 from strategies import Case, cases
 
 import sfumato
-from sfumato.engines.disk.rothko_io_cost import Expected, IoCounters, expected_sample_io, expected_tree_io
+from sfumato.engines.disk.rothko_io_cost import ExpectedIo, IoCounters, expected_sample_io, expected_tree_io
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
 from sfumato.methods.method import SensitiveValues
@@ -35,27 +35,27 @@ from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import (
     AlphaAnonymity,
+    BetaLikeness,
     ClassCounts,
-    Closeness,
-    Disclosure,
+    DeltaDisclosure,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
     Histogram,
     KAnonymity,
-    Likeness,
     RecursiveDiversity,
     Requirement,
     Requirements,
+    TCloseness,
     VarianceDiversity,
 )
 from sfumato.requirements.conjunction import conjunction
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
 
-BUDGETS = st.sampled_from([Budget(0), Budget(12_000), Budget(40_000)])
+BUDGETS = st.sampled_from([MemoryBudget(0), MemoryBudget(12_000), MemoryBudget(40_000)])
 
 
 # ---- Rothko-T: the classes of Mondrian ----
@@ -63,7 +63,7 @@ BUDGETS = st.sampled_from([Budget(0), Budget(12_000), Budget(40_000)])
 
 @given(case=cases(rows=60), budget=BUDGETS, cache=st.sampled_from([1, 2, 5, None]))
 @settings(max_examples=30, deadline=None)
-def test_the_classes_are_those_of_mondrian_in_memory(case: Case, budget: Budget, cache: int | None) -> None:
+def test_the_classes_are_those_of_mondrian_in_memory(case: Case, budget: MemoryBudget, cache: int | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         policy = merge_flags(None, method="mondrian", **case.settings(Path(folder)))
         with on_disk(case.table, policy) as there:
@@ -188,7 +188,7 @@ def test_every_split_rule_meets_the_requirement_on_a_sample(rule: str, exact: bo
     asked = oracle.Asked("frequency", "ill", {"l": 2})
     with on_disk(data, policy) as there:
         method = MondrianMethod(rule=rule)  # type: ignore[arg-type]
-        found = there.sampled(method, Budget(500_000), sample=1000, exact=exact, counters=counters)
+        found = there.sampled(method, MemoryBudget(500_000), sample=1000, exact=exact, counters=counters)
         for part in found:
             members = [rows[row] for row in part]
             assert len(members) >= 5
@@ -212,7 +212,7 @@ def test_a_requirement_that_kernels_do_not_know_holds_on_disk_too() -> None:
         requirements = Requirements((KAnonymity(3), Unknown("ill", 4)))
         with pytest.raises(sfumato.UsageError, match="cannot decide all of the requirements"):
             rothko_t(there.table, MEDIAN, requirements, SMALL, there.scratch, Progress())
-        budget = Budget(40_000)
+        budget = MemoryBudget(40_000)
         classed = rothko_s(
             there.table, MEDIAN, requirements, budget, there.scratch, Progress(), sample=60, counters=counters
         )
@@ -227,7 +227,7 @@ def test_tests_of_hypotheses_leave_less_to_undo() -> None:
     for seed in range(3):
         with on_disk(people(3000, seed), policy_for(k=15)) as there:
             for tests, counters in ((True, believed), (False, naive)):
-                there.sampled(MEDIAN, Budget(30_000), sample=100, tests=tests, enough=0, counters=counters)
+                there.sampled(MEDIAN, MemoryBudget(30_000), sample=100, tests=tests, enough=0, counters=counters)
     assert believed.grown > 0
     assert believed.pruned < naive.pruned / 2
 
@@ -235,7 +235,7 @@ def test_tests_of_hypotheses_leave_less_to_undo() -> None:
 def test_data_are_read_twice_and_written_once_after_the_sample() -> None:
     with on_disk(people(2000, 3), policy_for()) as there:
         counters, size = IoCounters(), there.table.count * there.table.file.kind.itemsize
-        there.sampled(MEDIAN, Budget(200_000), sample=1000, counters=counters)
+        there.sampled(MEDIAN, MemoryBudget(200_000), sample=1000, counters=counters)
         assert counters.repartitions == 1
         assert counters.passes(size) == (2, 1)
         assert counters.pruned == 0
@@ -316,9 +316,9 @@ def test_what_a_sample_is_believed_to_hold_it_holds_itself(counts: list[int]) ->
         DistinctDiversity("s", 2),
         EntropyDiversity("s", 2),
         AlphaAnonymity("s", 0.5),
-        Closeness("s", 0.3),
-        Likeness("s", 1.0),
-        Disclosure("s", 1.0),
+        TCloseness("s", 0.3),
+        BetaLikeness("s", 1.0),
+        DeltaDisclosure("s", 1.0),
     ):
         owner, value = np.zeros(size, np.int64), np.arange(size)
         some = np.array(counts) > 0
@@ -352,7 +352,7 @@ def test_a_leaf_that_fails_takes_splits_with_it_upwards_until_all_hold() -> None
 
 
 def test_expected_passes_are_those_of_section_5_3() -> None:
-    assert expected_tree_io(50_000_000, 2_000_000, 1) == Expected(reads=11, writes=5)
-    assert expected_tree_io(50_000_000, 2_000_000, 8) == Expected(reads=8, writes=2)
-    assert expected_sample_io(50_000_000, 2_000_000, 1000) == Expected(reads=3, writes=1)
-    assert expected_sample_io(1000, 2000, 10) == Expected(reads=1, writes=0)
+    assert expected_tree_io(50_000_000, 2_000_000, 1) == ExpectedIo(reads=11, writes=5)
+    assert expected_tree_io(50_000_000, 2_000_000, 8) == ExpectedIo(reads=8, writes=2)
+    assert expected_sample_io(50_000_000, 2_000_000, 1000) == ExpectedIo(reads=3, writes=1)
+    assert expected_sample_io(1000, 2000, 10) == ExpectedIo(reads=1, writes=0)

@@ -23,7 +23,7 @@ import sfumato
 from sfumato.cli import main
 from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key
 from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
-from sfumato.evaluation.audit.audit_with_losses import examined_in_parts
+from sfumato.evaluation.audit.audit_with_losses import audit_and_measure_in_parts
 from sfumato.evaluation.release_losses import Losses, measure_release
 from sfumato.policy import InputOptions, Policy, merge_flags
 from sfumato.progress import Progress
@@ -223,7 +223,7 @@ class Examined:
         domains = [encoder.domain for encoder in encoders]
         source = open_source(self.table, InputOptions())
         with Scratch() as scratch:
-            in_parts = examined_in_parts(
+            in_parts = audit_and_measure_in_parts(
                 source,
                 policy,
                 requirements,

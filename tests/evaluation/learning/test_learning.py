@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import UsageError
 from sfumato.evaluation.learning.discretisation import thresholds
-from sfumato.evaluation.learning.features import Features, lie_alike, points, regions
+from sfumato.evaluation.learning.features import Features, points, regions, same_intervals_everywhere
 from sfumato.evaluation.learning.folds import check_folds, folds_of
 from sfumato.evaluation.learning.models import models, models_named
 from sfumato.evaluation.learning.significance import difference, estimate
@@ -121,8 +121,8 @@ def test_original_values_and_regions_that_lie_alike_are_one_number_each_and_cate
 
 def test_a_grid_lies_alike_and_a_tree_of_two_levels_does_not() -> None:
     low, high = np.array([[0, 0], [0, 2], [3, 0], [3, 2]]), np.array([[2, 1], [2, 3], [5, 1], [5, 3]])
-    assert lie_alike(low, high)
-    assert not lie_alike(np.array([[0, 0], [0, 2], [3, 0]]), np.array([[2, 1], [2, 3], [5, 3]]))
+    assert same_intervals_everywhere(low, high)
+    assert not same_intervals_everywhere(np.array([[0, 0], [0, 2], [3, 0]]), np.array([[2, 1], [2, 3], [5, 3]]))
 
 
 def test_projection_drops_all_numbers_of_an_attribute() -> None:

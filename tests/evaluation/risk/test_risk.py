@@ -242,7 +242,7 @@ def test_the_most_dangerous_sets_come_first_and_of_equals_the_smaller() -> None:
     found = sfumato.risk(table, quasi_identifiers=["one", "two", "id"])
     assert [one.columns for one in found.sets][:2] == [("id",), ("one", "id")]
     assert found.sets[-1].columns == ("one",)
-    assert [one.columns for one in exposure.telling_more(found.sets)] == [("id",), ("two",), ("one",)]
+    assert [one.columns for one in exposure.more_revealing_sets(found.sets)] == [("id",), ("two",), ("one",)]
 
 
 def test_the_command_prints_json_without_a_value_of_a_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

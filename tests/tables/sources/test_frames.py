@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InputError, UsageError
 from sfumato.policy import InputOptions
-from sfumato.tables.sources.frames import to_kind
+from sfumato.tables.sources.frames import to_frame
 from sfumato.tables.sources.source import Source, open_source
 
 SECRET = "Zaphod"
@@ -195,7 +195,7 @@ def test_the_pandas_frame_is_not_modified() -> None:
     )
     frame.attrs["origin"] = "here"
     before = frame.copy(deep=True)
-    released = to_kind(RELEASED, "pandas", frame)
+    released = to_frame(RELEASED, "pandas", frame)
     values(opened(frame))
     pandas.testing.assert_frame_equal(frame, before, check_flags=True)
     assert frame.attrs == {"origin": "here"}
@@ -206,7 +206,7 @@ def test_the_pandas_frame_is_not_modified() -> None:
 def test_a_release_for_pandas_has_a_new_index_and_strings_of_the_usual_type() -> None:
     original = pandas.DataFrame({"age": pandas.Categorical(["23"]), "note": ["x"]}, index=[SECRET])
     original.attrs["origin"] = SECRET
-    released = to_kind(RELEASED, "pandas", original)
+    released = to_frame(RELEASED, "pandas", original)
     usual = pandas.DataFrame({"a": ["x"]})["a"].dtype
     assert isinstance(released, pandas.DataFrame)
     assert released.index.equals(pandas.RangeIndex(3))
@@ -241,14 +241,14 @@ def test_a_release_for_pandas_has_a_new_index_and_strings_of_the_usual_type() ->
 def test_a_pandas_column_comes_back_as_it_was(column: object) -> None:
     frame = pandas.DataFrame({"a": column})
     table = pa.Table.from_batches(opened(frame).batches(["a"]))
-    released = to_kind(table, "pandas", frame)
+    released = to_frame(table, "pandas", frame)
     assert isinstance(released, pandas.DataFrame)
     pandas.testing.assert_frame_equal(released, frame)
 
 
 def test_a_pandas_number_that_became_text_is_text() -> None:
     frame = pandas.DataFrame({"age": pandas.array([23, 25, 31], dtype="Int64")})
-    released = to_kind(RELEASED.select(["age"]), "pandas", frame)
+    released = to_frame(RELEASED.select(["age"]), "pandas", frame)
     assert isinstance(released, pandas.DataFrame)
     assert released["age"].tolist() == ["[20..29]", "*", "[20..29]"]
 
@@ -357,7 +357,7 @@ def test_a_lazy_frame_that_fails_shows_no_cell() -> None:
 @pytest.mark.parametrize("lazy", [False, True])
 def test_a_release_for_polars_is_of_the_same_class(lazy: bool) -> None:
     original = polars.DataFrame({"age": ["23"]})
-    released = to_kind(RELEASED, "polars-lazy" if lazy else "polars", original.lazy() if lazy else original)
+    released = to_frame(RELEASED, "polars-lazy" if lazy else "polars", original.lazy() if lazy else original)
     assert isinstance(released, polars.LazyFrame if lazy else polars.DataFrame)
     frame = released.lazy().collect()
     assert dict(frame.schema) == {
@@ -406,7 +406,7 @@ def test_a_release_for_duckdb_lives_on_the_connection_of_the_original() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE notes AS SELECT 'x' AS note, 9 AS extra")
     original = connection.sql(f"SELECT '{SECRET}' AS age")
-    released = to_kind(RELEASED, "duckdb", original)
+    released = to_frame(RELEASED, "duckdb", original)
     assert isinstance(released, duckdb.DuckDBPyRelation)
     assert released.to_arrow_table().to_pydict() == RELEASED.to_pydict()
     assert [str(kind) for kind in released.types] == ["VARCHAR", "INTEGER", "VARCHAR", "DATE"]
@@ -415,7 +415,7 @@ def test_a_release_for_duckdb_lives_on_the_connection_of_the_original() -> None:
 
 
 def test_a_release_for_an_unknown_duckdb_relation_lives_on_the_default_connection() -> None:
-    released = to_kind(RELEASED, "duckdb", object())
+    released = to_frame(RELEASED, "duckdb", object())
     assert isinstance(released, duckdb.DuckDBPyRelation)
     assert len(released.fetchall()) == 3
 
@@ -427,7 +427,7 @@ def test_a_release_for_pyarrow_carries_no_metadata_and_no_categories() -> None:
     field = pa.field("note", pa.string(), metadata={"origin": SECRET})
     table = RELEASED.set_column(2, field, RELEASED["note"])
     for kind in ("pyarrow", "csv", "parquet", "ipc", "excel"):
-        released = to_kind(table, kind, "table.csv" if kind != "pyarrow" else table)
+        released = to_frame(table, kind, "table.csv" if kind != "pyarrow" else table)
         assert isinstance(released, pa.Table)
         assert released.schema == pa.schema(
             {"age": pa.string(), "count": pa.int32(), "note": pa.string(), "day": pa.date32()}
@@ -441,7 +441,7 @@ def test_a_release_for_a_record_batch_is_a_record_batch() -> None:
     original = RELEASED.to_batches()[0]
     chunked = pa.concat_tables([RELEASED.slice(0, 1), RELEASED.slice(1)])
     for table in (chunked, chunked.slice(0, 0)):
-        released = to_kind(table, "pyarrow", original)
+        released = to_frame(table, "pyarrow", original)
         assert isinstance(released, pa.RecordBatch)
         assert released.schema.metadata is None
         assert released.to_pydict() == table.to_pydict()
@@ -478,7 +478,7 @@ def test_what_comes_in_goes_out_the_same(kind: str, rows: list[tuple[object, ...
     original = KINDS[kind](table)
     source = opened(original)
     assert source.kind == kind
-    released = to_kind(pa.Table.from_batches(source.batches(source.names)), kind, original)
+    released = to_frame(pa.Table.from_batches(source.batches(source.names)), kind, original)
     assert type(released) is type(original)
     assert values(opened(released)) == table.to_pydict()
 
@@ -488,5 +488,5 @@ def test_the_original_is_not_modified(kind: str) -> None:
     table = pa.table({"a": pa.array(["x", "y", "x"]).dictionary_encode(), "b": [1.5, None, float("inf")]})
     original, copy = KINDS[kind](table), KINDS[kind](table)
     values(opened(original))
-    to_kind(RELEASED, kind, original)
+    to_frame(RELEASED, kind, original)
     assert original.equals(copy)  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfumato.engines.engine import Draft
 from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.audit.audit_with_losses import examined_in_parts
+from sfumato.evaluation.audit.audit_with_losses import audit_and_measure_in_parts
 from sfumato.evaluation.release_losses import Losses
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.sources.source import Source
@@ -14,7 +14,7 @@ def audit_on_disk(draft: Draft, source: Source, memory: int, scratch: Scratch) -
     """Judge and measure a finished table in parts of whole classes, within a limit of memory."""
     job = draft.job
     with job.progress.phase("audit", draft.records):
-        return examined_in_parts(
+        return audit_and_measure_in_parts(
             source,
             job.policy,
             job.requirements,

@@ -24,7 +24,7 @@ from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.region_tree import Tiling
 from sfumato.releases.learn_recoding import regional, sound_recoding
 from sfumato.releases.recoding import Recoding
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.scratch import Scratch
 
 
@@ -36,17 +36,17 @@ class ClassesOnDisk:
     file: ClassFile
 
 
-def form_classes(table: CodedTable, budget: Budget, scratch: Scratch) -> ClassesOnDisk:
+def form_classes(table: CodedTable, budget: MemoryBudget, scratch: Scratch) -> ClassesOnDisk:
     """Form the classes that the policy asks for, and search for less loss as its effort allows."""
     job, progress = table.job, table.job.progress
     method = method_named(chosen_name(table.policy.method.name, table.workload(table.sample)))
     class_file = _assigned(table, _method_on_disk(method, table), budget, scratch)
-    if isinstance(method, Auto) and job.requirements.tested and table.effort != Effort():
+    if isinstance(method, Auto) and job.requirements.decided_by_kernel and table.effort != Effort():
         class_file = search_ranges(table, class_file, job.requirements, budget, scratch, progress)
     return ClassesOnDisk(method.name, class_file)
 
 
-def learn_recoding(table: CodedTable, budget: Budget, scratch: Scratch) -> Recoding:
+def learn_recoding(table: CodedTable, budget: MemoryBudget, scratch: Scratch) -> Recoding:
     """Learn the recoding that memory would learn: Mondrian's regions, from counts of the whole table."""
     job = table.job
     method = regional(method_named(chosen_name(table.policy.method.name, table.workload(table.sample[:1]))))
@@ -63,7 +63,7 @@ def learn_recoding(table: CodedTable, budget: Budget, scratch: Scratch) -> Recod
     counters = IoCounters()
     with job.progress.phase("partition", table.count):
         tree = regions_by_counts(table, method, job.requirements, budget, scratch, job.progress, counters=counters)
-        job.progress.told["divided"] = {"by": "counts", **asdict(counters)}
+        job.progress.decisions["divided"] = {"by": "counts", **asdict(counters)}
         return sound_recoding(tree, recoding_by, failing)
 
 
@@ -74,11 +74,11 @@ def _method_on_disk(method: Method, table: CodedTable) -> Method:
     job = table.job
     with job.progress.phase("partition"):
         curve, choice = best_curve(table.records(table.sample), job.requirements, job.progress)
-    job.progress.told["choice"] = choice | {"exact": choice["tried_on"] == table.count}
+    job.progress.decisions["choice"] = choice | {"exact": choice["tried_on"] == table.count}
     return curve
 
 
-def _assigned(table: CodedTable, method: Method, budget: Budget, scratch: Scratch) -> ClassFile:
+def _assigned(table: CodedTable, method: Method, budget: MemoryBudget, scratch: Scratch) -> ClassFile:
     requirements, progress = table.job.requirements, table.job.progress
     if isinstance(method, MondrianMethod):
         return _divided(table, method, budget, scratch)
@@ -88,12 +88,12 @@ def _assigned(table: CodedTable, method: Method, budget: Budget, scratch: Scratc
     return cut_line(table, method, requirements.least_class, budget, scratch, progress)
 
 
-def _divided(table: CodedTable, method: MondrianMethod, budget: Budget, scratch: Scratch) -> ClassFile:
+def _divided(table: CodedTable, method: MondrianMethod, budget: MemoryBudget, scratch: Scratch) -> ClassFile:
     """Divide by counts, with the classes of memory; on samples if the policy says so or counts do not decide."""
     requirements, progress = table.job.requirements, table.job.progress
-    by_counts = method.rule != "selection" and requirements.tested and not table.policy.engine.sampled
+    by_counts = method.rule != "selection" and requirements.decided_by_kernel and not table.policy.engine.sampled
     divide, counters = rothko_t if by_counts else rothko_s, IoCounters()
     with progress.phase("partition", table.count):
         class_file = divide(table, method, requirements, budget, scratch, progress, counters=counters)
-    progress.told["divided"] = {"by": "counts" if by_counts else "samples", **asdict(counters)}
+    progress.decisions["divided"] = {"by": "counts" if by_counts else "samples", **asdict(counters)}
     return class_file

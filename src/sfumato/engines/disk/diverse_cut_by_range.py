@@ -21,7 +21,7 @@ from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.method import ClassBatch, Method
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import Rows
 from sfumato.tables.external.scratch import Scratch
 
@@ -33,7 +33,7 @@ def cut_line_by_range(
     table: CodedTable,
     method: OptimalOneDimensional,
     requirements: Requirements,
-    budget: Budget,
+    budget: MemoryBudget,
     scratch: Scratch,
     progress: Progress,
 ) -> ClassFile:

@@ -25,7 +25,7 @@ from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import fingerprints
 from sfumato.tables.coding.domains import Codes
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.sources.parquet_source import ParquetSource
 from sfumato.tables.sources.source import Source
@@ -40,9 +40,9 @@ class DiskEngine:
 
     name = "disk"
 
-    def __init__(self, memory: int, progress: Progress, budget: Budget | None = None) -> None:
+    def __init__(self, memory: int, progress: Progress, budget: MemoryBudget | None = None) -> None:
         self._memory, self._progress = memory, progress
-        self.budget = Budget.of(memory) if budget is None else budget
+        self.budget = MemoryBudget.of(memory) if budget is None else budget
         self.scratch = Scratch().__enter__()
         self._close = weakref.finalize(self, self.scratch.close)
 
@@ -107,7 +107,7 @@ class DiskEngine:
 
     def facts(self) -> Mapping[str, Any]:
         """Return the memory limit that was kept to, and what was read and written on the way."""
-        divided = self._progress.told.get("divided")
+        divided = self._progress.decisions.get("divided")
         return {
             **({} if divided is None else {"divided": divided}),
             "memory": self._memory,

@@ -20,8 +20,8 @@ from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.passthrough import order_numbers
 from sfumato.tables.coding.sorting import Field, bits_for
-from sfumato.tables.external.external_sort import in_ranges
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.external_sort import sorted_ranges
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import CODES, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
@@ -29,7 +29,9 @@ DENSE = 1 << 20  # the largest table of all pairs of value and code that is kept
 VALUE = "value"
 
 
-def linkable_on_disk(table: CodedTable, accepted: Collection[str], budget: Budget, scratch: Scratch) -> dict[str, str]:
+def linkable_on_disk(
+    table: CodedTable, accepted: Collection[str], budget: MemoryBudget, scratch: Scratch
+) -> dict[str, str]:
     """Return the linkable columns that are not in ``accepted``, each with the reason in words."""
     columns = [_LinkedColumn(table, column) for column in table.carried if column.name not in accepted]
     most = budget.rows(table.file.kind.itemsize)
@@ -108,7 +110,7 @@ def _count(rows: Rows, column: _LinkedColumn) -> None:
         column.counts[q] += joint_counts(values, codes, *column.counts[q].shape)
 
 
-def _count_many(column: _LinkedColumn, budget: Budget, scratch: Scratch) -> None:
+def _count_many(column: _LinkedColumn, budget: MemoryBudget, scratch: Scratch) -> None:
     """Count a column with many values by sorting. The last value of a range may go on in the next."""
     table, sizes = column.table, [domain.size for domain in column.table.domains]
     kind = np.dtype([(VALUE, np.uint64), (CODES, table.file.kind[CODES].base, (len(sizes),))])
@@ -126,7 +128,7 @@ def _count_many(column: _LinkedColumn, budget: Budget, scratch: Scratch) -> None
             column.add(np.array([open_counts[0].sum()]), right, null=open_value == column.null)
 
     bits = bits_for(column.null + 1)
-    for rows in in_ranges(file, lambda rows: [Field(rows[VALUE], bits)], most, scratch):
+    for rows in sorted_ranges(file, lambda rows: [Field(rows[VALUE], bits)], most, scratch):
         last = int(rows[VALUE].max())
         ends = rows[VALUE] == last
         before = rows[~ends]

@@ -18,14 +18,14 @@ from sfumato.methods.trees.region_tree import Tiling
 from sfumato.releases.local_recoding import shown_classes
 from sfumato.releases.recoding import Recoding
 from sfumato.requirements import ClassCounts, Histogram, Requirements
-from sfumato.tables.external.memory_budget import SHARE, Budget
+from sfumato.tables.external.memory_budget import SHARE, MemoryBudget
 from sfumato.tables.external.packed_records import Rows
 
 PAIR = 80  # bytes that a pair of class and value takes while it is counted
 
 
 def failing_leaves(
-    table: CodedTable, requirements: Requirements, recoding: Recoding, tree: Tiling, budget: Budget
+    table: CodedTable, requirements: Requirements, recoding: Recoding, tree: Tiling, budget: MemoryBudget
 ) -> NDArray[np.int64]:
     """Return the leaves of ``tree``, from which the recoding was made, with records in a class that fails."""
     own = recoding.regions

@@ -25,8 +25,8 @@ from sfumato.progress import Progress
 from sfumato.releases.local_recoding import RecodedColumn, recoded_column, released_columns
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
-from sfumato.tables.external.external_sort import in_ranges
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.external_sort import sorted_ranges
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
@@ -59,7 +59,7 @@ class ReleasedRowsFile:
         """The columns of every batch."""
         return self._released(np.empty(0, self.file.kind)).schema
 
-    def batches(self, budget: Budget, scratch: Scratch) -> Iterator[pa.Table]:
+    def batches(self, budget: MemoryBudget, scratch: Scratch) -> Iterator[pa.Table]:
         """Yield the released rows in canonical order, or in the order of the input.
 
         All batches but the last have the same size. All batches of a text column share one dictionary, which holds
@@ -78,7 +78,7 @@ class ReleasedRowsFile:
             yield self._released(np.concatenate(waiting))
 
     def _ordered(self, most: int, scratch: Scratch) -> Iterator[Rows]:
-        for rows in in_ranges(self.file, self._fields, most, scratch, keep=True):
+        for rows in sorted_ranges(self.file, self._fields, most, scratch, keep=True):
             yield np.take(rows, sort_rows(self._fields(rows), len(rows)).rows)
 
     def _fields(self, rows: Rows) -> list[Field]:
@@ -109,13 +109,13 @@ class RowsOnDisk:
     outcome: Outcome
 
 
-def rows_on_disk(table: CodedTable, classes: ClassesOnDisk, budget: Budget, scratch: Scratch) -> RowsOnDisk:
+def rows_on_disk(table: CodedTable, classes: ClassesOnDisk, budget: MemoryBudget, scratch: Scratch) -> RowsOnDisk:
     """Recode the records of every class to the smallest box around them. The file of the classes is removed."""
     file = _recoded(table, classes.file, budget, scratch)
     return RowsOnDisk(file, outcome_of(classes.method, table.job.progress))
 
 
-def _recoded(table: CodedTable, class_file: ClassFile, budget: Budget, scratch: Scratch) -> ReleasedRowsFile:
+def _recoded(table: CodedTable, class_file: ClassFile, budget: MemoryBudget, scratch: Scratch) -> ReleasedRowsFile:
     progress = table.job.progress
     release, most = table.policy.release, budget.rows(table.file.kind.itemsize)
     with progress.phase("recode", 2 * table.count):

@@ -38,7 +38,7 @@ class IoCounters:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedIo:
     """The expected number of times that the data are read and written."""
 
     reads: int
@@ -49,17 +49,17 @@ class Expected:
         return self.writes
 
 
-def expected_tree_io(records: int, fits: int, cache: int) -> Expected:
+def expected_tree_io(records: int, fits: int, cache: int) -> ExpectedIo:
     """Return what Rothko-T is expected to read and write if every split halves a region.
 
     ``fits`` records and ``cache`` frequency groups fit into memory at once.
     """
     height = max(0, math.ceil(math.log2(records / fits)))
     repartitions = math.ceil(height / (int(math.log2(cache)) + 1))
-    return Expected(height + repartitions + 1, repartitions)
+    return ExpectedIo(height + repartitions + 1, repartitions)
 
 
-def expected_sample_io(records: int, fits: int, k: int, sample: int | None = None) -> Expected:
+def expected_sample_io(records: int, fits: int, k: int, sample: int | None = None) -> ExpectedIo:
     """Return what Rothko-S is expected to read and write for k alone, if every split halves a region.
 
     By default the sample has as many records as fit.
@@ -76,4 +76,4 @@ def expected_sample_io(records: int, fits: int, k: int, sample: int | None = Non
             break
         repartitions += 1
         records = math.ceil(records / 2**levels)
-    return Expected(2 * repartitions + 1, repartitions)
+    return ExpectedIo(2 * repartitions + 1, repartitions)

@@ -27,7 +27,7 @@ from sfumato.methods.trees.split_from_counts import Split
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Codes
-from sfumato.tables.external.memory_budget import SHARE, Budget
+from sfumato.tables.external.memory_budget import SHARE, MemoryBudget
 from sfumato.tables.external.packed_records import PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
@@ -98,7 +98,7 @@ class TableDivision(ABC):
     table: CodedTable
     method: MondrianMethod
     requirements: Requirements
-    budget: Budget
+    budget: MemoryBudget
     scratch: Scratch
     progress: Progress
     counters: IoCounters

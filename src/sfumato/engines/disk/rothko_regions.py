@@ -23,7 +23,7 @@ from sfumato.methods.trees.region_tree import Tiling
 from sfumato.methods.trees.split_from_counts import Split
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import Rows
 from sfumato.tables.external.scratch import Scratch
 
@@ -32,7 +32,7 @@ def regions_by_counts(
     table: CodedTable,
     method: MondrianMethod,
     requirements: Requirements,
-    budget: Budget,
+    budget: MemoryBudget,
     scratch: Scratch,
     progress: Progress,
     *,

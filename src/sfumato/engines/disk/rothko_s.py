@@ -35,7 +35,7 @@ from sfumato.methods.trees.sampled_tests import ALPHA_LEVEL
 from sfumato.methods.trees.sampled_tree import grow_on_sample, sums_of_children, undo_splits
 from sfumato.progress import Progress
 from sfumato.requirements import ClassCounts, Histogram, Requirements
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import Rows
 from sfumato.tables.external.scratch import Scratch
 
@@ -48,7 +48,7 @@ def rothko_s(
     table: CodedTable,
     method: MondrianMethod,
     requirements: Requirements,
-    budget: Budget,
+    budget: MemoryBudget,
     scratch: Scratch,
     progress: Progress,
     *,

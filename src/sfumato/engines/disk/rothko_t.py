@@ -32,7 +32,7 @@ from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.split_from_counts import Split, choose_split
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.scratch import Scratch
 
 
@@ -40,7 +40,7 @@ def rothko_t(
     table: CodedTable,
     method: MondrianMethod,
     requirements: Requirements,
-    budget: Budget,
+    budget: MemoryBudget,
     scratch: Scratch,
     progress: Progress,
     *,
@@ -60,7 +60,7 @@ def rothko_t(
 
 def can_count(division: TableDivision) -> bool:
     """Return whether frequency sets decide every split, and whether those of the whole table fit into memory."""
-    if division.method.rule == "selection" or not division.requirements.tested:
+    if division.method.rule == "selection" or not division.requirements.decided_by_kernel:
         return False
     columns = CombinationColumns.of(division.scaled, division.requirements, division.start)
     return columns.bytes(sum(division.start.sizes), division.table.count) <= division.room
@@ -88,7 +88,7 @@ def _columns(division: TableDivision, whole: TablePart) -> CombinationColumns:
         raise UsageError(
             "frequency sets cannot decide the splits of mondrian:selection. Allow more memory, or add --sampled."
         )
-    if not requirements.tested:
+    if not requirements.decided_by_kernel:
         raise UsageError(
             f"{method.name} cannot decide all of the requirements from counts. Allow more memory, or add --sampled."
         )

@@ -18,7 +18,7 @@ from sfumato.methods.method import ClassBatch
 from sfumato.methods.search.improvement import Improvement
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.scratch import Scratch
 
 SHARE = 4  # a range has this part of the records that fit: search takes more memory than sorting
@@ -28,7 +28,7 @@ def search_ranges(
     table: CodedTable,
     class_file: ClassFile,
     requirements: Requirements,
-    budget: Budget,
+    budget: MemoryBudget,
     scratch: Scratch,
     progress: Progress,
 ) -> ClassFile:

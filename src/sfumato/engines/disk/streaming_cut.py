@@ -34,8 +34,8 @@ from sfumato.methods.line.optimal_cut import (
 from sfumato.progress import Progress
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import Field, bits_for
-from sfumato.tables.external.external_sort import in_ranges
-from sfumato.tables.external.memory_budget import Budget
+from sfumato.tables.external.external_sort import sorted_ranges
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import CODES, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
@@ -44,7 +44,7 @@ def cut_line(
     table: CodedTable,
     method: OptimalOneDimensional,
     k: int,
-    budget: Budget,
+    budget: MemoryBudget,
     scratch: Scratch,
     progress: Progress,
     *,
@@ -96,7 +96,7 @@ def ranges_along_line(
         codes = table.codes_of(rows)
         return [*keys_of(codes).fields(), *(Field(codes[:, q], bits) for q, bits in enumerate(sizes))]
 
-    for rows in in_ranges(table.file, fields_of, most, scratch):
+    for rows in sorted_ranges(table.file, fields_of, most, scratch):
         line = line_of(table.records(rows), method.ordering)
         yield np.take(rows, line.rows), line
 
@@ -135,7 +135,7 @@ class _Recurrence:
         return box_costs_of(codes, np.arange(len(codes), dtype=np.uint32), self._table.costs)
 
 
-def _follow_back(choices: PackedFile, k: int, budget: Budget, sizes: PackedFile, scratch: Scratch) -> None:
+def _follow_back(choices: PackedFile, k: int, budget: MemoryBudget, sizes: PackedFile, scratch: Scratch) -> None:
     """Write the sizes of the classes, in the order of the line, by following the choices back from the end."""
     most = budget.rows(1)
     backward = packed_file(scratch, "backward", SIZE)

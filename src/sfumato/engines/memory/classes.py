@@ -125,11 +125,11 @@ def assign(
             return
         # The search for outliers forms classes many times, so it does without a long search. One search follows.
         quick = trimmed(replace(records, effort=Effort()), requirements, most, classes_of)
-        choice_of_quick = dict(progress.told)
+        choice_of_quick = dict(progress.decisions)
         searched = classes_of(records.without(np.setdiff1d(records.rows, quick.rows)))
         layout, units = records.costs.layout, records.costs.units
         costs = [total_cost(batch.starts, batch.low, batch.high, layout, units) for batch in (quick, searched)]
         if costs[0] < costs[1]:
-            progress.told.update(choice_of_quick)
+            progress.decisions.update(choice_of_quick)
             searched = quick
         yield searched

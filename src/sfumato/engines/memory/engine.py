@@ -29,7 +29,7 @@ from sfumato.policy import InputOptions
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import fingerprints
 from sfumato.tables.coding.profile import Encoder
-from sfumato.tables.sources.frames import to_kind
+from sfumato.tables.sources.frames import to_frame
 from sfumato.tables.sources.source import Source, open_source
 
 
@@ -108,4 +108,4 @@ class MemoryEngine:
 def as_input_kind(job: Job, table: pa.Table) -> Any:
     """Return a released table as the kind of frame that came in, with its categories."""
     categories = (job.source.categories - set(job.policy.quasi_identifiers)) & set(table.column_names)
-    return to_kind(table, job.source.kind, job.data, categories)
+    return to_frame(table, job.source.kind, job.data, categories)

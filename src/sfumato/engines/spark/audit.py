@@ -16,21 +16,21 @@ import pyarrow as pa
 from sfumato.engines.spark.mounted_parquet import parts_of
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.errors import AuditError
-from sfumato.evaluation.audit.audit import AuditReport, Findings, class_key, judge
+from sfumato.evaluation.audit.audit import AuditReport, ClassVerdicts, class_key, verdicts_of_classes
 from sfumato.evaluation.release_losses import Losses, losses_of, measure_classes
 from sfumato.losses.all_losses import Measurement
 from sfumato.policy import Policy
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.arrow_arrays import to_numpy
 from sfumato.tables.coding.domains import Domain
-from sfumato.tables.released_classes import Totals, find_classes
+from sfumato.tables.released_classes import ColumnTotals, find_classes
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 PART_ROWS = 1 << 18
 
 
-def examined_by_spark(
+def audit_and_measure_by_spark(
     session: Session,
     release: Frame,
     policy: Policy,
@@ -66,7 +66,7 @@ def examined_by_spark(
         table = table.drop_columns("")
         source = CollectedSource.of_table(table, kind="pyarrow", where="the release")
         classes = find_classes(source, key, by_row=bool(requirements.columns), counts=counts)
-        findings = judge(source, classes, policy, requirements, taxonomies, totals=totals)
+        findings = verdicts_of_classes(source, classes, policy, requirements, taxonomies, totals=totals)
         measured = measure_classes(classes, domains, weights, records=records, k=policy.k)
         context = TaskContext.get()
         part = pa.array([-1 if context is None else context.partitionId()], pa.int32())
@@ -80,7 +80,7 @@ def examined_by_spark(
         together = grouped.repartition(parts, *keyed).sortWithinPartitions(*grouped.columns)
         rows = together.mapInArrow(examine, schema).collect()
     # In the order of parts, so that sums of fractions are the same in every run.
-    examined: list[tuple[Findings, Measurement]] = [
+    examined: list[tuple[ClassVerdicts, Measurement]] = [
         pickle.loads(row["examined"])  # noqa: S301 - our own executors wrote it
         for row in sorted(rows, key=lambda row: row["part"])
     ]
@@ -117,11 +117,11 @@ def _counted(session: Session, release: Frame, plain: Frame, names: Mapping[str,
     return listed.mapInArrow(count, StructType([*plain.schema.fields, StructField("count_all", LongType())]))
 
 
-def _totals(plain: Frame, column: str, policy: Policy) -> Totals:
+def _totals(plain: Frame, column: str, policy: Policy) -> ColumnTotals:
     """Count the values of a sensitive column in the whole release."""
     with in_our_words("count sensitive values"):
         counted = plain.groupBy(column).count().toArrow()
     totals: Counter[object] = Counter()
     for value, count in zip(counted.column(0).to_pylist(), counted.column(1).to_pylist(), strict=True):
         totals[None if value != value else value] += count  # noqa: PLR0124 - NaN is null
-    return Totals.of(totals, policy.input.nulls, keep_null=policy.privacy.null_sensitive == "value")
+    return ColumnTotals.of(totals, policy.input.nulls, keep_null=policy.privacy.null_sensitive == "value")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.engines.engine import Draft, Job
-from sfumato.engines.spark.audit import examined_by_spark
+from sfumato.engines.spark.audit import audit_and_measure_by_spark
 from sfumato.engines.spark.bucket_counts import whole_table
 from sfumato.engines.spark.buckets import sampled_bits
 from sfumato.engines.spark.classes import ClassesOnSpark, SparkOptions, form_classes
@@ -104,7 +104,7 @@ class SparkEngine:
             self._closed(self._scratch)
             job = draft.job
             with job.progress.phase("audit"):
-                rows.examined = examined_by_spark(
+                rows.examined = audit_and_measure_by_spark(
                     self._session,
                     self._session.read.parquet(written),
                     job.policy,

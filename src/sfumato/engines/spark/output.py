@@ -12,7 +12,7 @@ from sfumato.engines.spark.publication import check_directory, digests, put_in_p
 from sfumato.engines.spark.released_rows import RowsOnSpark, write_rows
 from sfumato.engines.spark.session import Session
 from sfumato.errors import AuditError
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 
 class SparkOutput:
@@ -51,7 +51,7 @@ class SparkOutput:
             raise AuditError("the copied files are not those that were audited; nothing was written. Run again.")
         return staged
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         return self._rows.entries
 
     def publish(self, certificate: str) -> None:

@@ -18,7 +18,7 @@ from sfumato.engines.spark.session import Session, in_our_words
 from sfumato.errors import OutputError, UsageError
 from sfumato.tables.locations import CERTIFICATE as SUFFIX
 from sfumato.tables.targets.digests import file_digest
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 MANIFEST = "_sfumato_manifest.json"
 CERTIFICATE = f"_certificate{SUFFIX}"
@@ -64,7 +64,7 @@ def tidied(session: Session, directory: str) -> list[str]:
     return names
 
 
-def digests(session: Session, directory: str) -> list[Certified]:
+def digests(session: Session, directory: str) -> list[CertifiedTable]:
     """Return the name, size and hash of every file. Spark computes them if the files are large or remote."""
     from pyspark.sql import functions as sql
 
@@ -75,14 +75,14 @@ def digests(session: Session, directory: str) -> list[Certified]:
     with in_our_words("compute the hashes of the files"):
         read = session.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(directory)
         rows = read.select("path", "length", sql.sha2("content", 256).alias("sha256")).collect()
-    entries: list[Certified] = [
+    entries: list[CertifiedTable] = [
         {"name": row["path"].rpartition("/")[2], "bytes": int(row["length"]), "sha256": row["sha256"]} for row in rows
     ]
     return sorted(entries, key=lambda entry: str(entry["name"]))
 
 
 def put_in_place(
-    session: Session, workspace: Workspace, staged: str, target: str, entries: Sequence[Certified], text: str
+    session: Session, workspace: Workspace, staged: str, target: str, entries: Sequence[CertifiedTable], text: str
 ) -> None:
     """Rename the staged directory to its target, with its certificate, and replace what was there."""
     files = files_of(session, target)

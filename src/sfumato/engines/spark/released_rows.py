@@ -34,7 +34,7 @@ from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 BATCH = 1 << 16
 SHELF, FILE = "shelf", "file"
@@ -52,7 +52,7 @@ class RowsOnSpark:
     table: TableOnSpark
     classes: ClassesOnSpark
     directory: str | None = None
-    entries: list[Certified] = field(default_factory=list)
+    entries: list[CertifiedTable] = field(default_factory=list)
     examined: tuple[AuditReport, Losses] | None = None
 
     @property

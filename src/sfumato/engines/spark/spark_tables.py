@@ -20,7 +20,7 @@ from sfumato.engines.spark.session import Frame, Session, in_our_words, is_spark
 from sfumato.errors import InputError, UsageError
 from sfumato.policy import InputOptions
 from sfumato.tables.sources.source import is_text_file, kind_of_file
-from sfumato.tables.sources.source_batches import checked_names, delivered_types
+from sfumato.tables.sources.source_batches import checked_names, normalized_types
 
 PARQUET = (".parquet", ".pq", "")
 
@@ -143,7 +143,7 @@ def _table(frame: Frame, *, text: bool = False, files: bool = False) -> SparkTab
                 f"column {field.name!r} of {where} has a type that is not supported. Turn it into numbers, dates or "
                 "text, or drop the column."
             ) from None
-    return SparkTable(frame, names, delivered_types(pa.schema(fields)), text, files)
+    return SparkTable(frame, names, normalized_types(pa.schema(fields)), text, files)
 
 
 def arrow_type(kind: Any) -> pa.DataType:

@@ -23,7 +23,7 @@ from sfumato.requirements import (
     Verdict,
 )
 from sfumato.tables.coding.value_order import texts_of
-from sfumato.tables.released_classes import ReleasedClasses, Totals, distribution, refine
+from sfumato.tables.released_classes import ColumnTotals, ReleasedClasses, distribution, refine
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.sensitive_hierarchy import hierarchy_over
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -70,7 +70,7 @@ def class_counts(
     requirements: Requirements,
     taxonomies: Mapping[str, Taxonomy],
     persons: NDArray[np.uint32] | None,
-    totals: Mapping[str, Totals] | None = None,
+    totals: Mapping[str, ColumnTotals] | None = None,
 ) -> ClassCounts:
     """Count the classes of a finished release in the form that requirements read.
 
@@ -114,7 +114,7 @@ def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Findings:
+class ClassVerdicts:
     """A verdict for every requirement, and the sizes, of the classes of a release or of a part of them."""
 
     verdicts: tuple[Verdict, ...]
@@ -122,10 +122,10 @@ class Findings:
     classes: int
     smallest_class: int
 
-    def joined(self, other: Findings, requirements: Requirements) -> Findings:
+    def joined(self, other: ClassVerdicts, requirements: Requirements) -> ClassVerdicts:
         """Combine the findings of these classes with those of other classes of the same release."""
         pairs = zip(requirements.parts, self.verdicts, other.verdicts, strict=True)
-        return Findings(
+        return ClassVerdicts(
             tuple(part.worse(verdict, other_verdict) for part, verdict, other_verdict in pairs),
             self.records + other.records,
             self.classes + other.classes,
@@ -160,26 +160,26 @@ def audit_classes(
     persons: NDArray[np.uint32] | None = None,
 ) -> AuditReport:
     """Compare the classes of a release with its policy."""
-    findings = judge(source, classes, policy, requirements, taxonomies, persons)
+    findings = verdicts_of_classes(source, classes, policy, requirements, taxonomies, persons)
     return findings.report(policy, source.names, persons=persons is not None)
 
 
-def judge(
+def verdicts_of_classes(
     source: Source,
     classes: ReleasedClasses,
     policy: Policy,
     requirements: Requirements,
     taxonomies: Mapping[str, Taxonomy],
     persons: NDArray[np.uint32] | None = None,
-    totals: Mapping[str, Totals] | None = None,
-) -> Findings:
+    totals: Mapping[str, ColumnTotals] | None = None,
+) -> ClassVerdicts:
     """Test every requirement on these classes. ``persons`` and ``totals``: see class_counts."""
     if requirements.person is not None and (persons is None or len(persons) != classes.records):
         raise AssertionError("persons must be counted, but the person of each row is unknown")  # never count records
     counts = class_counts(source, classes, policy, requirements, taxonomies, persons, totals)
     verdicts = tuple(part.verdict(counts) for part in requirements.parts)
     smallest = int(classes.sizes.min()) if len(classes.sizes) else 0
-    return Findings(verdicts, classes.records, len(classes.sizes), smallest)
+    return ClassVerdicts(verdicts, classes.records, len(classes.sizes), smallest)
 
 
 def require_pass(report: AuditReport) -> None:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from sfumato.errors import UsageError
-from sfumato.evaluation.audit.audit import AuditReport, Findings, class_key, judge
+from sfumato.evaluation.audit.audit import AuditReport, ClassVerdicts, class_key, verdicts_of_classes
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.external.partition_by_key import PartsByKey
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.released_classes import ReleasedClasses, Totals, find_classes
+from sfumato.tables.released_classes import ColumnTotals, ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
@@ -48,13 +48,13 @@ def audit_in_parts(
     compared = [name for name in requirements.attributes if _needs_totals(name, requirements, taxonomies)]
     parts = PartsByKey(source, key, others, counted=compared, memory=memory, scratch=scratch, progress=progress)
     tokens, keep_null = policy.input.nulls, policy.privacy.null_sensitive == "value"
-    totals: dict[str, Totals] = {}
-    findings: list[Findings] = []
+    totals: dict[str, ColumnTotals] = {}
+    findings: list[ClassVerdicts] = []
     for part in parts:
         if not findings:
-            totals = {name: Totals.of(parts.totals[name], tokens, keep_null=keep_null) for name in compared}
+            totals = {name: ColumnTotals.of(parts.totals[name], tokens, keep_null=keep_null) for name in compared}
         classes = find_classes(part, key, by_row=bool(requirements.columns or further), counts=part.counts)
-        findings.append(judge(part, classes, policy, requirements, taxonomies, totals=totals))
+        findings.append(verdicts_of_classes(part, classes, policy, requirements, taxonomies, totals=totals))
         if inspect is not None:
             inspect(part, classes)
     return reduce(lambda joined, part: joined.joined(part, requirements), findings).report(policy, source.names)

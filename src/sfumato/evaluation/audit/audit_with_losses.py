@@ -21,7 +21,7 @@ from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 
-def examined_in_parts(
+def audit_and_measure_in_parts(
     source: Source,
     policy: Policy,
     requirements: Requirements,
@@ -77,7 +77,7 @@ def measured_in_parts(
     columns = {name: policy.columns[name] for name in policy.quasi_identifiers}
     encoders, records = profile_source(original, columns, policy.input_options, taxonomies, progress)
     with progress.phase("measure", release.rows):
-        _, losses = examined_in_parts(
+        _, losses = audit_and_measure_in_parts(
             release,
             policy,
             Requirements((KAnonymity(policy.k),)),

@@ -59,7 +59,7 @@ def regions(low: Codes, high: Codes, domains: Sequence[Domain], *, alike: bool) 
     return Features(np.stack(columns, axis=1), np.zeros(len(columns), np.bool_))
 
 
-def lie_alike(low: Codes, high: Codes) -> bool:
+def same_intervals_everywhere(low: Codes, high: Codes) -> bool:
     """Whether the regions of a recoding, which tile the domain, have the same intervals of an attribute everywhere."""
     for attribute in range(low.shape[1]):
         starts, first = np.unique(low[:, attribute], return_index=True)

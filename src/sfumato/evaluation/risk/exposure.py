@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.kernels.threads import in_threads
 from sfumato.policy.error_text import listed
-from sfumato.tables.released_classes import Merged, ReleasedClasses, merge_classes
+from sfumato.tables.released_classes import MergedClasses, ReleasedClasses, merge_classes
 
 THRESHOLDS = (3, 5, 10)
 LARGEST_SET = 3
@@ -41,7 +41,7 @@ class Exposure:
     below: tuple[int, ...]
 
     @classmethod
-    def of(cls, columns: Sequence[str], merged: Merged) -> Exposure:
+    def of(cls, columns: Sequence[str], merged: MergedClasses) -> Exposure:
         smaller = [int(merged.records[merged.sizes < bound].sum()) for bound in (2, *THRESHOLDS)]
         return cls(tuple(columns), int(merged.records.sum()), len(merged.sizes), smaller[0], tuple(smaller[1:]))
 
@@ -128,7 +128,7 @@ def first_of_each_size(sets: Iterable[Exposure], most: int) -> list[Exposure]:
     return shown
 
 
-def telling_more(sets: Iterable[Exposure]) -> list[Exposure]:
+def more_revealing_sets(sets: Iterable[Exposure]) -> list[Exposure]:
     """The sets that leave clearly more records in small classes than every one of their proper subsets does."""
     exposed = list(sets)
     counts = {frozenset(exposure.columns): exposure.unique + sum(exposure.below) for exposure in exposed}

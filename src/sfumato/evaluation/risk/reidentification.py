@@ -22,12 +22,12 @@ from sfumato.errors import InputError, UsageError
 from sfumato.evaluation.risk.exposure import LARGEST_SET, Exposure, exposures
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.tables.released_classes import (
-    Merged,
+    MergedClasses,
     ReleasedClasses,
     find_classes,
     merge_classes,
-    sizes_elsewhere,
-    with_one_null,
+    sizes_in_other_table,
+    unify_nulls,
 )
 from sfumato.tables.sources.source import Source
 
@@ -124,7 +124,7 @@ def measure_risk(
     raw = find_classes(source, key if person is None else [*key, person])
     if person is not None:
         _check_persons(raw, person, tokens)
-    classes = with_one_null(raw, key, tokens)
+    classes = unify_nulls(raw, key, tokens)
     whole = merge_classes(classes, key, person)
     total = raw.records if person is None else len(raw.values[person])
     remarks: list[str] = []
@@ -154,7 +154,7 @@ def _attack(records: NDArray[np.int64], sizes: NDArray[np.float64]) -> Attack:
 def _population_sizes(
     population: Population,
     classes: ReleasedClasses,
-    whole: Merged,
+    whole: MergedClasses,
     key: Sequence[str],
     tokens: Sequence[str],
     total: int,
@@ -175,7 +175,7 @@ def _population_sizes(
     for name in key:
         if name not in population.source.names:
             raise UsageError.unknown_column(name, "the population", population.source.names)
-    elsewhere = sizes_elsewhere(classes, find_classes(population.source, key), key, tokens)[whole.one]
+    elsewhere = sizes_in_other_table(classes, find_classes(population.source, key), key, tokens)[whole.one]
     if not elsewhere.any():
         raise UsageError(
             "no record of the population has the quasi-identifiers of any record of the table. Recode the population "

@@ -77,7 +77,7 @@ class NearestNeighbourGroups:
         """Accept any requirement: classes of k are merged until it holds."""
 
     def meets(self, requirements: Requirements) -> bool:
-        return requirements.tested and not requirements.attributes
+        return requirements.decided_by_kernel and not requirements.attributes
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         classes = _form_classes(records, requirements.least_class, progress)

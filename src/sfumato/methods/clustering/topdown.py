@@ -58,7 +58,7 @@ class TopDown:
         """Accept any requirement: classes of k are merged until it holds."""
 
     def meets(self, requirements: Requirements) -> bool:
-        return requirements.tested and not requirements.attributes
+        return requirements.decided_by_kernel and not requirements.attributes
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         k = requirements.least_class

@@ -59,7 +59,7 @@ class CellPeeling:
         """Accept any requirement: a cell becomes a class only if it meets it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        return requirements.tested
+        return requirements.decided_by_kernel
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         weights = np.diff(records.starts)

@@ -53,7 +53,7 @@ class SingleDimensional:
         """Accept any requirement: only cuts that meet it are made, or cells are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        return requirements.tested
+        return requirements.decided_by_kernel
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         data = _cut_data(records, requirements)
@@ -111,7 +111,7 @@ class CutData(NamedTuple):
 
 
 def _cut_data(records: Records, requirements: Requirements) -> CutData:
-    if not requirements.tested:
+    if not requirements.decided_by_kernel:
         # Other requirements are met by merging cells; k persons have at least k records.
         sizes = tuple(part for part in requirements.parts if part.attribute is None)
         requirements = replace(requirements, parts=sizes, person=None, joint=())

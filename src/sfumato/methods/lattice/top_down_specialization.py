@@ -60,7 +60,7 @@ class TopDownSpecialization:
         """Accept any requirement: a value is specialised only if all classes meet it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        """Return whether unions keep the requirements: every class is tested, but not those that show the same as one."""
+        """Return whether unions keep the requirements: classes that show the same are tested one by one."""
         return requirements.closed_under_union
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
@@ -116,7 +116,7 @@ class _Search:
         self._records, self._requirements = records, requirements
         self._weights = np.diff(records.starts)
         self._counting = Counting(records, requirements)
-        self._k_alone = requirements.tested and not requirements.attributes
+        self._k_alone = requirements.decided_by_kernel and not requirements.attributes
         # If the cells that a specialisation will make all hold, so do the unions of them that it would make now.
         self._refusals_stay = all(part.closed_under_union for part in requirements.parts)
         self._cell = np.zeros(len(records.codes), np.int64)

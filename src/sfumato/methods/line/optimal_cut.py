@@ -83,7 +83,7 @@ class OptimalOneDimensional:
         """Accept any requirement: the line is cut for it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        return requirements.tested
+        return requirements.decided_by_kernel
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         line = line_of(records, self.ordering)
@@ -163,7 +163,7 @@ def diverse_classes(
     """Yield the classes along a line under requirements on sensitive values or persons; ``parts``: see diverse_cuts."""
     cuts, rows, at = diverse_cuts(records, requirements, position, rows, at, parts)
     progress.advance(len(at))
-    if requirements.tested and needs_joining(requirements):
+    if requirements.decided_by_kernel and needs_joining(requirements):
         batch = ClassBatch(rows, cuts, *boxes_of(records.codes, at, cuts))
         # One by one. If unions may break a requirement, the engine tests classes that show the same values again.
         yield join_failing(batch, records, requirements, lambda low, _: np.arange(len(low)))

@@ -62,11 +62,11 @@ class EligibleTree:
         """Accept any requirement: without one on frequencies the gain tree is used."""
 
     def meets(self, requirements: Requirements) -> bool:
-        return requirements.tested
+        return requirements.decided_by_kernel
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         frequency = strictest_frequency(records, requirements)
-        if frequency is None or not requirements.tested:
+        if frequency is None or not requirements.decided_by_kernel:
             yield from GainTree().classes(records, requirements, progress)
             return
         weights = np.diff(records.starts)

@@ -50,7 +50,7 @@ class GainTree:
         """Accept any requirement: the line is cut for it, or classes are merged."""
 
     def meets(self, requirements: Requirements) -> bool:
-        return requirements.tested
+        return requirements.decided_by_kernel
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         weights = np.diff(records.starts)

@@ -28,7 +28,7 @@ TOP = 1 << WORD
 FieldsOf = Callable[[Rows], Sequence[Field]]
 
 
-def in_ranges(
+def sorted_ranges(
     file: PackedFile, fields_of: FieldsOf, most: int, scratch: Scratch, *, keep: bool = False
 ) -> Iterator[Rows]:
     """Yield all records in parts of at most ``most`` records. No key of a part is above a key of the next part.

@@ -10,13 +10,13 @@ SHARE = 3  # one part in three of the rest is for the records themselves, the ot
 
 
 @dataclass(frozen=True)
-class Budget:
+class MemoryBudget:
     """The bytes that are left for records and for what is computed from them."""
 
     work: int
 
     @classmethod
-    def of(cls, memory: int) -> Budget:
+    def of(cls, memory: int) -> MemoryBudget:
         """Subtract what the process itself takes from ``memory``, the limit of the whole process in bytes."""
         return cls(max(memory - BASE, memory // 8))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.source_batches import checked_names, normalize_batches, normalized_types
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 _FILE_FORMAT = b"ARROW1"
@@ -33,7 +33,7 @@ class IpcSource:
             with pa.ipc.open_file(file) if self._stored_as_file else pa.ipc.open_stream(file) as reader:
                 schema = reader.schema
         self.names = checked_names(schema.names, self._where)
-        self.types = delivered_types(schema)
+        self.types = normalized_types(schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)

@@ -13,7 +13,7 @@ from sfumato.errors import InputError, OutputError
 from sfumato.tables.coding.arrow_arrays import to_numpy
 from sfumato.tables.databases import FETCHED, Relation, find_relation, missing_package, quoted
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.source_batches import checked_names, normalize_batches, normalized_types
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 # With one thread and little memory, rows come in order and DuckDB keeps no copy of the table.
@@ -65,7 +65,7 @@ class DuckdbSource:
             count = f"SELECT count(*) FROM {relation.sql}"  # noqa: S608
             self.rows: int | None = None if relation.view else connection.sql(count).fetchall()[0][0]
         self.names = checked_names(schema.names, where)
-        self.types = delivered_types(schema)
+        self.types = normalized_types(schema)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         stored = self._read(columns)

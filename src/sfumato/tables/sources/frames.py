@@ -19,7 +19,7 @@ from sfumato.errors import InputError, UsageError
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.sources.in_memory_source import CollectedSource, RepeatableQuery, nan_as_null
 from sfumato.tables.sources.source import Source
-from sfumato.tables.sources.source_batches import checked_names, delivered_types
+from sfumato.tables.sources.source_batches import checked_names, normalized_types
 
 
 def open_frame(data: object) -> Source:
@@ -37,7 +37,7 @@ def open_frame(data: object) -> Source:
     raise _not_a_table(data)
 
 
-def to_kind(table: pa.Table, kind: str, original: object, categories: Collection[str] = ()) -> object:
+def to_frame(table: pa.Table, kind: str, original: object, categories: Collection[str] = ()) -> object:
     """Return the table as the same kind of frame as the input; for an input from a file, as a PyArrow table.
 
     Only names, types and values are carried over. ``categories`` names the columns that become categories again, made
@@ -196,7 +196,7 @@ def _to_pandas(table: pa.Table, original: Any) -> object:
         # NumPy's types come back by themselves; pandas' own types, such as Int64, have a constructor from Arrow.
         if hasattr(stored, "__from_arrow__"):
             arrow_type = pa.array(original[name].iloc[:0], from_pandas=True).type
-            delivered = delivered_types(pa.schema({name: arrow_type}))[name]
+            delivered = normalized_types(pa.schema({name: arrow_type}))[name]
             if not types.is_dictionary(arrow_type) and delivered == table[name].type:
                 frame[name] = stored.__from_arrow__(table[name])
     return frame

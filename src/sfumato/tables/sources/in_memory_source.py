@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.source_batches import checked_names, normalize_batches, normalized_types
 
 Collect = Callable[[list[str]], pa.Table]
 
@@ -22,7 +22,7 @@ class CollectedSource:
     def __init__(self, *, kind: str, schema: pa.Schema, rows: int | None, collect: Collect, where: str) -> None:
         self.kind = kind
         self.names = checked_names(schema.names, where)
-        self.types = delivered_types(schema)
+        self.types = normalized_types(schema)
         self.categories = frozenset(field.name for field in schema if types.is_dictionary(field.type))
         self.rows = rows
         self._collect = collect

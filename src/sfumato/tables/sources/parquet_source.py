@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet, types
 
 from sfumato.errors import InputError
-from sfumato.tables.sources.source_batches import BATCH_ROWS, checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.source_batches import BATCH_ROWS, checked_names, normalize_batches, normalized_types
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 
@@ -29,7 +29,7 @@ class ParquetSource:
             schema = file.schema_arrow
             rows = file.metadata.num_rows
         self.names = checked_names(schema.names, self._where)
-        self.types = delivered_types(schema)
+        self.types = normalized_types(schema)
         self.rows: int | None = rows
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from pyarrow import csv as arrow_csv
 from sfumato.errors import InputError, OutputError
 from sfumato.tables.databases import Relation, find_relation, missing_package, quoted
 from sfumato.tables.locations import ServerLocation
-from sfumato.tables.sources.source_batches import checked_names, delivered_types, normalize_batches
+from sfumato.tables.sources.source_batches import checked_names, normalize_batches, normalized_types
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -107,7 +107,7 @@ class PostgresSource:
             self._columns = {column.name: column for column in self._describe_columns(connection, oid)}
             self._order = self._row_order(connection, oid)
         self.names = checked_names(list(self._columns), self._where)
-        self.types = delivered_types(pa.schema([(column.name, column.type) for column in self._columns.values()]))
+        self.types = normalized_types(pa.schema([(column.name, column.type) for column in self._columns.values()]))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return normalize_batches(self._read(columns), columns, self.types, self._where)

@@ -46,7 +46,7 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def delivered_types(schema: pa.Schema) -> dict[str, pa.DataType]:
+def normalized_types(schema: pa.Schema) -> dict[str, pa.DataType]:
     """Return the type of each column's values in the batches; for text, the type inside the dictionary."""
     return {field.name: _value_type(field.type) for field in schema}
 

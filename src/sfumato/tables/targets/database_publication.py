@@ -16,7 +16,7 @@ from sfumato.tables.databases import STAGE, Relation, quoted
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.digests import table_digest
 from sfumato.tables.targets.staging import MARK, Stage
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 
 class StagedTable(NamedTuple):
@@ -27,9 +27,9 @@ class StagedTable(NamedTuple):
     source: Source
 
 
-def certified_tables(tables: Sequence[StagedTable]) -> list[Certified]:
+def certified_tables(tables: Sequence[StagedTable]) -> list[CertifiedTable]:
     """Return the entries of the certificate for staged tables."""
-    entries: list[Certified] = []
+    entries: list[CertifiedTable] = []
     for table in tables:
         size, digest = table_digest(table.source)
         entries.append({"name": table.relation.name, "bytes": size, "sha256": digest})

@@ -33,7 +33,7 @@ from sfumato.tables.targets.database_publication import (
 from sfumato.tables.targets.database_types import as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 FORMAT = "DuckDB"
 MOST_DIGITS = 38
@@ -112,7 +112,7 @@ class DuckdbTarget:
     def _cursor(self) -> AbstractContextManager[Any]:
         return closing(self._connection.cursor())
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         return certified_tables(self._tables)
 
     def publish(self, certificate: str) -> None:

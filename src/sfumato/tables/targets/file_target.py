@@ -14,7 +14,7 @@ from sfumato.tables.sources.source import Source, open_location
 from sfumato.tables.targets.digests import file_digest
 from sfumato.tables.targets.file_writers import Batches, check_format, write_batches
 from sfumato.tables.targets.staging import Stage, cannot_write
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 
 class FileTarget:
@@ -42,7 +42,7 @@ class FileTarget:
         write_batches(schema, batches, staged, separator=self._separator)
         return open_location(FileLocation(staged), InputOptions(separator=self._separator))
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         return [
             {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)}
             for name, path in self._files.items()

@@ -30,7 +30,7 @@ from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.digests import file_digest
 from sfumato.tables.targets.file_writers import ROW_GROUP, Batches, parquet_writer, row_groups
 from sfumato.tables.targets.staging import MARK, cannot_write, check_target, current_mask, sync_directory
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 try:
     import fcntl
@@ -85,7 +85,7 @@ class DirectoryTarget:
                 rows += group.num_rows
         return DirectorySource(directory.path)
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         files = [file for directory in self._written for file in parquet_files(directory.path)]
         return [
             {

@@ -33,7 +33,7 @@ from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.database_publication import StagedTable, certified_tables, put_in_place
 from sfumato.tables.targets.database_types import as_stored, refuse_nul, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 FORMAT = "PostgreSQL"
 ROWS = 1 << 16
@@ -119,7 +119,7 @@ class PostgresTarget:
         self._sources.append(source)
         return source
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         return certified_tables(self._tables)
 
     def publish(self, certificate: str) -> None:

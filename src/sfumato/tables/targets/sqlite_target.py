@@ -41,7 +41,7 @@ from sfumato.tables.targets.database_publication import (
 from sfumato.tables.targets.database_types import LARGEST_INTEGER, as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask
-from sfumato.tables.targets.target import Certified
+from sfumato.tables.targets.target import CertifiedTable
 
 FORMAT = "SQLite"
 MOST_COLUMNS = 2000
@@ -120,7 +120,7 @@ class SqliteTarget:
         self._tables.append(StagedTable(relation, staged, source))
         return source
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         return certified_tables(self._tables)
 
     def publish(self, certificate: str) -> None:

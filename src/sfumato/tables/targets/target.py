@@ -32,7 +32,7 @@ from sfumato.tables.targets.file_writers import Batches, check_format
 from sfumato.tables.targets.staging import check_target
 
 
-class Certified(TypedDict):
+class CertifiedTable(TypedDict):
     """The entry of a certificate for one file or table."""
 
     name: str
@@ -53,7 +53,7 @@ class Target(Protocol):
         """Write the next table, first the release and then the table of sensitive values; return a source for it."""
         ...
 
-    def certified(self) -> list[Certified]:
+    def certified(self) -> list[CertifiedTable]:
         """Return the entries of the certificate for the tables written."""
         ...
 
@@ -176,7 +176,7 @@ def certificate_text(location: Location) -> str | None:
     return certificate_in_sqlite(location)
 
 
-def digests_now(location: Location, names: list[str]) -> dict[str, str]:
+def current_digests(location: Location, names: list[str]) -> dict[str, str]:
     """Return the current digests of the certified ``names`` that exist; for a directory, of all its files."""
     if isinstance(location, FileLocation):
         files = {name: location.path.with_name(name) for name in names}

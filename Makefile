@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+# Without compiled bytecode every process of a test compiles the sources, and every run rewrites the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo system-packages quick test test-all lint format bench clean
 
 help:

@@ -435,6 +435,7 @@ def test_the_demonstration_leaves_an_audited_release(directory: Path) -> None:
     assert pq.read_metadata(directory / "demo" / "release.parquet").num_rows == 100_000
 
 
+@pytest.mark.not_quick
 def test_the_demonstration_can_be_run_again_in_any_directory(
     directory: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

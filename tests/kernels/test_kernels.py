@@ -278,6 +278,7 @@ def test_every_kernel_can_be_kept() -> None:
     assert found > 150
 
 
+@pytest.mark.not_quick
 def test_two_processes_compile_a_kernel_once(package_copy: Path, tmp_path: Path) -> None:
     (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
     code, cache = TOGETHER.replace("PROCESSES", "2"), tmp_path / "cache"
@@ -286,17 +287,20 @@ def test_two_processes_compile_a_kernel_once(package_copy: Path, tmp_path: Path)
         assert sorted(process.result() for process in processes) == ["40 False", "40 True"]
 
 
+@pytest.mark.not_quick
 def test_a_process_that_dies_while_it_compiles_keeps_nobody_waiting(package_copy: Path, tmp_path: Path) -> None:
     (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
     assert run(DIES, tmp_path / "cache", package_copy) == ""
     assert run(TOGETHER.replace("PROCESSES", "1"), tmp_path / "cache", package_copy) == "40 True"
 
 
+@pytest.mark.not_quick
 def test_a_compilation_that_fails_releases_its_lock(package_copy: Path, tmp_path: Path) -> None:
     (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
     assert run(FAILS, tmp_path / "cache", package_copy) == "TypingError 1 0"
 
 
+@pytest.mark.not_quick
 def test_where_nothing_can_be_locked_a_kernel_is_compiled_all_the_same(package_copy: Path, tmp_path: Path) -> None:
     (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
     assert run(NO_LOCKS, tmp_path / "cache", package_copy) == "40 True"

@@ -411,6 +411,7 @@ def test_a_search_beyond_the_answer_finds_what_lies_there(goods: list[bool], bey
         assert not any(by_value[value] for value in above)
 
 
+@pytest.mark.not_quick
 @pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 @pytest.mark.parametrize("method", ["hilbert", "hilbert-fast", "mondrian", "close-k"])
 def test_the_answer_is_that_of_brute_force_over_k(method: str) -> None:

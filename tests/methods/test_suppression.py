@@ -77,7 +77,7 @@ def test_the_surplus_of_a_value_that_is_too_frequent_is_left_out(method: str) ->
 
 @pytest.mark.parametrize("fraction", [0.05, 0.3, 0.3999])
 def test_less_than_the_surplus_is_not_enough(fraction: float) -> None:
-    with pytest.raises(sfumato.InfeasibleError, match=r"max_suppressed_fraction = 0\.4000 would do"):
+    with pytest.raises(sfumato.InfeasibleError, match=r"max_suppressed_fraction = 0\.4000 would be enough"):
         sfumato.anonymize(SEVEN_OF_TEN, **asks("frequency(illness, l=2)", max_suppressed=fraction))
 
 
@@ -146,7 +146,7 @@ def test_what_would_do_is_a_share_that_a_policy_takes_however_large_the_table(si
     table = patients(["flu"] * (size - 1) + ["cold"], [20] * size)
     with pytest.raises(sfumato.InfeasibleError) as caught:
         sfumato.anonymize(table, **asks("frequency(illness, l=2)"))
-    proposed = re.search(r"max_suppressed_fraction = ([\d.]+) would do", str(caught.value))
+    proposed = re.search(r"max_suppressed_fraction = ([\d.]+) would be enough", str(caught.value))
     assert proposed is not None
     release = sfumato.anonymize(table, **asks("frequency(illness, l=2)", max_suppressed=float(proposed[1])))
     assert counts(release) == {"flu": 1, "cold": 1}
@@ -319,7 +319,7 @@ def test_the_command_line_leaves_out_what_it_may(tmp_path: Path, capfd: pytest.C
     flags = ["--quasi-identifiers", "age", "--sensitive", "illness", "-l", "2"]
     command = ["anonymize", str(tmp_path / "patients.parquet"), "-o", str(tmp_path / "release.csv"), *flags]
     assert main(command) == 3
-    assert "max_suppressed_fraction = 0.4000 would do" in " ".join(capfd.readouterr().err.split())
+    assert "max_suppressed_fraction = 0.4000 would be enough" in " ".join(capfd.readouterr().err.split())
     assert main([*command, "--max-suppressed", "0.3", "--dry-run"]) == 3
     assert main([*command, "--max-suppressed", "0.4", "--dry-run"]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["patients.parquet"]

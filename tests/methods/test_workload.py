@@ -237,9 +237,9 @@ def test_a_rule_that_is_asked_for_says_what_a_target_is() -> None:
     for method, task in (("mondrian:information-gain", "classification"), ("mondrian:regression", "regression")):
         release = sfumato.anonymize(PEOPLE, policy_with(targets=["hours"]), method=method)
         assert [one.task for one in release.losses.tasks] == [task]
-    with pytest.raises(sfumato.UsageError, match="'income' is to be predicted as numbers, but has values"):
+    with pytest.raises(sfumato.UsageError, match="'income' cannot be predicted as a number: some of its values"):
         sfumato.anonymize(PEOPLE, policy_with(targets=["income"]), method="mondrian:regression")
-    with pytest.raises(sfumato.UsageError, match="'income' is to be predicted as numbers, but has values"):
+    with pytest.raises(sfumato.UsageError, match="'income' cannot be predicted as a number: some of its values"):
         sfumato.anonymize(PEOPLE, policy_with(regression=[{"target": "income"}]))
 
 

@@ -173,9 +173,9 @@ def crowds(rows: Sequence[oracle.Row], key: Sequence[str], counting: oracle.Coun
 @pytest.fixture
 def crowd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kind is installed, as a package would install it."""
-    entry = EntryPoint("crowd", "test_joining:Crowd", "sfumato.requirements")
-    plain = EntryPoint("pair", "test_joining:Pair", "sfumato.requirements")
-    impostor = EntryPoint("frequency", "test_joining:Crowd", "sfumato.requirements")
+    entry = EntryPoint("crowd", "test_merge_failing:Crowd", "sfumato.requirements")
+    plain = EntryPoint("pair", "test_merge_failing:Pair", "sfumato.requirements")
+    impostor = EntryPoint("frequency", "test_merge_failing:Crowd", "sfumato.requirements")
     found = {"sfumato.requirements": [plain, entry, impostor]}
     monkeypatch.setattr(sfumato.requirements, "entry_points", lambda group: found[group])
     kinds.cache_clear()

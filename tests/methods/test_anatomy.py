@@ -1044,7 +1044,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
 } | {
     kind: (
         [*ALL_ROLES, "--require", f"{kind}(ill, {', '.join(f'{key}={value}' for key, value in one.example.items())})"],
-        f"frequency l-diversity alone, not to {kind}",
+        f"supports only frequency l-diversity, not {kind}",
     )
     for kind, one in kinds().items()
     if kind != "frequency"

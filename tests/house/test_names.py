@@ -14,6 +14,7 @@ FRAME = {"__init__", "__main__", "_version"}
 MOST_MODULES = 8
 LONG = 400
 MOST_LONG_FILES = 6
+ONE_SCREEN = 120
 VAGUE = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 
@@ -40,3 +41,7 @@ def test_few_files_are_long() -> None:
     lengths = {path.relative_to(PACKAGE).as_posix(): len(path.read_text("utf-8").splitlines()) for path in FILES}
     long = {name: length for name, length in lengths.items() if length > LONG}
     assert len(long) <= MOST_LONG_FILES, long
+
+
+def test_the_story_of_a_release_fits_on_one_screen() -> None:
+    assert len((PACKAGE / "pipeline" / "run.py").read_text("utf-8").splitlines()) <= ONE_SCREEN

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sfumato.engines.spark.bucket_classes import ordered
 from sfumato.engines.spark.bucket_counts import BucketCounts, ValueCounts
 from sfumato.engines.spark.buckets import (
-    NONE,
+    NO_SPLITTERS,
     LineSample,
     Splitters,
     joined,
@@ -67,7 +67,7 @@ def test_bucket_of_a_record_is_the_number_of_splitters_at_or_before_it(records: 
     whole = splitters_at(records)
     found = splitters_at(ordered).of(whole.places, whole.ties, whole.rows) if ordered else None
     expected = [bisect_right(ordered, record) for record in records]
-    assert (NONE.of(whole.places, whole.ties, whole.rows) if found is None else found).tolist() == expected
+    assert (NO_SPLITTERS.of(whole.places, whole.ties, whole.rows) if found is None else found).tolist() == expected
 
 
 @given(one=st.sets(ENTRY, min_size=1, max_size=8), other=st.sets(ENTRY, min_size=1, max_size=8))

@@ -66,7 +66,7 @@ class Splitters:
         return Splitters(places, ties, rows).only(new)
 
 
-NONE = Splitters(np.empty((0, 0), np.uint8), np.empty(0, np.int64), np.empty(0, np.int64))
+NO_SPLITTERS = Splitters(np.empty((0, 0), np.uint8), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def thinned(frame: Frame, records: int, wanted: int) -> tuple[Frame, float]:
 def splitters_of(sample: LineSample, buckets: int) -> Splitters:
     """Return the splitters that cut the sample into ``buckets`` parts of about equal weight."""
     if buckets < 2 or not len(sample.ties):
-        return NONE
+        return NO_SPLITTERS
     before = np.cumsum(sample.weights) - sample.weights
     marks = np.arange(1, buckets) * (sample.weights.sum() / buckets)
     at = np.unique(np.searchsorted(before, marks))

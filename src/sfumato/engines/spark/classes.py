@@ -10,7 +10,7 @@ from sfumato.engines.spark.bucket_counts import BucketCounts, counted_buckets
 from sfumato.engines.spark.bucket_regions import BucketRegions, grown_regions
 from sfumato.engines.spark.buckets import (
     BUCKET_RECORDS,
-    NONE,
+    NO_SPLITTERS,
     Splitters,
     divided_anew,
     joined,
@@ -109,7 +109,7 @@ def _parts(table: TableOnSpark, method: Method, task: BucketTask, options: Spark
     """Divide the table into buckets by the sample: at splitters of a line, or into the regions of a tree."""
     buckets = -(-table.count // options.bucket_records)
     if buckets < 2:
-        return NONE
+        return NO_SPLITTERS
     if isinstance(method, OptimalOneDimensional):
         return splitters_of(table.sample.placed(task.line_encoder), buckets)
     dividing = MondrianMethod(rule=method.rule) if isinstance(method, MondrianMethod) else MondrianMethod()

@@ -143,6 +143,7 @@ def test_simple_bound_bound_and_optimum_ascend(case: Case, tmp_path_factory: pyt
     assert found.simple <= found.gcp <= best.gcp()
 
 
+@pytest.mark.not_quick
 @settings(max_examples=25)
 @given(case=cases(rows=7, columns=2, others=False), left_out=st.integers(1, 4))
 def test_leaving_records_out_does_not_undercut_the_bound(

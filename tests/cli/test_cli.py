@@ -94,6 +94,7 @@ def released(path: Path) -> list[dict[str, str]]:
 # Light, and helpful
 
 
+@pytest.mark.not_quick
 def test_help_and_import_load_no_large_library() -> None:
     helps = "".join(f"main([{command!r}, '--help']);" for command in COMMANDS)
     script = (

@@ -13,6 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 pytestmark = [pytest.mark.compiled, pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")]
 
 
+@pytest.mark.not_quick
 def test_the_guide_to_scikit_learn_says_what_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -286,6 +286,7 @@ def test_the_kernel_as_plain_python_gives_the_same_groups() -> None:
         assert plain.tolist() == form_groups(values, 5, l, draws).tolist()
 
 
+@pytest.mark.not_quick
 def test_who_shares_a_group_is_drawn_evenly() -> None:
     together: Counter[str] = Counter()
     for seed in range(60):

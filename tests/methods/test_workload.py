@@ -220,6 +220,7 @@ def test_a_flag_names_a_target_that_becomes_a_kept_column() -> None:
     assert over.workload.predicted == ("hours",)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize(
     ("method", "needed"),
     [
@@ -379,6 +380,7 @@ def test_the_command_line_takes_targets_and_selections(
     assert json.loads(capsys.readouterr().out)["chosen"] == "mondrian:selection"
 
 
+@pytest.mark.not_quick
 def test_what_travels_with_a_release_has_no_count_of_the_original(tmp_path: Path) -> None:
     count = 397
     age = [20 + row % 41 for row in range(count)]

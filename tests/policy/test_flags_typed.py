@@ -27,6 +27,7 @@ merge_flags(3)
 """
 
 
+@pytest.mark.not_quick
 def test_a_type_checker_refuses_what_merge_flags_would(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     file = tmp_path / "snippet.py"

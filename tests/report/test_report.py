@@ -416,6 +416,7 @@ def test_facts_are_what_a_group_by_of_the_file_gives(pages: Path, kind: str) -> 
     assert len(facts.pairs) == 6
 
 
+@pytest.mark.not_quick
 def test_facts_of_two_tables_are_those_of_the_groups(pages: Path) -> None:
     first, second = (open_source(pages / f"{name}.csv", InputOptions()) for name in ("anatomy", "anatomy.sensitive"))
     certified = json.loads((pages / "anatomy.csv.sfumato.json").read_text())
@@ -723,6 +724,7 @@ def test_a_record_that_widens_a_domain_changes_losses_alone(tmp_path: Path) -> N
     assert after.page() == before.page()
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("kind", ["plain", "diverse", "suppressed", "bounds", "persons"])
 def test_no_string_of_the_original_is_on_the_page_that_is_not_released(pages: Path, kind: str) -> None:
     table = patients()

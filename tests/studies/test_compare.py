@@ -653,6 +653,7 @@ def texts(svg: str) -> list[str]:
     return [element.text or "" for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.not_quick
 def test_curves_are_by_k_by_l_or_of_one_point() -> None:
     by_k = sfumato.compare(PEOPLE, methods=TWO, k=[2, 4], **ROLES)
     assert by_k.loss().title == "Information loss by k"

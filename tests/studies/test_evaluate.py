@@ -61,6 +61,7 @@ def values_of(found: Any, method: str, metric: str = "accuracy") -> dict[str, fl
     return {row["model"]: row["value"] for row in found.results if (row["method"], row["metric"]) == (method, metric)}
 
 
+@pytest.mark.not_quick
 def test_every_model_has_a_figure_with_the_original_and_with_every_method() -> None:
     found = sfumato.evaluate(PEOPLE, **CLASSES, folds=4)
     assert repr(found) == f"<Evaluation of buys: {len(found.rows):,} results, 0 failed>"

@@ -501,6 +501,7 @@ def test_the_answer_alone_is_released_and_audited() -> None:
     assert found.answer["gcp"] <= 0.3
 
 
+@pytest.mark.not_quick
 def test_an_answer_that_does_not_pass_its_audit_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     good = sfumato.tradeoff(PEOPLE, k=range(2, 31), max_loss=0.3, **ROLES)
     assert good.answer is not None
@@ -696,6 +697,7 @@ def test_queries_need_a_sensitive_column() -> None:
 # What is said and written
 
 
+@pytest.mark.not_quick
 def test_json_has_what_programs_are_promised(shell: Shell) -> None:
     found = shell.json("-k", "2..100", "--max-loss", "0.3")
     assert {"points", "answer", "answers", "asked", "computed", "records", "max_loss", "complete"} <= set(found)
@@ -720,6 +722,7 @@ def test_people_are_told_which_values_were_computed_and_the_answer(shell: Shell)
     assert re.search(rf"\n\s*{k}\s+\d+\.\d\d%.*passed", text)
 
 
+@pytest.mark.not_quick
 def test_of_many_points_people_see_the_sampled_and_those_beside_the_answer(shell: Shell) -> None:
     text = shell("-k", "2..100", "--max-loss", "0.3", "--methods", "mondrian")
     found = shell.json("-k", "2..100", "--max-loss", "0.3", "--methods", "mondrian")
@@ -757,6 +760,7 @@ def test_every_kind_of_file_is_written_and_nothing_else(suffix: str, shell: Shel
     assert (place / f"out{suffix}").stat().st_size > 500
 
 
+@pytest.mark.not_quick
 def test_the_page_asks_no_address_and_escapes_names() -> None:
     name = '<script>alert("x")</script>'
     table = PEOPLE.rename_columns([name, "city", "diagnosis", "patient"])

@@ -437,6 +437,7 @@ def read_csv(path: Path) -> list[list[str]]:
     return list(csv.reader(text.splitlines()))
 
 
+@pytest.mark.not_quick
 def test_files_hold_the_records_taxonomies_and_policy(tmp_path: Path) -> None:
     written = generate("census", 70_000, tmp_path / "people.parquet", seed=5)
     taxonomies = Census().taxonomies()
@@ -453,6 +454,7 @@ def test_files_hold_the_records_taxonomies_and_policy(tmp_path: Path) -> None:
         assert (written[1].parent / f"taxonomies/{name}.csv").is_file()
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize(
     ("suffix", "name", "options"),
     [
@@ -671,6 +673,7 @@ def test_a_directory_that_cannot_be_looked_into_is_an_output_error(tmp_path: Pat
     assert message.startswith("no permission to write")
 
 
+@pytest.mark.not_quick
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of this kind")
 @pytest.mark.parametrize("name", ["people.parquet", "people.csv", "people.csv.gz"])
 def test_a_disk_without_room_is_an_output_error_and_leaves_nothing(tmp_path: Path, name: str) -> None:

@@ -105,6 +105,7 @@ def test_runs_of_equal_records_are_cut_as_in_memory(method: str, k: int) -> None
     assert disk.equals(memory)
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("method", STREAMED)
 def test_a_table_of_one_record_again_and_again_is_one_class(method: str) -> None:
     table = pa.table({"age": [40] * 3_000, "visits": list(range(3)) * 1_000})
@@ -184,6 +185,7 @@ def test_csv_is_read_as_in_memory(tmp_path: Path) -> None:
     assert disk.equals(memory)
 
 
+@pytest.mark.not_quick
 @anywhere
 @given(case=diverse_cases(rows=80))
 def test_sensitive_requirements_hold_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Diverse) -> None:
@@ -260,6 +262,7 @@ def test_with_memory_for_the_table_diverse_classes_are_those_of_memory(monkeypat
         assert disk.equals(memory), require
 
 
+@pytest.mark.not_quick
 def test_auto_takes_the_curve_that_loses_less_on_a_sample() -> None:
     generator = np.random.default_rng(1)
     table = pa.table({name: generator.choice(list("abcdefgh"), 2_000) for name in "pqrst"})
@@ -409,6 +412,7 @@ def people(tmp_path: Path) -> Path:
     return tmp_path / "people.parquet"
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("phase", ["partition", "recode", "write"])
 def test_a_temporary_directory_that_vanishes_is_an_error_and_nothing_is_written(
     phase: str, people: Path, tmp_path: Path

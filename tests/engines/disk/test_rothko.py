@@ -61,6 +61,7 @@ BUDGETS = st.sampled_from([MemoryBudget(0), MemoryBudget(12_000), MemoryBudget(4
 # ---- Rothko-T: the classes of Mondrian ----
 
 
+@pytest.mark.not_quick
 @given(case=cases(rows=60), budget=BUDGETS, cache=st.sampled_from([1, 2, 5, None]))
 @settings(max_examples=30, deadline=None)
 def test_the_classes_are_those_of_mondrian_in_memory(case: Case, budget: MemoryBudget, cache: int | None) -> None:
@@ -222,6 +223,7 @@ def test_a_requirement_that_kernels_do_not_know_holds_on_disk_too() -> None:
     assert all(len({ill[row] for row in part} - {None}) >= 4 for part in found)
 
 
+@pytest.mark.not_quick
 def test_tests_of_hypotheses_leave_less_to_undo() -> None:
     believed, naive = IoCounters(), IoCounters()
     for seed in range(3):

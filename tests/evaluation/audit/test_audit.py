@@ -120,6 +120,7 @@ def test_null_and_the_word_for_it_are_two_classes(tmp_path: Path) -> None:
     assert k_verdict(path) == (False, 1, 3)
 
 
+@pytest.mark.not_quick
 def test_classes_are_found_across_batches_with_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.tables.sources.source_batches.BATCH_ROWS", 7)
     generator = np.random.default_rng(2)

@@ -154,6 +154,7 @@ def test_a_dropped_column_is_not_judged() -> None:
     assert release.data.column_names == ["age"]
 
 
+@pytest.mark.not_quick
 def test_a_million_distinct_floats_that_tell_nothing_are_not_linkable() -> None:
     chance = np.random.default_rng(1)
     sizes = [79, 2, 17, 6, 9, 10, 83]

@@ -181,6 +181,7 @@ def test_divergence_of_any_labels_is_that_of_plain_enumeration(
     assert found == expected(case, kept, level, bins)
 
 
+@pytest.mark.not_quick
 @settings(max_examples=30)
 @given(asked=queried_cases())
 def test_original_answers_every_query_about_itself(folder: Path, asked: Queried) -> None:

@@ -373,6 +373,7 @@ def test_largest_perimeter_of_a_release_stays_near_the_bound_where_that_of_hilbe
 # ---- the same everywhere ----
 
 
+@pytest.mark.not_quick
 def test_neither_threads_nor_shares_nor_batches_change_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     records = random_records(np.random.default_rng(4), 3000, (0, 3, 0, 2))
     expected, bounds = classes_of(records, 4), perimeter_bounds(records, 4)

@@ -135,6 +135,7 @@ def test_classes_are_those_of_the_slow_version(seed: int) -> None:
     assert mended > 10
 
 
+@pytest.mark.not_quick
 def test_the_cheapest_of_many_classes_is_found() -> None:
     records = random_records(np.random.default_rng(77), 500, (0, 3, 2, 0))
     assert len(records.codes) > 150

@@ -74,6 +74,7 @@ def assert_alike(found: list[Part], expected: list[Part], table: Table, splits: 
     assert sorted(row for part in found for row in part) == list(range(len(table.codes)))
 
 
+@pytest.mark.not_quick
 @both_splits
 @both_ways
 def test_classes_are_those_of_the_slow_version(splits: Splits, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +265,7 @@ def test_columns_of_one_value_change_nothing(splits: Splits) -> None:
 # ---- determinism ----
 
 
+@pytest.mark.not_quick
 @both_splits
 def test_order_of_the_input_leaves_no_trace_where_equal_records_differ_in_what_is_sensitive(splits: Splits) -> None:
     generator = np.random.default_rng(9)

@@ -336,6 +336,7 @@ def test_a_record_of_another_width_is_told_by_its_line(tmp_path: Path, content: 
     assert f"has {fields} fields, but the header has 3" in message
 
 
+@pytest.mark.not_quick
 def test_the_line_is_right_far_into_a_compressed_file_in_another_encoding(tmp_path: Path) -> None:
     content = "a,b\n" + f'é,"{"x" * 70}\n2"\n' * 120_000 + f"{SECRET}\n"
     message = refused_file(
@@ -368,6 +369,7 @@ def test_a_quote_that_is_never_closed_is_found_when_its_column_is_not_asked_for(
     assert "never closed" in refusal(lambda: read(open_source(path, DEFAULTS), ["a"]))
 
 
+@pytest.mark.not_quick
 def test_a_quote_that_is_never_closed_is_found_in_a_large_file(tmp_path: Path) -> None:
     message = refused_file(
         tmp_path / "table.csv", f'a,b\n1,"{SECRET}\n' + "1,22222222222222222222222222222222222222\n" * 500_000

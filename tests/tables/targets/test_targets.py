@@ -319,6 +319,7 @@ with open_target(location_of(sys.argv[1]), separator=",") as target:
 """
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("moment", ["writing", "written"])
 def test_what_a_killed_run_left_is_removed_by_the_next(home: Home, moment: str) -> None:
     home.put(OLD, "release")
@@ -334,6 +335,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(home: Home, moment: str) 
     assert sfumato.audit(home.name).holds
 
 
+@pytest.mark.not_quick
 def test_what_a_living_run_has_staged_is_left_alone(home: Home) -> None:
     home.put(OLD, "release")
     with subprocess.Popen(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import sfumato
 import sfumato.policy
 from sfumato.errors import InputError, UsageError
 from sfumato.policy import Policy, merge_flags
@@ -27,28 +28,48 @@ merge_flags(3)
 """
 
 
-@pytest.mark.not_quick
-def test_a_type_checker_refuses_what_merge_flags_would(tmp_path: Path) -> None:
+ONE_TABLE = ("anonymize", "fit", "audit", "aggregate", "compare", "tradeoff", "evaluate", "bound", "plot", "risk")
+TWO_TABLES = ("measure", "report_release", "report_private")
+
+
+def lines_refused(code: str, tmp_path: Path, *further: Path) -> list[str]:
+    """What mypy refuses of some code, line by line. It reads the policy and some further files only: that is quick."""
     pytest.importorskip("mypy")
     file = tmp_path / "snippet.py"
-    file.write_text(SNIPPET)
-    # The type checker reads the policy only: the whole package would take it half a minute.
+    file.write_text(code)
     package = Path(sfumato.policy.__file__).parent
     options = ["--config-file=", f"--cache-dir={tmp_path / 'cache'}", "--follow-imports=skip"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, str(file), *map(str, package.glob("*.py"))],
+        [sys.executable, "-m", "mypy", *options, str(file), *map(str, (*package.glob("*.py"), *further))],
         env={**os.environ, "MYPYPATH": str(package.parent.parent)},
         capture_output=True,
         text=True,
         check=False,
     )
-    refused = [
+    return [
         line.partition("snippet.py:")[2]
         for line in done.stdout.splitlines()
         if "snippet.py" in line and "error:" in line
     ]
-    assert [int(line.partition(":")[0]) for line in refused] == [6, 7, 8, 9], done.stdout + done.stderr
+
+
+@pytest.mark.not_quick
+def test_a_type_checker_refuses_what_merge_flags_would(tmp_path: Path) -> None:
+    refused = lines_refused(SNIPPET, tmp_path)
+    assert [int(line.partition(":")[0]) for line in refused] == [6, 7, 8, 9], refused
     assert '"max_suppresed"' in refused[0]
+
+
+@pytest.mark.not_quick
+def test_a_type_checker_finds_a_misspelt_argument_of_every_public_function(tmp_path: Path) -> None:
+    package = Path(sfumato.__file__).parent
+    code = ["from sfumato.api import *", "from sfumato.studies.risk import risk"]
+    for given, functions in (("1", ONE_TABLE), ("1, 2", TWO_TABLES)):
+        code += [f"{name}({given}, quasi_identifiers=['age'], max_suppressed=0.1)" for name in functions]
+        code += [f"{name}({given}, max_suppresed=0.1)" for name in functions]
+    refused = lines_refused("\n".join(code), tmp_path, package / "api.py", package / "studies" / "risk.py")
+    wrong = [number for number, line in enumerate(code, 1) if "suppresed" in line]
+    assert [int(line.partition(":")[0]) for line in refused] == wrong, refused
 
 
 @pytest.mark.parametrize(

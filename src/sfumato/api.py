@@ -114,7 +114,12 @@ def anonymize_to_file(
 
     ``spark_master`` is the master of a Spark session that has to be made.
     """
-    return published(_drafted(data, policy, progress, bound=bound, target=target, spark_master=spark_master), target)
+    draft = _drafted(data, policy, progress, bound=bound, target=target, spark_master=spark_master)
+    try:
+        return published(draft, target)
+    except BaseException:
+        draft.engine.close()  # nobody has a release that would still need the files
+        raise
 
 
 def _drafted(

@@ -74,20 +74,13 @@ def outcome_of(method: str, progress: Progress) -> Outcome:
     return Outcome(choice.get("start", method), choice)
 
 
-class ReleasedRows(Protocol):
-    """The rows of a release, finished but not audited."""
-
-    @property
-    def outcome(self) -> Outcome: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """A finished table before its audit. Users never get one."""
 
     engine: Engine
     job: Job
-    rows: Any  # the ReleasedRows of the engine
+    rows: Any  # in the form of the engine, with their ``outcome``
     records: int  # of the original
     domains: Sequence[Domain]
     fingerprints: Mapping[str, str]

@@ -91,7 +91,7 @@ class DiskEngine:
         return audit_on_disk(draft, written[0], self._memory, self.scratch)
 
     def sources(self, rows: RowsOnDisk) -> tuple[Source, None]:
-        """Return the rows in a file of the scratch directory. It is written once, and is what was audited."""
+        """Return the rows in a file of the scratch directory, written once. A release that is kept is audited there."""
         path = self.scratch.directory / "released.parquet"
         if not path.exists():
             with self._progress.phase("write", rows.file.count):

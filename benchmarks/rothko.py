@@ -85,7 +85,7 @@ def run(options: Options) -> dict[str, list[dict[str, Any]]]:
 def coded(data: pa.Table, policy: Policy) -> Iterator[Coded]:
     job = open_job(data, open_source(data, policy.input_options), policy, Progress())
     with Scratch() as scratch:
-        yield Coded(encode_input(job, profile_input(job), scratch), job.requirements, scratch)
+        yield Coded(encode_input(job, profile_input(job), MemoryBudget(AMPLE), scratch), job.requirements, scratch)
 
 
 def drawn(seed: int = 0, **settings: Any) -> pa.Table:

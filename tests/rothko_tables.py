@@ -42,9 +42,11 @@ class OnDisk:
 
     def in_memory(self, method: MondrianMethod) -> Classes:
         found = set()
+        input_rows = self.memory.encoded.input_rows
+        assert input_rows is not None
         for batch in method.classes(self.memory.records, self.memory.job.requirements, Progress()):
             for begin, end in zip(batch.starts[:-1], batch.starts[1:], strict=True):
-                found.add(frozenset(batch.rows[begin:end].tolist()))
+                found.add(frozenset(input_rows[batch.rows[begin:end]].tolist()))
         return found
 
     def sampled(self, method: MondrianMethod, budget: MemoryBudget = SMALL, **settings: Any) -> Classes:
@@ -77,7 +79,7 @@ def on_disk(data: pa.Table, policy: Policy) -> Iterator[OnDisk]:
     policy = merge_flags(policy, keep_order=True)
     memory = read_table(data, policy, Progress())
     with tempfile.TemporaryDirectory() as folder, Scratch(Path(folder)) as scratch:
-        yield OnDisk(memory, encode_input(memory.job, profile_input(memory.job), scratch), scratch)
+        yield OnDisk(memory, encode_input(memory.job, profile_input(memory.job), SMALL, scratch), scratch)
 
 
 def people(rows: int, seed: int) -> pa.Table:

@@ -565,7 +565,9 @@ def both_tables(rows: Sequence[tuple[Any, ...]], numbers: list[int], listed: Seq
     recoder = Recoder(prepared.encoded.domains, len(rows), bounds=False)
     recoder.add(ClassBatch(records.rows, records.starts, records.codes, records.codes))
     used = sorted(set(columns[3]), key=lambda group: numbers[group])
-    group = np.array([used.index(one) for one in columns[3]], np.int64)
+    assert prepared.encoded.input_rows is not None
+    groups = [columns[3][row] for row in prepared.encoded.input_rows.tolist()]
+    group = np.array([used.index(one) for one in groups], np.int64)
     place = np.array(listed, np.uint32)
     two = separated(recoder.finish(), prepared.encoded.carried[0], place, group[place])
     return repr([one.to_pylist() for one in two])

@@ -16,6 +16,7 @@ import oracle_learning as oracle
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
+from numpy.typing import NDArray
 
 import sfumato
 from sfumato.cli import main
@@ -57,6 +58,13 @@ def lesson_of(table: pa.Table = PEOPLE, **flags: Any) -> CrossValidation:
     return lesson.under(policy)
 
 
+def input_rows(lesson: CrossValidation) -> NDArray[np.uint32]:
+    """The number in the input of each row of the table, which has an order of its own."""
+    rows = lesson.table.encoded.input_rows
+    assert rows is not None
+    return rows
+
+
 def values_of(found: Any, method: str, metric: str = "accuracy") -> dict[str, float]:
     return {row["model"]: row["value"] for row in found.results if (row["method"], row["metric"]) == (method, metric)}
 
@@ -93,7 +101,7 @@ def test_regions_do_not_depend_on_the_records_that_are_tested_on() -> None:
     training = lesson.fold != 0
     here = lesson.recoding(training)
     changed = PEOPLE.to_pydict()
-    for row in np.flatnonzero(~training).tolist():
+    for row in input_rows(lesson)[~training].tolist():
         # Other values of the same domains, and the other class.
         changed["age"][row], changed["city"][row] = changed["age"][(row + 1) % COUNT], "c0"
         changed["buys"][row] = "no" if changed["buys"][row] == "yes" else "yes"
@@ -102,7 +110,8 @@ def test_regions_do_not_depend_on_the_records_that_are_tested_on() -> None:
         other.table.encoded.domains[0].size,
         other.table.encoded.domains[1].size,
     )
-    there = other.recoding(training)
+    trained = np.isin(input_rows(other), input_rows(lesson)[training])
+    there = other.recoding(trained)
     assert here.regions.region_low.tolist() == there.regions.region_low.tolist()
     assert here.regions.region_high.tolist() == there.regions.region_high.tolist()
 
@@ -124,7 +133,7 @@ def test_regions_are_the_numbers_that_a_recoding_gives() -> None:
     everyone = np.ones(COUNT, np.bool_)
     recoding = lesson.recoding(everyone)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
-    assert lesson.features(recoding, region).numbers.tolist() == recoding.bounds(PEOPLE).tolist()
+    assert lesson.features(recoding, region).numbers.tolist() == recoding.bounds(PEOPLE)[input_rows(lesson)].tolist()
     fitted = sfumato.fit(PEOPLE, **CLASSES, method="mondrian:information-gain")
     assert recoding.bounds(PEOPLE).tolist() == fitted.bounds(PEOPLE).tolist()
 
@@ -135,7 +144,7 @@ def test_other_columns_that_a_learner_has_are_features_as_they_are() -> None:
     study = Study(policy=policy, folds=4, models="tree")
     lesson = CrossValidation.of(read_table(PEOPLE, study.for_reading, Progress()), study)
     assert lesson.original.numbers.shape[1] == 4
-    assert lesson.original.numbers[:, 3].tolist() == [number % 3 for number in range(COUNT)]
+    assert lesson.original.numbers[:, 3].tolist() == [number % 3 for number in input_rows(lesson).tolist()]
     assert lesson.original.nominal.tolist() == [False, False, True, True]
 
 
@@ -178,7 +187,7 @@ def test_imprecision_is_counted_as_who_selects_from_regions_would() -> None:
     cities = sorted({row["city"] for row in rows})
     for number, select in enumerate(chosen):
         given = 0
-        for row in np.flatnonzero(training):
+        for row in input_rows(lesson)[training]:
             if number == 0:
                 ends = [(bounds[row, 0], bounds[row, 1]), (bounds[row, 2], bounds[row, 3])]
                 some = [
@@ -188,21 +197,18 @@ def test_imprecision_is_counted_as_who_selects_from_regions_would() -> None:
                 given += all(some)
             else:
                 given += bounds[row, 4] <= cities.index("c2") <= bounds[row, 5]
-        meant = sum(bool(select(rows[row])) for row in np.flatnonzero(training))
+        meant = sum(bool(select(rows[row])) for row in input_rows(lesson)[training])
         assert measured[where[number], None, "imprecision"] == given - meant
 
 
 def test_entropy_and_squared_error_are_those_of_the_regions_of_training_records() -> None:
-    lesson = lesson_of(target=["buys", "spends"], accept_linkable=["spends"])
+    lesson = lesson_of(target=["buys", "spends"], accept_linkable=["spends"], k=60)
     training = lesson.fold != 3
     recoding = lesson.recoding(training)
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
     found = lesson.measures(recoding, region, training)
     owners = region[training].tolist()
-    classes, numbers = (
-        [value for value, here in zip(PEOPLE[name].to_pylist(), training, strict=True) if here]
-        for name in ("buys", "spends")
-    )
+    classes, numbers = (PEOPLE[name].take(input_rows(lesson)[training]).to_pylist() for name in ("buys", "spends"))
     entropy = oracle.conditional_entropy(owners, classes)
     assert 0 < entropy < 1
     assert found["buys", None, "conditional-entropy"] == pytest.approx(entropy)
@@ -228,7 +234,7 @@ def test_records_without_a_target_are_recoded_but_not_learnt_from() -> None:
 def test_the_records_of_a_person_are_in_one_fold() -> None:
     lesson = lesson_of(person="patient", k=5)
     folds: dict[int, set[int]] = {}
-    for row, fold in enumerate(lesson.fold.tolist()):
+    for row, fold in zip(input_rows(lesson).tolist(), lesson.fold.tolist(), strict=True):
         folds.setdefault(row // 3, set()).add(fold)
     assert all(len(seen) == 1 for seen in folds.values())
 
@@ -240,7 +246,7 @@ def test_sensitive_requirements_hold_in_every_training_part() -> None:
     region = recoding.regions.regions_of(lesson.table.encoded.codes, lesson.table.encoded.domains)
     members: dict[int, set[int]] = {}
     for row in np.flatnonzero(training).tolist():
-        members.setdefault(int(region[row]), set()).add(row % 3)
+        members.setdefault(int(region[row]), set()).add(int(input_rows(lesson)[row]) % 3)
     assert len(members) > 1
     assert all(len(seen) == 3 for seen in members.values())
 

@@ -25,7 +25,7 @@ WORDS = {
     "profile": "profiling the columns",
     "encode": "encoding",
     "check": "checking",
-    "collapse": "collapsing equal records",
+    "order": "putting the records in order",
     "partition": "forming classes",
     SEARCH: "searching for less loss (Ctrl-C: stop and use the best so far)",
     "neighbours": "finding nearest neighbours",

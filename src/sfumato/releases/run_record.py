@@ -67,11 +67,6 @@ def fingerprints_of_contents(contents: Mapping[str, bytes]) -> dict[str, str]:
     }
 
 
-def secret_number() -> int:
-    """A 63-bit number that only this user's runs know, the same in all of them. Raises OSError if there is none."""
-    return int.from_bytes(hmac.digest(_secret(), b"the order of equal records", "sha256")[:8], "big") >> 1
-
-
 def earlier_releases(
     columns: Mapping[str, str], policy: Policy, *, drawn: bool = False, rules: str | None = None
 ) -> int:

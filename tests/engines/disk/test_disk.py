@@ -468,7 +468,7 @@ def test_classes_do_not_cross_splits(method: str, people: Path) -> None:
     policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=k, method=method)
     job = open_job(people, open_source(people, policy.input_options), policy, Progress())
     with Scratch() as scratch:
-        table = encode_input(job, profile_input(job), scratch)
+        table = encode_input(job, profile_input(job), TINY, scratch)
         one = method_named(method)
         assert isinstance(one, OptimalOneDimensional)
         classed = cut_line(table, one, k, TINY, scratch, Progress(), splits=splits)

@@ -140,7 +140,8 @@ def slow_version(there: OnDisk, data: pa.Table, k: int, asked: Sequence[Asked]) 
     names = sorted({value for value in values if value is not None})
     codes = [None if value is None else names.index(value) for value in values]
     encoded = there.memory.encoded
-    table = Table(encoded.codes, encoded.domains, [1.0] * len(encoded.domains), codes, list(range(len(names))))
+    codes_of_input = encoded.codes[np.argsort(encoded.input_rows)]
+    table = Table(codes_of_input, encoded.domains, [1.0] * len(encoded.domains), codes, list(range(len(names))))
     return Slow(table, "strict", k, asked)
 
 

@@ -13,7 +13,6 @@ from coded import random_records
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.engines.spark.bucket_classes import ordered
 from sfumato.engines.spark.bucket_counts import BucketCounts, ValueCounts
 from sfumato.engines.spark.buckets import (
     NO_SPLITTERS,
@@ -25,7 +24,6 @@ from sfumato.engines.spark.buckets import (
     splitters_of,
 )
 from sfumato.engines.spark.line_keys import LineEncoder, from_binary, to_binary
-from sfumato.engines.spark.row_hash import row_hashes
 from sfumato.methods.method import SensitiveValues
 from sfumato.orderings import Hilbert, Snake
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements
@@ -122,38 +120,3 @@ def test_buckets_that_are_not_diverse_are_joined_and_others_stay() -> None:
 def test_every_partition_has_a_number_that_is_put_there(count: int) -> None:
     numbers = partition_numbers(count)
     assert partition_of(np.array(numbers, np.uint32), count).tolist() == list(range(count))
-
-
-VALUES = {
-    pa.int64(): st.integers(-(2**63), 2**63 - 1),
-    pa.float64(): st.floats(allow_nan=False),
-    pa.string(): st.text(max_size=4),
-    pa.bool_(): st.booleans(),
-    pa.binary(): st.binary(max_size=3),
-}
-
-
-@pytest.mark.compiled
-@given(data=st.data(), secret=st.integers(0, 2**63 - 1))
-def test_ties_are_equal_for_equal_rows_and_differ_else(data: Any, secret: int) -> None:
-    rows = data.draw(st.lists(st.tuples(*(st.none() | one for one in VALUES.values())), min_size=1, max_size=12))
-    rows += rows[:2]
-    columns = [pa.array(list(values), kind) for kind, values in zip(VALUES, zip(*rows, strict=True), strict=True)]
-    table = pa.table({f"c{place}": column.dictionary_encode() for place, column in enumerate(columns)})
-    ties = row_hashes(table, secret).tolist()
-    # As Spark groups: 0.0 is -0.0.
-    plain = [tuple(value + 0.0 if isinstance(value, float) else value for value in row) for row in rows]
-    for one, tie in zip(plain, ties, strict=True):
-        assert [other == one for other in plain] == [number == tie for number in ties]
-    order = data.draw(st.permutations(range(len(rows))))
-    shuffled = [column.take(pa.array(order)).dictionary_encode() for column in columns]
-    again = pa.table(shuffled, table.column_names)
-    assert row_hashes(again, secret).tolist() == [ties[row] for row in order]
-    assert row_hashes(table, secret ^ 1).tolist() != ties
-
-
-@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 9)), max_size=30, unique_by=lambda one: one[1]))
-def test_records_are_in_the_order_of_ties_and_rows(entries: list[tuple[int, int]]) -> None:
-    ties, rows = (np.array([entry[place] for entry in entries], np.int64) for place in (0, 1))
-    order = ordered(ties, rows)
-    assert [entries[place] for place in order.tolist()] == sorted(entries)

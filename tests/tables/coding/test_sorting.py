@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.coding.sorting import Field, bits_for, collapse, sort_rows
 
 DTYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
@@ -65,3 +65,22 @@ def test_no_rows_give_no_runs() -> None:
 
 def test_bits_hold_every_number_below_the_count() -> None:
     assert [bits_for(count) for count in (0, 1, 2, 3, 4, 5, 256, 257, 2**32)] == [0, 0, 1, 2, 2, 3, 8, 9, 32]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=120), st.data())
+def test_ties_order_rows_of_equal_codes(rows: list[tuple[int, int]], data: st.DataObject) -> None:
+    ties = data.draw(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
+    codes = np.array(rows, np.uint8)
+    distinct, line = collapse(codes, [3, 4], np.array(ties, np.uint64))
+    assert line.rows.tolist() == sorted(range(len(rows)), key=lambda row: (rows[row], ties[row], row))
+    assert distinct.tolist() == sorted(map(list, set(rows)))
+
+
+@pytest.mark.parametrize("runs", [1, 3, 70_000])
+def test_ties_order_long_and_many_runs(runs: int) -> None:
+    generator = np.random.default_rng(runs)
+    count = 200_000
+    codes = generator.integers(0, runs, (count, 1)).astype(np.uint32)
+    ties = generator.integers(0, 2**63, count).astype(np.uint64)
+    _, line = collapse(codes, [runs], ties)
+    assert line.rows.tolist() == np.lexsort([ties, codes[:, 0]]).tolist()

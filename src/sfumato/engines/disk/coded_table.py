@@ -1,7 +1,8 @@
-"""The coded table: the records of the input, packed into a file in the order of the input. All later passes read it.
+"""The coded table: the records of the input, packed into a file and put in order. All later passes read it.
 
-The input is read twice. The first reading collects the values of every column, the second packs the records. Any part
-of the table can then be turned into ``Records``, as the memory engine makes them from the whole table.
+The input is read twice. The first reading collects the values of every column, the second packs the records. They are
+then sorted by their codes and their hashes, as in the memory engine, so that no later pass depends on the order of the
+input. Any part of the table can be turned into ``Records``, as the memory engine makes them from the whole table.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from sfumato.requirements import ClassCounts, Histogram
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Collector, Encoder, add_column, profiler_of
-from sfumato.tables.coding.sorting import collapse
+from sfumato.tables.coding.row_hash import hashed_columns, row_hashes
+from sfumato.tables.coding.sorting import WORD, Field, bits_for, collapse
+from sfumato.tables.external.external_sort import sorted_ranges
+from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
@@ -83,7 +87,7 @@ class RecordCounts:
 
 @dataclass(frozen=True)
 class CodedTable:
-    """A table in codes in a file, in the order of the input.
+    """A table in codes in a file, ordered by its codes and then by the hashes of its rows.
 
     used: how often each code of each domain occurs. sensitive: with the totals of the whole table. sample: records at
     regular distances, in the order of the table.
@@ -192,8 +196,8 @@ def profile_input(job: Job) -> ProfiledInput:
         return ProfiledInput(encoders, [profiler.finish() for profiler in others.values()], count)
 
 
-def encode_input(job: Job, profile: ProfiledInput, scratch: Scratch) -> CodedTable:
-    """Read the kept columns a second time, and pack the records into a file."""
+def encode_input(job: Job, profile: ProfiledInput, budget: MemoryBudget, scratch: Scratch) -> CodedTable:
+    """Read the kept columns a second time, pack the records into a file, and put them in order."""
     policy, encoders, carried = job.policy, profile.encoders, profile.carried
     domains = [encoder.domain for encoder in encoders]
     largest = max(domain.size for domain in domains)
@@ -219,7 +223,6 @@ def encode_input(job: Job, profile: ProfiledInput, scratch: Scratch) -> CodedTab
             sensitive[column.name] = PackedCountedColumn(
                 column, replace(values, totals=np.zeros(values.distinct, np.int64))
             )
-    samples, step = [], -(-profile.count // SAMPLE)
     with job.progress.phase("encode", profile.count):
         for batch in job.source.batches(job.kept):
             rows = _packed(batch, encoders, carried, kind, used)
@@ -229,20 +232,52 @@ def encode_input(job: Job, profile: ProfiledInput, scratch: Scratch) -> CodedTab
                 totals = counted.values.totals
                 assert totals is not None
                 totals += counted.counts(rows)
-            samples.append(rows[-file.count % step :: step])
             file.append(rows)
             job.progress.advance(len(rows))
+    with job.progress.phase("order", profile.count):
+        ordered, sample = _in_order(file, domains, carried, job, budget, scratch)
     return CodedTable(
         job,
-        file,
+        ordered,
         domains,
         carried,
         exact_costs(domains, policy.weights(domains), profile.count),
         used,
         sensitive,
-        np.concatenate(samples),
+        sample,
         Effort(policy.method.effort, policy.method.seconds),
     )
+
+
+def _in_order(
+    file: PackedFile,
+    domains: Sequence[Domain],
+    carried: Sequence[PackedPassthrough],
+    job: Job,
+    budget: MemoryBudget,
+    scratch: Scratch,
+) -> tuple[PackedFile, Rows]:
+    """Sort the records by their codes, then by their hashes; also return the sample. The file is removed."""
+    columns = {column.name: column for column in carried}
+    hashed = [columns[name] for name in hashed_columns(columns, job.policy.sensitive)]
+    sizes = [domain.size for domain in domains]
+
+    def ties_of(rows: Rows) -> NDArray[np.uint64]:
+        return row_hashes([column.hashes(rows) for column in hashed], len(rows))
+
+    def key(rows: Rows) -> list[Field]:
+        codes = [Field(rows[CODES][:, q], bits_for(size)) for q, size in enumerate(sizes)]
+        return [*codes, Field(ties_of(rows), WORD)]
+
+    ordered = packed_file(scratch, "ordered", file.kind)
+    samples, step = [], -(-file.count // SAMPLE)
+    for rows in sorted_ranges(file, key, budget.rows(file.kind.itemsize), scratch):
+        _, line = collapse(np.ascontiguousarray(rows[CODES]), sizes, ties_of(rows))
+        rows_in_order = np.take(rows, line.rows)
+        samples.append(rows_in_order[-ordered.count % step :: step])
+        ordered.append(rows_in_order)
+        job.progress.advance(len(rows))
+    return ordered, np.concatenate(samples)
 
 
 def _packed(

@@ -57,7 +57,7 @@ class DiskEngine:
         return profile_input(job)
 
     def encode(self, job: Job, profile: ProfiledInput) -> CodedTable:
-        return encode_input(job, profile, self.scratch)
+        return encode_input(job, profile, self.budget, self.scratch)
 
     def check(self, table: CodedTable) -> None:
         policy = table.policy

@@ -7,6 +7,7 @@ distance from the smallest one. Null is the last code. Both can be decoded into 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sfumato.errors import InputError
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
 from sfumato.tables.coding.passthrough import from_order_numbers, has_numbers, order_numbers
+from sfumato.tables.coding.row_hash import NULL, ColumnHashes, Hashes, value_hashes
 from sfumato.tables.coding.sorting import Field, bits_for
 from sfumato.tables.external.packed_records import Rows
 
@@ -73,6 +75,17 @@ class PackedPassthrough:
     def field(self, rows: Rows) -> Field:
         """Return the column as a part of a sort key."""
         return Field(rows[self.key], bits_for(self.codes))
+
+    def hashes(self, rows: Rows) -> ColumnHashes:
+        """Return the hashes of the column in packed records, as a part of the hash of the rows."""
+        if self.dictionary is None:
+            return lambda part: value_hashes(self.decode(rows[part]))
+        codes, hash_of_code = rows[self.key], self._hash_of_code
+        return lambda part: hash_of_code[codes[part]]
+
+    @cached_property
+    def _hash_of_code(self) -> Hashes:
+        return np.append(value_hashes(self.dictionary), NULL)
 
     @property
     def values(self) -> pa.Array:

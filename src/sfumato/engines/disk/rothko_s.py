@@ -12,8 +12,8 @@ All split rules but relaxed ones are supported, and every requirement that count
 all are undone, the paper's method may miss a split that all records allow. Rothko-T then goes on if it can, and the
 classes are minimal; if it cannot, the part becomes one class and is counted as ``nonminimal``.
 
-Differs from the paper: the sample has one random record from each stretch of the input, which represents the input no
-worse than a draw from all of it. The first sample is taken while the table is encoded, which saves a reading.
+Differs from the paper: the sample has one random record from each stretch of the table, which represents the table no
+worse than a draw from all of it. The first sample is taken while the table is put in order, which saves a reading.
 """
 
 from __future__ import annotations

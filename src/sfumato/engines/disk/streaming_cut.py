@@ -83,7 +83,7 @@ def cut_line(
 def ranges_along_line(
     table: CodedTable, method: OptimalOneDimensional, most: int, scratch: Scratch
 ) -> Iterator[tuple[Rows, Line]]:
-    """Sort the records by their keys, then by their codes, then by their order in the input.
+    """Sort the records by their keys, and keep the order of the table among records of equal keys.
 
     Yields at most ``most`` packed records at a time, in that order, and their line.
     """

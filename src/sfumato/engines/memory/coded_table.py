@@ -21,9 +21,11 @@ from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.methods.method import Effort, Records, SensitiveValues
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profile_column
+from sfumato.tables.coding.row_hash import hashed_columns, hashes_of_column, row_hashes
 from sfumato.tables.coding.sorting import collapse
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.tables.sources.source import Source
@@ -48,20 +50,24 @@ class Scanned:
 
 @dataclass(frozen=True)
 class ScannedInput:
-    """The columns that a run needs, and the person of each record if the policy names a person key."""
+    """The columns that a run needs, and the person key if the policy names one."""
 
     job: Job
     columns: Scanned
-    persons: NDArray[np.uint32] | None
+    person: PassthroughColumn | None
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The quasi-identifiers in codes, and the passthrough columns."""
+    """The quasi-identifiers in codes, and the passthrough columns.
+
+    input_rows: uint32[n], the number of each row in the input; None while the rows are in the order of the input.
+    """
 
     codes: Codes
     domains: list[Domain]
     carried: list[PassthroughColumn]
+    input_rows: NDArray[np.uint32] | None = None
 
     @property
     def count(self) -> int:
@@ -75,12 +81,18 @@ class Encoded:
 
         return in_threads(counted, range(len(self.domains)))
 
+    def in_order(self, rows: NDArray[np.uint32]) -> Encoded:
+        """Return the table with its rows in another order. rows: uint32[n], the row that comes first, second, ..."""
+        carried = in_threads(lambda column: column.in_order(rows), self.carried)
+        return replace(self, codes=np.take(self.codes, rows, axis=0), carried=carried, input_rows=rows)
+
 
 @dataclass(frozen=True)
 class TableInMemory:
     """A table that was read and understood, before any class is formed.
 
-    records: as methods take them, equal ones collapsed.
+    encoded: its rows, ordered by their codes and then by their hashes, whatever the order of the input. Methods break
+    ties by row number, so classes depend on the set of rows alone. records: as methods take them, equal ones collapsed.
     """
 
     job: Job
@@ -142,12 +154,13 @@ def encode(scanned: Scanned, encoders: Sequence[Encoder], progress: Progress) ->
     return Encoded(codes, domains, columns)
 
 
-def persons_of(scanned: Scanned, policy: Policy) -> NDArray[np.uint32] | None:
-    """Return a number for the person of each record, or None if the policy names no person key."""
+def person_column(scanned: Scanned, policy: Policy) -> PassthroughColumn | None:
+    """Return the person key, or None if the policy names none. Every record must have a person."""
     name = policy.privacy.person
     if name is None:
         return None
-    codes, values = PassthroughColumn.of(name, scanned.table.column(name)).numbered
+    column = PassthroughColumn.of(name, scanned.table.column(name))
+    codes, values = column.numbered
     missing = np.array([*(is_missing(value, policy.input.nulls) for value in values), True])
     unknown = int(np.count_nonzero(missing[codes]))
     if unknown:
@@ -155,7 +168,7 @@ def persons_of(scanned: Scanned, policy: Policy) -> NDArray[np.uint32] | None:
             f"the person key {name!r} is empty in {unknown:,} records, so nobody can say whose they are. "
             "Fill it in, or leave these records out."
         )
-    return codes.astype(np.uint32)
+    return column
 
 
 def workload_of(encoded: Encoded, policy: Policy, progress: Progress) -> CodedWorkload:
@@ -166,21 +179,38 @@ def workload_of(encoded: Encoded, policy: Policy, progress: Progress) -> CodedWo
 
 
 def table_in_memory(scanned: ScannedInput, encoders: Sequence[Encoder]) -> TableInMemory:
-    """Encode a table, and collapse its records for the methods."""
+    """Encode a table, put its rows in order, and collapse its records for the methods."""
     job = scanned.job
     policy, progress = job.policy, job.progress
     encoded = encode(scanned.columns, encoders, progress)
+    with progress.phase("order"):
+        ties = _ties(encoded, scanned.person, policy)
+        distinct, line = collapse(encoded.codes, [domain.size for domain in encoded.domains], ties)
+        encoded = encoded.in_order(line.rows)
+        persons = None if scanned.person is None else _person_numbers(scanned.person.in_order(line.rows))
+        costs = exact_costs(encoded.domains, policy.weights(encoded.domains), encoded.count)
     with progress.phase("encode"):
         sensitive = _sensitive(encoded, job.requirements.columns, policy, job.taxonomies)
-    with progress.phase("collapse"):
-        distinct, line = collapse(encoded.codes, [domain.size for domain in encoded.domains])
-        costs = exact_costs(encoded.domains, policy.weights(encoded.domains), encoded.count)
-    records = Records(
-        distinct, line.starts, line.rows, encoded.domains, costs, sensitive, scanned.persons, policy.release.seed
-    )
+    rows = np.arange(encoded.count, dtype=np.uint32)
+    records = Records(distinct, line.starts, rows, encoded.domains, costs, sensitive, persons, policy.release.seed)
     workload = workload_of(encoded, policy, progress) if policy.workload else None
     effort = Effort(policy.method.effort, policy.method.seconds)
     return TableInMemory(job, encoded, replace(records, effort=effort, workload=workload))
+
+
+def _ties(encoded: Encoded, person: PassthroughColumn | None, policy: Policy) -> NDArray[np.uint64] | None:
+    """Return the hash that orders rows of equal codes; None if such rows are equal in everything."""
+    columns = {column.name: column for column in encoded.carried}
+    hashed = [columns[name] for name in hashed_columns(columns, policy.sensitive)]
+    if person is not None:
+        hashed.append(person)
+    return row_hashes([hashes_of_column(column) for column in hashed], encoded.count) if hashed else None
+
+
+def _person_numbers(person: PassthroughColumn) -> NDArray[np.uint32]:
+    """Return a number for the person of each row. Persons are numbered as they come, so in the order of the rows."""
+    codes, _ = person.distinct
+    return to_numpy(from_numpy(codes).dictionary_encode().indices).astype(np.uint32)
 
 
 def _sensitive(

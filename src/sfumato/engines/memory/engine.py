@@ -14,7 +14,7 @@ from sfumato.engines.memory.classes import FormedClasses, check_policy, form_cla
 from sfumato.engines.memory.coded_table import (
     ScannedInput,
     TableInMemory,
-    persons_of,
+    person_column,
     profile,
     scan,
     table_in_memory,
@@ -44,8 +44,7 @@ class MemoryEngine:
     def read(self, job: Job) -> ScannedInput:
         person = job.requirements.person
         scanned = scan(job.source, job.kept if person is None else [*job.kept, person], job.progress)
-        persons = persons_of(scanned, job.policy)
-        return ScannedInput(job, scanned.only(job.kept), persons)
+        return ScannedInput(job, scanned.only(job.kept), person_column(scanned, job.policy))
 
     def profile(self, scanned: ScannedInput) -> list[Encoder]:
         job = scanned.job

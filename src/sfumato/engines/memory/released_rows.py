@@ -122,10 +122,10 @@ def arrange(
     """
     with progress.phase("arrange"):
         present = np.flatnonzero(recoded.class_of_row != LEFT_OUT).astype(np.uint32)
-        whole = len(present) == encoded.count
         if keep_order:
-            rows = None if whole else present
-            spread: Spread = lambda values: values[recoded.class_of_row[present]]  # noqa: E731
+            assert encoded.input_rows is not None
+            rows = present[np.argsort(encoded.input_rows[present])]
+            spread: Spread = lambda values: values[recoded.class_of_row[rows]]  # noqa: E731
         else:
             rows = _canonical(recoded, encoded.carried, present)
             spread = lambda values: np.repeat(values, recoded.sizes)  # noqa: E731
@@ -148,7 +148,7 @@ def arrange(
 
         columns = [pair for pairs in in_threads(released, names) for pair in pairs]
     table = pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
-    return table, persons if persons is None or rows is None else persons[rows]
+    return table, None if persons is None else persons[rows]
 
 
 def _two_tables(table: TableInMemory, batches: Iterator[ClassBatch], sensitive: str) -> tuple[pa.Table, pa.Table]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.engines.counted_columns import coded_workload
 from sfumato.engines.spark.buckets import BUCKET, partition_numbers
 from sfumato.engines.spark.column_profiles import CountedColumn
-from sfumato.engines.spark.line_keys import CODES, ROW, TIE, LineEncoder, from_binary
+from sfumato.engines.spark.line_keys import CODES, TIE, LineEncoder, from_binary, tie_hashes
 from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, packed, unpacked, written_chunks
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
@@ -125,12 +125,13 @@ def write_classes(session: Session, coded: Frame, task: BucketTask, number: NDAr
         if len(chunks.column(BUCKET).unique()) > 1:
             raise AssertionError("a partition has more than one bucket")
         table = unpacked(chunks.column(CHUNK)).combine_chunks()
-        # Methods take records of equal codes in their order, so it must be the same in every run.
-        order = from_numpy(ordered(*(to_numpy(one_array(table.column(name))) for name in (TIE, ROW))))
-        codes = task.line_encoder.codes(from_binary(one_array(table.column(CODES)).take(order)))
-        carried = _taken(table.select(list(task.carried.values())), order)
+        # Methods break ties by the number of a record, so records are numbered as in the memory engine.
+        codes = task.line_encoder.codes(from_binary(one_array(table.column(CODES))))
+        ties = tie_hashes(to_numpy(one_array(table.column(TIE))))
+        _, line = collapse(codes, [domain.size for domain in task.domains], ties)
+        carried = _taken(table.select(list(task.carried.values())), from_numpy(line.rows))
         counted = {name: one_array(carried.column(task.carried[name])) for name in task.counted}
-        batch = classes_of(task, task.records(codes, counted))
+        batch = classes_of(task, task.records(np.take(codes, line.rows, axis=0), counted))
         yield from _released(task, batch, carried)
 
     count = int(number.max()) + 1
@@ -138,18 +139,6 @@ def write_classes(session: Session, coded: Frame, task: BucketTask, number: NDAr
     with in_our_words("form the classes"):
         placed = coded.select(sql.element_at(slot, sql.col(BUCKET) + 1).alias(BUCKET), CHUNK)
         return written_chunks(session, placed.repartition(count, BUCKET).mapInArrow(classed, schema), path)
-
-
-def ordered(ties: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the order by ties, then by rows: int64[n]. Few ties are equal, so a plain sort does nearly all of it."""
-    order = np.argsort(ties)
-    sorted_ties = ties[order]
-    equal = np.flatnonzero(sorted_ties[1:] == sorted_ties[:-1])
-    if len(equal):
-        positions = np.union1d(equal, equal + 1)
-        tied = order[positions]
-        order[positions] = tied[np.lexsort([rows[tied], ties[tied]])]
-    return order
 
 
 def _released(task: BucketTask, batch: ClassBatch, carried: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -27,7 +27,7 @@ SAMPLE_A_BUCKET = 256  # sampled records for each bucket, from which splitters a
 LEAST_SAMPLE = 1 << 16  # the smallest sample, which is enough to choose a method on
 TOO_LARGE = 2  # a bucket is divided again if it has this many times the records that it should have
 BUCKET, COUNT = "bucket", "records"
-LOWEST = np.iinfo(np.int64).min
+LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,12 @@ def sampled_bits(records: int, target: int) -> int:
 
 
 def thinned(frame: Frame, records: int, wanted: int) -> tuple[Frame, float]:
-    """Choose about ``wanted`` of ``records`` rows by their ties; also return how many rows each stands for."""
+    """Choose about ``wanted`` of ``records`` rows by place and tie; also return how many rows each stands for."""
     from pyspark.sql import functions as sql
 
     shift = max((records // max(wanted, 1)).bit_length() - 1, 0)
-    return frame.where(sql.col(TIE).bitwiseAND(sql.lit((1 << shift) - 1)) == 0), float(1 << shift)
+    chosen = sql.xxhash64(PLACE, TIE).bitwiseAND(sql.lit((1 << shift) - 1)) == 0
+    return frame.where(chosen), float(1 << shift)
 
 
 def splitters_of(sample: LineSample, buckets: int) -> Splitters:
@@ -160,12 +161,7 @@ def refined(
         return splitters
     with in_our_words("examine large buckets"):
         inside = _opened(session, coded.where(sql.col(BUCKET).isin(large.tolist())), line_encoder)
-        # Millions of rows that are equal in every column are split by their row numbers.
-        shares = [part / 64 for part in range(1, 64)]
-        grouped = inside.groupBy(PLACE, TIE).agg(
-            sql.count(sql.lit(1)).alias("count"), sql.percentile_approx(ROW, shares, 1000).alias("rows")
-        )
-        heavy = grouped.where(sql.col("count") >= target // 2).orderBy(PLACE, TIE).toArrow()
+        heavy = _first_rows(inside, target).orderBy(PLACE, TIE, ROW).toArrow()
         thin, weight = thinned(inside, int(counts[large].max()), SAMPLE_A_BUCKET * 16)
         light = thin.groupBy(PLACE, TIE).count().orderBy(PLACE, TIE).toArrow()
     if light.num_rows:
@@ -176,8 +172,25 @@ def refined(
             more = splitters_of(sample.only(bucket_of == bucket), -(-int(counts[bucket]) // target))
             splitters = _added(splitters, more)
     if heavy.num_rows:
-        splitters = _added(splitters, _inside(heavy, target))
+        splitters = _added(splitters, _inside(heavy))
     return splitters
+
+
+def _first_rows(inside: Frame, target: int) -> Frame:
+    """Return where to divide rows that are equal in every column, if there are many: the first row of each part.
+
+    The parts have equal sizes. Their sizes alone matter, since nobody can tell the rows apart; so they are counted and
+    not estimated, and do not depend on the numbers of the rows.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    equal = Window.partitionBy(PLACE, TIE)
+    heavy = inside.groupBy(PLACE, TIE).agg(sql.count(sql.lit(1)).alias(COUNT)).where(f"{COUNT} >= {target // 2}")
+    numbered = inside.join(heavy, [PLACE, TIE]).withColumn("number", sql.row_number().over(equal.orderBy(ROW)) - 1)
+    parts = f"greatest(cast(round({COUNT} / {target}) as bigint), 1)"
+    begins = f"number = 0 or (number * {parts}) div {COUNT} > ((number - 1) * {parts}) div {COUNT}"
+    return numbered.where(begins).select(PLACE, TIE, ROW)
 
 
 def _opened(session: Session, coded: Frame, line_encoder: LineEncoder) -> Frame:
@@ -238,21 +251,18 @@ def _added(splitters: Splitters, more: Splitters) -> Splitters:
     return splitters.merged(more) if len(more.ties) else splitters
 
 
-def _inside(heavy: pa.Table, target: int) -> Splitters:
-    """Return splitters before, inside and behind rows that are equal in every column."""
+def _inside(heavy: pa.Table) -> Splitters:
+    """Return splitters before, inside and behind rows that are equal in every column. heavy: see ``_first_rows``."""
     places = from_binary(one_array(heavy.column(PLACE)))
-    entries: list[tuple[Bytes, int, int]] = []
-    others = (heavy.column(name).to_pylist() for name in (TIE, "count", "rows"))
-    for place, tie, count, rows in zip(places, *others, strict=True):
-        parts = min(max(round(count / target), 1), len(rows) + 1)
-        inner = sorted({rows[len(rows) * part // parts] for part in range(1, parts)})
-        entries += [(place, tie, row) for row in [LOWEST, *inner]]
-        if tie < np.iinfo(np.int64).max:
-            entries.append((place, tie + 1, LOWEST))
+    ties, rows = (to_numpy(one_array(heavy.column(name))).astype(np.int64) for name in (TIE, ROW))
+    first = np.ones(len(ties), np.bool_)
+    first[1:] = (places[1:] != places[:-1]).any(axis=1) | (np.diff(ties) != 0)
+    before = np.where(first, LOWEST, rows)
+    behind = first & (ties < HIGHEST)
     return Splitters(
-        np.array([place for place, _, _ in entries], np.uint8),
-        np.array([tie for _, tie, _ in entries], np.int64),
-        np.array([row for _, _, row in entries], np.int64),
+        np.concatenate([places, places[behind]]),
+        np.concatenate([ties, ties[behind] + 1]),
+        np.concatenate([before, np.full(int(behind.sum()), LOWEST)]),
     )
 
 

@@ -30,6 +30,7 @@ from sfumato.engines.spark.spark_tables import columns, one_array
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.profile import Encoder
+from sfumato.tables.coding.row_hash import hashed_columns
 from sfumato.tables.sources.source_batches import NoRecordsError
 
 
@@ -200,8 +201,8 @@ class TableOnSpark:
         return sample_of(self.scan.input, self.profile.encoders, self.sample_bits, counted)
 
 
-def scan_with_spark(job: Job, session: Session, secret: int, path: str) -> ScanOnSpark:
-    """Read the kept columns once. secret: the key of the hash that orders equal records."""
+def scan_with_spark(job: Job, session: Session, path: str) -> ScanOnSpark:
+    """Read the kept columns once."""
     job.source.check(job.kept)
     quasi = list(job.policy.quasi_identifiers)
     run_columns = RunColumns(quasi, [name for name in job.kept if name not in quasi])
@@ -213,7 +214,8 @@ def scan_with_spark(job: Job, session: Session, secret: int, path: str) -> ScanO
         alone = sorted({*counted, *linkable.values()})
         pairs = [(numbers[name], other) for other in linkable.values() for name in quasi]
         rows = row_source(session, job.source, run_columns.names)
-        stored = store_input(session, rows, secret, alone, pairs, path)
+        hashed = [numbers[name] for name in hashed_columns(run_columns.carried, job.policy.sensitive)]
+        stored = store_input(session, rows, hashed, alone, pairs, path)
     return ScanOnSpark(job, run_columns, stored, numbers, linkable)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,7 +32,7 @@ from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.release_losses import Losses
 from sfumato.policy import InputOptions
-from sfumato.releases.run_record import fingerprints_of_contents, secret_number
+from sfumato.releases.run_record import fingerprints_of_contents
 from sfumato.tables.sources.source import Source, open_source
 
 
@@ -57,7 +56,7 @@ class SparkEngine:
 
     def read(self, job: Job) -> ScanOnSpark:
         self._scratch = self._workspace(temporary_for(self._session, self._target))
-        return scan_with_spark(job, self._session, _secret(), self._scratch.path("input"))
+        return scan_with_spark(job, self._session, self._scratch.path("input"))
 
     def profile(self, scan: ScanOnSpark) -> ProfileOnSpark:
         return profile_with_spark(scan, self._session, self._scratch.path("tally"))
@@ -151,10 +150,3 @@ class SparkEngine:
 def _close_all(workspaces: list[Workspace]) -> None:
     while workspaces:
         workspaces.pop().close()
-
-
-def _secret() -> int:
-    try:
-        return secret_number()
-    except OSError:
-        return secrets.randbits(63)  # the run warns that no record can be kept

@@ -7,7 +7,7 @@ the counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.spark.line_keys import ROW, TIE
+from sfumato.engines.spark.line_keys import ROW, TIE, tie_numbers
 from sfumato.engines.spark.mounted_parquet import parts_of
 from sfumato.engines.spark.row_chunks import (
     CHUNK,
@@ -27,15 +27,15 @@ from sfumato.engines.spark.row_chunks import (
     unpacked,
     written_chunks,
 )
-from sfumato.engines.spark.row_hash import row_hashes
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words
 from sfumato.engines.spark.spark_tables import SparkTable, columns, one_array, written
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.row_hash import Hashes, hashes_of_array, row_hashes
 
 COLUMN, GIVEN, COUNT = "column", "given", "count"  # the columns of the tally: two counted columns, and the count
 ALONE = -1  # stands for no second column
 TALLY, FEWER = "tally", "fewer"
-FEWER_BITS = 5  # records whose ties end in as many zero bits are also stored separately, for samples
+FEWER_BITS = 5  # records whose hashes end in as many zero bits are also stored separately, for samples
 DENSE = 1 << 22  # the largest number of pairs that are counted in a table instead of sorted
 TASK_ROWS = 1 << 33  # more than a task can have
 
@@ -86,19 +86,19 @@ class InputChunks:
             return written(session, counted.groupBy(*names).agg(sql.sum(COUNT).alias(COUNT)), path)
 
     def sample(self, bits: int) -> pa.Table:
-        """Return the records whose ties end in ``bits`` zero bits, in no particular order."""
+        """Return the records whose hashes end in ``bits`` zero bits, in no particular order."""
         from pyspark.sql.types import LongType, StructField, StructType
 
         schema = StructType([*self.kinds, StructField(TIE, LongType(), nullable=False)])
+        names = [field.name for field in self.kinds]
         source = CHUNK if bits < FEWER_BITS else FEWER
 
         def sampled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for chunk in batch.column(source):
                     table = opened(chunk)
-                    ties = to_numpy(one_array(table.column(TIE)))
-                    rows = np.flatnonzero((ties & ((1 << bits) - 1)) == 0)
-                    yield from plain(table.select(schema.names).take(from_numpy(rows))).to_batches()
+                    rows = from_numpy(_sampled_rows(table.select(names), bits))
+                    yield from plain(table.select([*names, TIE]).take(rows)).to_batches()
 
         with in_our_words("take a sample"):
             chunks = self.chunks.select(source).where(f"{source} is not null")
@@ -108,20 +108,20 @@ class InputChunks:
 def store_input(
     session: Session,
     rows: RowSource,
-    secret: int,
+    hashed: Sequence[int],
     alone: Sequence[int],
     pairs: Sequence[tuple[int, int]],
     path: str,
 ) -> InputChunks:
     """Store rows with their ties, and count the values of columns and pairs of columns, given by number.
 
-    secret: the key of the hash that makes ties.
+    hashed: the columns whose hash is the tie of a row, in order.
     """
     from pyspark import TaskContext
     from pyspark.sql.types import BinaryType, StructField, StructType
 
     schema = StructType([StructField(name, BinaryType()) for name in (CHUNK, TALLY, FEWER)])
-    alone, pairs, tables = list(alone), list(pairs), rows.tables
+    hashed, alone, pairs, tables = list(hashed), list(alone), list(pairs), rows.tables
 
     def store(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
@@ -133,9 +133,9 @@ def store_input(
             encoded = _in_dictionaries(table)
             numbers = from_numpy(np.arange(first, first + table.num_rows))
             first += table.num_rows
-            ties = row_hashes(encoded, secret)
-            stored = encoded.append_column(TIE, from_numpy(ties)).append_column(ROW, numbers)
-            fewer = stored.take(from_numpy(np.flatnonzero((ties & ((1 << FEWER_BITS) - 1)) == 0)))
+            ties = from_numpy(tie_numbers(_hashes(encoded, hashed)))
+            stored = encoded.append_column(TIE, ties).append_column(ROW, numbers)
+            fewer = stored.take(from_numpy(_sampled_rows(encoded, FEWER_BITS)))
             beside = {TALLY: packed(_tallied(encoded, alone, pairs)), FEWER: packed(fewer)}
             for start in range(0, stored.num_rows, CHUNK_ROWS):
                 chunk = packed(stored.slice(start, CHUNK_ROWS))
@@ -147,6 +147,16 @@ def store_input(
 
 
 _ROW = pa.schema([(CHUNK, pa.binary()), (TALLY, pa.binary()), (FEWER, pa.binary())])
+
+
+def _hashes(table: pa.Table, columns: Iterable[int]) -> Hashes:
+    return row_hashes([hashes_of_array(one_array(table.column(column))) for column in columns], table.num_rows)
+
+
+def _sampled_rows(table: pa.Table, bits: int) -> NDArray[np.int64]:
+    """Return the rows of a sample. The hash of a whole row decides, so a sample depends on the rows alone."""
+    mask = np.uint64((1 << bits) - 1)
+    return np.flatnonzero((_hashes(table, range(table.num_columns)) & mask) == 0)
 
 
 def _in_dictionaries(table: pa.Table) -> pa.Table:

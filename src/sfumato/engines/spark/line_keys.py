@@ -1,8 +1,8 @@
 """The place of a record on the line, as bytes that sort in the order of the line: the words of its key, then its codes.
 
-Records of equal place are ordered by ``TIE``, a keyed hash of the whole row, and then by ``ROW``, the number that the
-row got when it was read. The release is then a function of the rows alone, whatever their partitions. Only rows that
-are equal in every column are ordered by their number, and nobody can tell those apart.
+Records of equal place are ordered by ``TIE``, the hash of their other columns (``tables.coding.row_hash``), and then by
+``ROW``, the number that the row got when it was read. The release is then a function of the rows alone, whatever their
+partitions. Only rows that are equal in every column are ordered by their number, and nobody can tell those apart.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from sfumato.kernels.decorator import kernel
 from sfumato.orderings import Ordering
 from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.passthrough import SIGN
+from sfumato.tables.coding.row_hash import Hashes
 
 PLACE, CODES, TIE, ROW = "place", "codes", "tie", "row"
 Bytes = NDArray[np.uint8]
@@ -60,6 +62,16 @@ class LineEncoder:
             codes[:, q] = np.ascontiguousarray(places[:, begin : begin + width]).view(f">u{width}")[:, 0]
             begin += width
         return codes
+
+
+def tie_numbers(hashes: Hashes) -> NDArray[np.int64]:
+    """Return hashes as signed numbers of the same order, which is what Spark has."""
+    return (hashes ^ SIGN).view(np.int64)
+
+
+def tie_hashes(numbers: NDArray[np.int64]) -> Hashes:
+    """Return the hashes that ``tie_numbers`` turned into numbers."""
+    return numbers.view(np.uint64) ^ SIGN
 
 
 def to_binary(places: Bytes) -> pa.Array:

@@ -6,7 +6,7 @@ no record has. None of that is part of the table, so none of it is released.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -82,6 +82,12 @@ class PassthroughColumn:
         numbers = order_numbers(array)
         numbers = numbers - numbers.min() if numbers.size else numbers
         return [*fields, Field(numbers, bits_for(int(numbers.max()) + 1) if numbers.size else 0)]
+
+    def in_order(self, rows: NDArray[np.uint32]) -> PassthroughColumn:
+        """Return the column with its rows in another order. rows: the row that comes first, second, ..."""
+        if self.codes is None:
+            return replace(self, array=self.array.take(from_numpy(rows)))
+        return replace(self, codes=self.codes[rows])
 
     def take(self, rows: NDArray[np.uint32] | None) -> pa.Array:
         """Return the given rows, or all in their order, with no trace of values that are not among them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sfumato.kernels.threads import in_threads, slices
 WORD = 64
 SMALL_TABLE = 1 << 20
 CHUNK = 1 << 16  # rows packed at once: they fit in a core's cache
+STRETCH = 16  # rows that are sorted by insertion before they are merged
 
 
 @dataclass(frozen=True)
@@ -93,13 +95,32 @@ def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
     return SortedRows(rows, np.append(np.flatnonzero(begins), count))
 
 
-def collapse(codes: NDArray[np.unsignedinteger], sizes: Sequence[int]) -> tuple[NDArray[Any], SortedRows]:
+def collapse(
+    codes: NDArray[np.unsignedinteger], sizes: Sequence[int], ties: NDArray[np.uint64] | None = None
+) -> tuple[NDArray[Any], SortedRows]:
     """Return the distinct rows in ascending order, and the row numbers that each stands for.
 
-    codes: uint[n, d], not modified. sizes: the number of codes that each column may have.
+    codes: uint[n, d], not modified. sizes: the number of codes that each column may have. ties: uint64[n], which order
+    rows of equal codes; without them row numbers do.
     """
     sorted_rows = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes))
-    return np.take(codes, sorted_rows.rows[sorted_rows.starts[:-1]], axis=0), sorted_rows
+    distinct = np.take(codes, sorted_rows.rows[sorted_rows.starts[:-1]], axis=0)
+    if ties is not None:
+        _sort_runs(sorted_rows, ties)
+    return distinct, sorted_rows
+
+
+def _sort_runs(sorted_rows: SortedRows, ties: NDArray[np.uint64]) -> None:
+    """Sort the rows of every run by their ties, and keep the order of rows with equal ties."""
+    rows, starts = sorted_rows.rows, sorted_rows.starts
+    edges = np.unique(np.append(np.searchsorted(starts, np.arange(0, len(rows), CHUNK)), len(starts) - 1))
+
+    def sort(runs: tuple[int, int]) -> None:
+        begins = starts[runs[0] : runs[1] + 1]
+        part = rows[begins[0] : begins[-1]]
+        sort_runs(part, begins - begins[0], ties[part])
+
+    in_threads(sort, list(pairwise(edges.tolist())))
 
 
 def key_bits(
@@ -132,6 +153,43 @@ def _fill_bits(
             key <<= np.uint64(end - start)
             key |= part
         position += field.bits
+
+
+@kernel
+def sort_runs(rows, starts, keys):
+    """Sort the rows of every run by their keys, stably. rows: uint32[n], keys: uint64[n], both changed.
+
+    starts: int64[runs + 1], where each run begins.
+    """
+    longest = 0
+    for run in range(len(starts) - 1):
+        longest = max(longest, starts[run + 1] - starts[run])
+    merged_rows, merged_keys = np.empty(longest, np.uint32), np.empty(longest, np.uint64)
+    for run in range(len(starts) - 1):
+        begin, end = starts[run], starts[run + 1]
+        # Short stretches are sorted by insertion, then neighbouring stretches are merged.
+        for left in range(begin, end, STRETCH):
+            for position in range(left + 1, min(left + STRETCH, end)):
+                key, row, free = keys[position], rows[position], position
+                while free > left and keys[free - 1] > key:
+                    keys[free], rows[free] = keys[free - 1], rows[free - 1]
+                    free -= 1
+                keys[free], rows[free] = key, row
+        width = STRETCH
+        while width < end - begin:
+            for left in range(begin, end, 2 * width):
+                middle, right = min(left + width, end), min(left + 2 * width, end)
+                a, b = left, middle
+                for position in range(right - left):
+                    if b == right or (a < middle and keys[a] <= keys[b]):
+                        merged_keys[position], merged_rows[position] = keys[a], rows[a]
+                        a += 1
+                    else:
+                        merged_keys[position], merged_rows[position] = keys[b], rows[b]
+                        b += 1
+                keys[left:right] = merged_keys[: right - left]
+                rows[left:right] = merged_rows[: right - left]
+            width *= 2
 
 
 @kernel

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
+import oracle
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,13 +15,16 @@ from naming import hiding_methods, needs_workload
 from strategies import Case, Diverse, cases, diverse_cases
 
 import sfumato
+from sfumato.engines.disk import diverse_cut_by_range
 from sfumato.methods import methods
 from sfumato.policy import Policy
+from sfumato.tables.external.memory_budget import MemoryBudget
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
 FOR_WORKLOAD = sorted(name for name, method in methods().items() if needs_workload(method))
 by_method = pytest.mark.parametrize("method", hiding_methods())
+SAMPLED = {"method": "mondrian", "sampled": True}
 orders = st.integers(0, 2**32).map(random.Random)
 
 
@@ -97,3 +101,64 @@ def test_records_with_equal_quasi_identifiers_stay_with_their_classes(method: st
 @pytest.mark.parametrize("further", [{}, {"l": 3}, {"max_suppressed": 0.05}, {"l": 2, "person": "person"}])
 def test_search_suppression_and_persons_do_not_depend_on_the_order(effort: str, further: dict[str, Any]) -> None:
     assert_order_does_not_matter(patients(150), effort=effort, **ASKED, **further)
+
+
+@pytest.mark.parametrize("method", FOR_WORKLOAD)
+def test_split_rules_of_a_workload_do_not_depend_on_the_order(method: str) -> None:
+    asked = {**ASKED, "sensitive": [], "method": method}
+    if method == "mondrian:selection":
+        asked["select"] = ["age > 33 and sex = 'f'"]
+    else:
+        asked["target"] = "cost" if method == "mondrian:regression" else "diagnosis"
+    assert_order_does_not_matter(patients(), **asked)
+
+
+@pytest.mark.parametrize("further", [{"form": "statistics"}, {"form": "bounds"}, {"boxes": "regions"}])
+def test_forms_of_a_release_do_not_depend_on_the_order(further: dict[str, Any]) -> None:
+    assert_order_does_not_matter(patients(), method="mondrian", **ASKED, **further)
+
+
+def test_anatomy_with_a_seed_does_not_depend_on_the_order() -> None:
+    asked = {"quasi_identifiers": ["age", "zip", "sex"], "sensitive": "diagnosis", "other": "drop", "l": 3}
+    assert_order_does_not_matter(patients(), method="anatomy", seed=4, **asked)
+
+
+def test_rules_do_not_depend_on_the_order_of_the_table_that_they_are_learnt_on() -> None:
+    asked = {**ASKED, "method": "mondrian"}
+    rules = {sfumato.fit(shuffled(patients(), random.Random(seed)), **asked).to_json() for seed in range(4)}
+    assert len(rules) == 1
+
+
+@pytest.mark.not_quick
+@pytest.mark.parametrize("asked", [{"method": "hilbert"}, {"method": "mondrian"}, SAMPLED, {}, {"l": 2}])
+@pytest.mark.parametrize("records", [16, 90, 10_000])
+def test_order_of_the_input_does_not_matter_on_disk(
+    asked: dict[str, Any], records: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(records * 3 * 160)))
+    monkeypatch.setattr(diverse_cut_by_range, "MOST", 10**6)
+    assert_order_does_not_matter(patients(), engine="disk", **{**ASKED, **asked})
+
+
+@pytest.mark.parametrize("method", ["auto", "hilbert", "gain-tree"])
+def test_releases_of_shuffled_tables_cannot_be_intersected(method: str) -> None:
+    """Somebody has four releases of one table, each made of the rows in another order, and knows whose row is whose."""
+    table = patients(300)
+    releases = [
+        sfumato.anonymize(shuffled(table, random.Random(seed)), method=method, l=2, **ASKED).data.to_pylist()
+        for seed in range(4)
+    ]
+    key = ["age", "zip", "sex"]
+    columns = {
+        "age": oracle.NumberColumn(table["age"].to_pylist()),
+        **{name: oracle.CategoryColumn(oracle.flat_rows(table[name].to_pylist())) for name in ("zip", "sex")},
+    }
+
+    def possible(person: oracle.Row, rows: list[oracle.Row]) -> set[Any]:
+        """The diagnoses of all records whose class covers a person."""
+        return {row["diagnosis"] for row in rows if all(columns[name].covers(row[name], person[name]) for name in key)}
+
+    for person in table.to_pylist():
+        alone = possible(person, releases[0])
+        assert set.intersection(*(possible(person, rows) for rows in releases)) == alone
+        assert len(alone) > 1

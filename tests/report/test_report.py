@@ -938,6 +938,7 @@ def test_the_page_made_with_a_release_says_when_its_persons_were_counted(
     assert "checked again" not in page
 
 
+@pytest.mark.not_quick
 def test_the_page_of_a_file_has_its_own_words_for_what_was_not_checked(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

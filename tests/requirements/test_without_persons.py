@@ -117,15 +117,15 @@ def test_what_is_said_without_persons_is_so_whoever_they_are(data: st.DataObject
 
 
 @by_kind
-def test_every_class_of_four_records_is_judged_by_every_choice_of_persons(
+def test_every_class_of_three_records_is_judged_by_every_choice_of_persons(
     kind: str, parameters: dict[str, Any]
 ) -> None:
     policy = policy_of(kind, parameters)
-    for values in combinations_with_replacement([1, 2, 9, None], 4):
-        said = [verdict.holds for verdict in audited(visits([values], range(4)), policy, persons=False)]
+    for values in combinations_with_replacement([1, 2, 9, None], 3):
+        said = [verdict.holds for verdict in audited(visits([values], range(3)), policy, persons=False)]
         found = [
             [verdict.holds for verdict in audited(visits([values], persons), policy, persons=True)]
-            for persons in assignments(4)
+            for persons in assignments(3)
         ]
         for line, holds in enumerate(said):
             outcomes = {each[line] for each in found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sfumato
+from sfumato.cli.output import TextConsole
+from sfumato.cli.summaries import show_audit
 from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, require_pass
 from sfumato.parameters import Parameter, whole_number
 from sfumato.policy import InputOptions, Policy, merge_flags
@@ -108,7 +111,7 @@ def test_what_is_said_without_persons_is_so_whoever_they_are(data: st.DataObject
     for verdict, counted, true in zip(in_file, in_run, met, strict=True):
         assert verdict.requirement == counted.requirement
         assert verdict.holds in (true, None)
-        assert verdict.reason == REASONS[verdict.holds]
+        assert (verdict.reason, verdict.counted) == (REASONS[verdict.holds], "records")
     if kind == "distinct":
         assert in_file[1].holds is met[1]
     # The figure is the one of records: of persons with one record each.
@@ -252,7 +255,7 @@ def test_the_worse_of_two_parts_has_the_reason_of_what_it_says() -> None:
 
 
 def test_a_verdict_still_takes_what_it_took() -> None:
-    assert Verdict("k", True, 2) == Verdict("k", True, 2, False, "")
+    assert Verdict("k", True, 2) == Verdict("k", True, 2, False, "", "")
 
 
 def report_of(*verdicts: bool | None) -> AuditReport:
@@ -267,6 +270,20 @@ def test_a_report_tells_what_failed_from_what_was_not_checked() -> None:
     unchecked = report_of(True, None)
     assert (unchecked.holds, unchecked.failed) == (False, ())
     assert repr(unchecked).startswith("<AuditReport: 0 of 2 requirements fail, 1 not checked; ")
+
+
+def test_a_kind_may_leave_a_line_open_without_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = report_of(None).as_dict()
+    assert lines == [{"requirement": "None", "holds": None, "value": 1, "reason": ""}]
+    show_audit(TextConsole(), lines)
+    assert capsys.readouterr().out == "NOT CHECKED None\n"
+
+
+def test_a_kind_may_judge_with_the_truth_values_of_numpy() -> None:
+    report = AuditReport(tuple(Verdict("kind", holds, 1) for holds in (np.False_, np.True_, None)), 6, 2, 3)
+    assert (report.failed, report.unchecked) == (report.verdicts[:1], report.verdicts[2:])
+    assert [line["holds"] for line in report.as_dict()] == [False, True, None]
+    assert json.dumps(report.as_dict()).count("null") == 1
 
 
 def test_a_release_of_our_own_must_be_checked_in_full() -> None:

@@ -44,9 +44,8 @@ def audit(
 ) -> int:
     """Check a finished release against a policy. The exit code is 1 if it does not hold.
 
-    It is 5 if nothing fails, but a release does not show all that the policy requires: it does not say whose its
-    records are, so what is counted in persons may not be checked. Without a policy, the certificate beside the release
-    says what to check.
+    It is 5 if nothing fails but something could not be checked: a release does not say whose its records are, so what
+    a policy requires in persons may stay open. Without a policy, the certificate beside the release says what to check.
 
     Example: sfumato audit release.csv --quasi-identifiers age,zip -k 10
     """

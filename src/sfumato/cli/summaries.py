@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sfumato.evaluation.queries import QueryAccuracy
 
 WORST = 10
-MARKS = {True: ("holds  ", "green"), False: ("FAILS  ", "bold red"), None: ("NOT CHECKED", "bold yellow")}
+MARKS = {True: ("holds", "green"), False: ("FAILS", "bold red"), None: ("NOT CHECKED", "bold yellow")}
 LOSSES = {
     "c_dm": "discernibility C_DM",
     "c_avg": "average class size divided by k C_AVG",
@@ -56,17 +56,18 @@ def show_counts(console: TextConsole, summary: Mapping[str, Any]) -> None:
 
 def show_audit(console: TextConsole, verdicts: Sequence[Mapping[str, Any]]) -> None:
     """Print a line for every verdict, and why some could not be checked."""
-    width = max((len(MARKS[verdict["holds"]][0]) for verdict in verdicts), default=0)
+    width = max(7, *(len(MARKS[verdict["holds"]][0]) for verdict in verdicts))  # 7 is that of all other lines
     for verdict in verdicts:
         mark, style = MARKS[verdict["holds"]]
         line = Text(f"{mark:{width}}", style=style)
         line.append(f" {verdict['requirement']}", style="default not bold")
         if "=" in verdict["requirement"]:  # it has a bound to compare the value with
-            where = "in records" if "reason" in verdict else "reached"
-            line.append(f" ({where}: {_amount(verdict['value'])})", style="dim")
+            what = f"in {verdict['counted']}" if "counted" in verdict else "reached"
+            line.append(f" ({what}: {_amount(verdict['value'])})", style="dim")
         console.print(line)
     for reason in dict.fromkeys(verdict["reason"] for verdict in verdicts if verdict["holds"] is None):
-        console.print(f"why     not checked: {reason}")
+        if reason:
+            console.print(f"why     not checked: {reason}")
 
 
 def _amount(value: float | None) -> str:

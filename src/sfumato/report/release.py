@@ -150,7 +150,7 @@ class ReleaseReport:
         heads = ("requirement", "verdict", "reached")
         audit = table(AUDIT_WITH_PERSONS if self._persons_counted else AUDIT, heads, rows, text=(0, 1))
         reasons = dict.fromkeys(line["reason"] for line in summary["audit"] if line["holds"] is None)
-        unchecked = [element("p", f"Not checked: {reason}.", class_="unchecked") for reason in reasons]
+        unchecked = [element("p", f"Not checked: {reason}.", class_="unchecked") for reason in reasons if reason]
         remarks = [element("p", f"{text[:1].upper()}{text[1:]}.", class_="warning") for text in self._remarks]
         about = (
             "GCP is the share of a column's range or taxonomy that a released value leaves open, on average: 0% is the "
@@ -349,4 +349,4 @@ def _reached(line: Mapping[str, Any]) -> str:
         return ""
     value = line["value"]
     reached = "no bound" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-    return f"{reached} in records" if "reason" in line else reached
+    return f"{reached} in {line['counted']}" if "counted" in line else reached

@@ -108,6 +108,7 @@ class Verdict:
 
     ``holds`` is None if that could not be checked. ``vacuous``: no class had anything to judge, so the value means
     nothing. ``reason``: why the line could not be checked, or how it was decided if not by the value; otherwise empty.
+    ``counted``: what the value counts, such as records, if that is not what the requirement counts; otherwise empty.
     """
 
     requirement: str
@@ -115,6 +116,7 @@ class Verdict:
     value: float | int
     vacuous: bool = False
     reason: str = ""
+    counted: str = ""
 
 
 def all_hold(verdicts: Iterable[bool | None]) -> bool | None:

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from sfumato.requirements.requirement import ClassCounts, DerivedRequirement, Verdict, all_hold
 
 REASONS = {
-    True: "it holds whoever the records belong to; the figure is that of the records",
-    False: "it fails whoever the records belong to; the figure is that of the records",
-    None: "the policy counts persons, and a release does not say whose its records are; the figure is that of the "
-    "records",
+    True: "it holds whoever the records belong to",
+    False: "it fails whoever the records belong to",
+    None: "the policy counts persons, and a release does not say whose its records are",
 }
 
 
@@ -31,7 +30,7 @@ class WithoutPersons(DerivedRequirement):
         return self.part.certain_in_persons(classes)
 
     def verdict(self, classes: ClassCounts) -> Verdict:
-        """The value is that of the records, and so at best what the persons reach."""
+        """The value is that of the records. Persons may reach more or less."""
         in_records = self.part.verdict(classes)
         if not self.part.possible_in_persons(classes).all():
             return _decided(in_records, False)
@@ -42,4 +41,4 @@ class WithoutPersons(DerivedRequirement):
 
 
 def _decided(in_records: Verdict, holds: bool | None) -> Verdict:
-    return replace(in_records, holds=holds, reason=REASONS[holds])
+    return replace(in_records, holds=holds, reason=REASONS[holds], counted="records")

@@ -47,7 +47,7 @@ class AuditReport:
     @property
     def failed(self) -> tuple[Verdict, ...]:
         """The requirements that do not hold."""
-        return tuple(verdict for verdict in self.verdicts if verdict.holds is False)
+        return tuple(verdict for verdict in self.verdicts if not verdict.holds and verdict.holds is not None)
 
     @property
     def unchecked(self) -> tuple[Verdict, ...]:
@@ -68,14 +68,16 @@ class AuditReport:
     def as_dict(self) -> list[dict[str, object]]:
         """The verdicts as JSON values. JSON has no infinity, so an unbounded value is null.
 
-        A requirement that could not be checked has null for ``holds``, and its ``reason``.
+        A requirement that could not be checked has null for ``holds``, and its ``reason``. ``counted`` says what the
+        value counts, if that is not what the requirement counts.
         """
         return [
             {
                 "requirement": verdict.requirement,
-                "holds": verdict.holds,
+                "holds": None if verdict.holds is None else bool(verdict.holds),  # a kind may give NumPy's own
                 "value": verdict.value if math.isfinite(verdict.value) else None,
-                **({"reason": verdict.reason} if verdict.reason else {}),
+                **({"counted": verdict.counted} if verdict.counted else {}),
+                **({"reason": verdict.reason} if verdict.reason or verdict.holds is None else {}),
             }
             for verdict in self.verdicts
         ]

@@ -206,6 +206,9 @@ def audit(
 ) -> AuditReport:
     """Say what holds in a finished release, also one made elsewhere.
 
+    A release does not say whose its records are, so what a policy requires in persons may be left unchecked: ``holds``
+    is then false, and ``unchecked`` lists it. ``failed`` lists what fails.
+
     ``release`` is a file or a frame. Without a policy the certificate beside the file says what to check; flags go over
     either. With the ``original`` the columns that were kept are compared as well. With ``memory``, such as "2GB", a
     release of any size is read in parts within that limit; what does not fit goes into files in ``temporary``, by

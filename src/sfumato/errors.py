@@ -11,6 +11,8 @@
     │   └── OutputError       4   the location of the release
     └── AuditError           70   a release failed its own audit and was withheld: a bug in Sfumato
 
+Exit code 5 is no error: ``audit`` or ``report`` found nothing that fails, but could not check everything.
+
 A message says what is wrong, where, and what to do next. It never holds the value of a cell: the data are secret, and
 messages end up in logs. Errors of libraries may hold cells, so they are re-raised ``from None`` with our own text.
 """

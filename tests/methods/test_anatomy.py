@@ -834,10 +834,22 @@ def test_other_kinds_are_checked_by_the_counts_of_the_second_table() -> None:
     assert reached("t-closeness(ill, t=1, distance=ordered)") == [0.25]
 
 
+def test_persons_behind_two_tables_are_as_unknown_as_behind_one() -> None:
+    def judged(second: pa.Table, **more: Any) -> list[tuple[str, bool | None]]:
+        report = sfumato.audit((FIRST, second), **{**ASKED, **more}, person="pid")
+        return [(one.requirement, one.holds) for one in report.verdicts[: 1 + ("k" in more)]]
+
+    text = "frequency l-diversity of 'ill', l = 2"
+    assert judged(SECOND) == [(text, None)]
+    assert judged(SECOND, k=2) == [(text, None), ("k-anonymity, k = 2, in persons", False)]
+    assert judged(SECOND, l=None, require="distinct(ill, l=2)") == [("distinct l-diversity of 'ill', l = 2", True)]
+    equal = SECOND.set_column(SECOND.column_names.index("ill"), "ill", pa.array(["1"] * 4))
+    assert judged(equal) == [(text, False)]
+
+
 @pytest.mark.parametrize(
     "flags, says",
     [
-        ({"person": "pid"}, "does not say which person a record belongs to"),
         ({"sensitive": ["ill", "pay"], "require": ["frequency(pay, l=2)"], "l": None}, "one sensitive column"),
         ({"l": None, "k": 2}, "requirements on none"),
     ],

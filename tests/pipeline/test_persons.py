@@ -32,10 +32,7 @@ from sfumato.requirements import Requirements
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 by_method = pytest.mark.parametrize("method", hiding_methods())
 PERSONS = oracle.Counting(person="pid")
-CANNOT_BE_CHECKED = (
-    "the policy counts persons, and a release does not say whose its records are: only that every class has k records "
-    "was checked; persons were counted when the release was made"
-)
+CANNOT_BE_CHECKED = "the policy counts persons, and a release does not say whose its records are"
 
 
 def visits(ages: Sequence[int | None], persons: Sequence[Any], illness: Sequence[Any] = (), **more: Any) -> pa.Table:
@@ -371,35 +368,147 @@ def test_a_person_key_without_a_role_becomes_an_identifier_and_one_with_a_role_k
 # ---- the finished file ----
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_file_is_checked_for_records_only_and_says_so(
-    suffix: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    table = visits([20, 20, 20, 60, 60, 70], list("aabccd"), ["flu", "flu", "cold", "flu", "cold", "gout"])
-    release = sfumato.anonymize(table, **asks(k=2, sensitive="illness", require="frequency(illness, l=1)"))
-    target = release.write(tmp_path / f"release.{suffix}")
-    report = sfumato.audit(target)
-    assert report.holds
-    assert [(one.requirement, one.value) for one in report.verdicts] == [
-        ("k-anonymity, k = 2", release.audit.smallest_class),
-        ("the file is the one that was certified", 1),
+VISITS = visits([20, 20, 20, 60, 60, 70], list("aabccd"), ["flu", "cold", "cold", "flu", "cold", "gout"])
+K_IN_PERSONS = "k-anonymity, k = 2, in persons"
+FREQUENCY = "frequency l-diversity of 'illness', l = 1"
+DISTINCT = "distinct l-diversity of 'illness', l = 2"
+CERTIFIED = "the file is the one that was certified"
+
+
+def visits_released(folder: Path, suffix: str = "csv") -> Path:
+    required = ["frequency(illness, l=1)", "distinct(illness, l=2)"]
+    release = sfumato.anonymize(VISITS, **asks(k=2, sensitive="illness", require=required))
+    assert release.audit.holds
+    assert [(one.requirement, one.reason) for one in release.audit.verdicts] == [
+        (K_IN_PERSONS, ""),
+        (FREQUENCY, ""),
+        (DISTINCT, ""),
     ]
-    assert report.remarks == (CANNOT_BE_CHECKED,)
-    assert release.audit.remarks == ()
-    assert main(["audit", str(target), "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)["remarks"] == [CANNOT_BE_CHECKED]
-    assert main(["audit", str(target)]) == 0
-    assert "persons were counted when the release was made" in " ".join(capfd.readouterr().out.split())
+    return Path(release.write(folder / f"release.{suffix}"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_says_of_every_requirement_whether_it_holds_fails_or_was_not_checked(
+    suffix: str, tmp_path: Path
+) -> None:
+    target = visits_released(tmp_path, suffix)
+    report = sfumato.audit(target)
+    assert [(one.requirement, one.holds) for one in report.verdicts] == [
+        (K_IN_PERSONS, None),
+        (FREQUENCY, None),
+        (DISTINCT, True),
+        (CERTIFIED, True),
+    ]
+    assert not report.holds
+    assert (report.failed, report.unchecked) == ((), report.verdicts[:2])
+    assert {one.reason for one in report.unchecked} == {CANNOT_BE_CHECKED}
+    assert report.verdicts[0].value == report.smallest_class
+    assert report.remarks == (
+        "the certificate states what held when the release was made and its persons were counted: "
+        f"{K_IN_PERSONS}; {FREQUENCY}; {DISTINCT}",
+    )
     certificate = json.loads((tmp_path / f"release.{suffix}.sfumato.json").read_text())
-    assert certificate["audit"][0] == {"requirement": "k-anonymity, k = 2, in persons", "holds": True, "value": 2}
+    assert (certificate["audit"][0]["requirement"], certificate["audit"][0]["holds"]) == (K_IN_PERSONS, True)
     assert certificate["policy"]["privacy"]["person"] == "pid"
+
+
+def test_a_certificate_of_another_file_says_nothing_of_its_persons(tmp_path: Path) -> None:
+    target = visits_released(tmp_path)
+    lines = target.read_text().splitlines(keepends=True)
+    target.write_text("".join([lines[0], *reversed(lines[1:])]))
+    report = sfumato.audit(target)
+    assert [one.requirement for one in report.failed] == [CERTIFIED]
+    assert report.remarks == ()
+    (tmp_path / "release.csv.sfumato.json").unlink()
+    report = sfumato.audit(target, **asks(k=2, sensitive="illness", require="distinct(illness, l=2)"))
+    assert report.remarks == ("there is no certificate beside the release: it is incomplete, or was made elsewhere",)
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "256MB"]], ids=["in memory", "in parts"])
+def test_the_command_ends_with_five_while_something_is_not_checked(
+    memory: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = visits_released(tmp_path)
+    command = ["audit", str(target), *memory]
+    assert main([*command, "--json"]) == 5
+    found = json.loads(capfd.readouterr().out)
+    assert found["holds"] is None
+    assert found["audit"][0] == {
+        "requirement": K_IN_PERSONS,
+        "holds": None,
+        "value": found["smallest_class"],
+        "counted": "records",
+        "reason": CANNOT_BE_CHECKED,
+    }
+    assert (found["audit"][1]["holds"], found["audit"][1]["reason"]) == (None, CANNOT_BE_CHECKED)
+    assert [line["holds"] for line in found["audit"]][2:] == [True, True]
+    assert main([*command, "--json", "--accept-unchecked"]) == 0
+    assert json.loads(capfd.readouterr().out)["holds"] is None
+    assert main(command) == 5
+    text = " ".join(capfd.readouterr().out.split())
+    assert f"NOT CHECKED {K_IN_PERSONS} (in records: {found['smallest_class']})" in text
+    assert f"why not checked: {CANNOT_BE_CHECKED}" in text
+    assert "nothing fails, but 2 of 4 requirements were not checked: the release may not hold" in text
+    assert "the release holds" not in text
+    assert main([*command, "--accept-unchecked"]) == 0
+    assert "the release may not hold" in " ".join(capfd.readouterr().out.split())
+
+
+def test_a_policy_that_records_decide_is_checked_in_full(tmp_path: Path) -> None:
+    target = visits_released(tmp_path)
+    flags = {"quasi_identifiers": ["age"], "sensitive": "illness", "person": "pid"}
+    report = sfumato.audit(target, Policy.from_dict({}), **flags, require="distinct(illness, l=2)")
+    assert [(one.requirement, one.holds) for one in report.verdicts] == [
+        ("k-anonymity, k = 1, in persons", True),
+        (DISTINCT, True),
+        (CERTIFIED, True),
+    ]
+    assert report.holds
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "256MB"]], ids=["in memory", "in parts"])
+def test_forty_equal_diagnoses_fail_whoever_they_belong_to(
+    memory: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["age,illness", *["[20..40],flu"] * 20, *["[41..90],flu"] * 20]
+    (tmp_path / "release.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "policy.toml").write_text(
+        '[columns.age]\nrole = "quasi-identifier"\n[columns.illness]\nrole = "sensitive"\n'
+        '[columns.pid]\nrole = "identifier"\n[privacy]\nk = 5\nperson = "pid"\n'
+        '[[privacy.sensitive]]\nattribute = "illness"\nkind = "frequency"\nl = 2\n'
+    )
+    command = ["audit", str(tmp_path / "release.csv"), "--policy", str(tmp_path / "policy.toml"), *memory]
+    for accept in ([], ["--accept-unchecked"]):
+        assert main([*command, *accept, "--json"]) == 1
+        found = json.loads(capfd.readouterr().out)
+        assert found["holds"] is False
+        assert [line["holds"] for line in found["audit"]] == [None, False]
+    assert main(command) == 1
+    text = capfd.readouterr().out
+    assert "FAILS       frequency l-diversity of 'illness', l = 2 (in records: 1)" in text
+    assert "the release does not hold: do not share it" in text
+
+
+def test_measure_and_bound_leave_open_what_a_file_does_not_show(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = visits_released(tmp_path)
+    pq.write_table(VISITS, tmp_path / "visits.parquet")
+    assert main(["measure", str(tmp_path / "visits.parquet"), str(target), "--json"]) == 0
+    assert [line["holds"] for line in json.loads(capfd.readouterr().out)["audit"]] == [None, None, True, True]
+    bound = ["bound", str(tmp_path / "visits.parquet"), "--release", str(target)]
+    assert main([*bound, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["release"]["holds"] is None
+    assert main(bound) == 0
+    said = "if it meets the policy: not all of that can be checked from the release"
+    assert said in " ".join(capfd.readouterr().out.split())
 
 
 def test_a_file_with_too_few_records_or_with_the_person_key_fails(tmp_path: Path) -> None:
     released = pa.table({"age": ["20", "20", "60"], "pid": ["a", "b", "c"]})
     report = sfumato.audit(released, quasi_identifiers=["age"], person="pid", k=2)
     assert [(one.requirement, one.holds, one.value) for one in report.verdicts] == [
-        ("k-anonymity, k = 2", False, 1),
+        (K_IN_PERSONS, False, 1),
         ("the identifier 'pid' is not released", False, 1),
     ]
     pq.write_table(released, tmp_path / "release.parquet")

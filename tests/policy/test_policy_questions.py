@@ -10,7 +10,14 @@ import pytest
 
 from sfumato.errors import PolicyError
 from sfumato.policy import InputOptions, Policy, merge_flags
-from sfumato.requirements import DistinctDiversity, FrequencyDiversity, Joint, KAnonymity, Requirements
+from sfumato.requirements import (
+    DistinctDiversity,
+    FrequencyDiversity,
+    Joint,
+    KAnonymity,
+    Requirements,
+    WithoutPersons,
+)
 
 
 @dataclass(frozen=True)
@@ -25,11 +32,13 @@ def test_requirements_are_k_and_those_of_the_sensitive_columns() -> None:
     assert policy.requirements_without_persons() == Requirements(expected)
 
 
-def test_without_persons_only_records_are_counted() -> None:
+def test_without_persons_every_requirement_is_judged_by_records() -> None:
     policy = merge_flags(None, quasi_identifiers=["age"], sensitive="ill", k=3, l=2, person="patient")
     assert policy.requirements().person == "patient"
     assert policy.requirements().parts[0] == KAnonymity(3, "persons")
-    assert policy.requirements_without_persons() == Requirements((KAnonymity(3),))
+    assert policy.requirements_without_persons() == Requirements(
+        (WithoutPersons(KAnonymity(3, "persons")), WithoutPersons(FrequencyDiversity("ill", 2)))
+    )
 
 
 def test_joint_requirements_name_every_sensitive_column() -> None:

@@ -223,6 +223,28 @@ def test_the_verdict_is_one_sentence(more: dict[str, Any], said: str) -> None:
     assert said in verdict(summary(**more), asked, "released file")
 
 
+@pytest.mark.parametrize(
+    "names, which",
+    [
+        (["k-anonymity, k = 10, in persons"], "a requirement that cannot be checked from the released file may fail"),
+        (
+            ["k-anonymity, k = 10, in persons", "entropy l-diversity of 'd', l = 2"],
+            "2 requirements that cannot be checked from the released file may fail",
+        ),
+    ],
+)
+def test_a_verdict_that_leaves_something_open_does_not_say_that_it_holds(names: list[str], which: str) -> None:
+    asked = Policy.from_dict({"columns": {"a": {"role": "quasi-identifier"}}, "privacy": {"k": 10}})
+    lines = [{"requirement": name, "holds": None, "value": 12, "reason": "nobody knows"} for name in names]
+    held = {"requirement": "distinct l-diversity of 'd', l = 2", "holds": True, "value": 3}
+    assert verdict(summary(audit=[*lines, held]), asked, "released file") == (
+        f"Nothing fails, but {which}: {'; '.join(names)}. 3 in 1,000 records left out; 5% of the information lost."
+    )
+    failed = verdict(summary(audit=[*lines, {**held, "holds": False}]), asked, "released file")
+    assert failed.startswith("The release does not meet its policy.")
+    assert "in persons" not in failed
+
+
 def test_a_verdict_without_k_names_the_requirement() -> None:
     asked = Policy.from_dict({"columns": {"a": {"role": "quasi-identifier"}}})
     held = [{"requirement": "frequency l-diversity of 'd', l = 3", "holds": True, "value": 3.0}]
@@ -877,6 +899,117 @@ def test_a_release_that_does_not_hold_is_told_on_the_page_and_by_the_exit_code(
     found = read(files / "release.csv.report.html").text["verdict"]
     assert "The release does not meet its policy" in found
     assert "fails" in found
+
+
+CERTIFIED_IN_PERSONS = (
+    "The certificate states what held when the release was made and its persons were counted: k-anonymity, k = 4, in "
+    "persons; frequency l-diversity of 'diagnosis', l = 2."
+)
+
+
+def marks(page: str) -> list[str]:
+    """The words at the head of a page that say whether it may be shared, and their looks."""
+    return re.findall(r'<span class="(mark[^"]*)">([^<]*)</span>', page)
+
+
+def counting_persons(files: Path) -> None:
+    with (files / "policy.toml").open("a") as policy_file:
+        policy_file.write('\n[[privacy.sensitive]]\nattribute = "diagnosis"\nkind = "frequency"\nl = 2\n')
+    text = (files / "policy.toml").read_text()
+    assert text.count("[privacy]\n") == 1
+    (files / "policy.toml").write_text(text.replace("[privacy]\n", '[privacy]\nperson = "name"\n'))
+
+
+def test_the_page_made_with_a_release_says_when_its_persons_were_counted(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counting_persons(files)
+    arguments = ["anonymize", files / "original.csv", "-o", files / "release.csv", "--policy", files / "policy.toml"]
+    assert run(capsys, *arguments, "--report", files / "at-once.html")[0] == 0
+    page = (files / "at-once.html").read_text()
+    assert marks(page) == [("mark", "Safe to share")]
+    found = Read(page).text
+    held = "k = 4 and the requirement on sensitive columns hold, counted in persons when the release was made; "
+    assert held in found["verdict"]
+    assert "What the audit checked when the release was made, knowing the person of each record" in found["verdict"]
+    assert "finds at least 4 persons that fit" in found["risks"]
+    assert "as anybody can" not in page
+    assert "from the release alone" not in page
+    assert "checked again" not in page
+
+
+@pytest.mark.not_quick
+def test_the_page_of_a_file_has_its_own_words_for_what_was_not_checked(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counting_persons(files)
+    policy_file = ["--policy", files / "policy.toml"]
+    assert run(capsys, "anonymize", files / "original.csv", "-o", files / "release.csv", *policy_file)[0] == 0
+    report = ["report", files / "original.csv", files / "release.csv", *policy_file]
+    code, text, _ = run(capsys, *report)
+    assert code == 5
+    assert text.startswith("Nothing fails, but 2 requirements that cannot be checked from the released file may fail: ")
+    assert run(capsys, *report, "--accept-unchecked")[0] == 0
+    code, text, _ = run(capsys, *report, "--json")
+    told = json.loads(text)
+    assert (code, told["holds"]) == (5, None)
+    assert [line["holds"] for line in told["audit"]] == [None, None, True]
+    page = (files / "release.csv.report.html").read_text()
+    assert marks(page) == [("mark unchecked", "Not fully checked")]
+    assert "Safe to share" not in page
+    assert page.count('<span class="undecided">not checked</span>') == 2
+    assert '<div class="unchecked"><p class="verdict">' in page
+    assert '<div class="fails">' not in page
+    found = Read(page).text
+    smallest = told["smallest_class"]
+    assert f"k-anonymity, k = 4, in personsnot checked{smallest} in records" in found["verdict"]
+    assert "Not checked: the policy counts persons" in found["verdict"]
+    assert CERTIFIED_IN_PERSONS in found["verdict"]
+    assert "What the audit checked, reading the release as anybody can" in found["verdict"]
+    assert "finds at least 4 records that fit" in found["risks"]
+
+
+def with_equal_diagnoses(files: Path) -> list[object]:
+    """The command that reports on a release in which all diagnoses are equal."""
+    counting_persons(files)
+    rows = rows_of(files / "release.csv")
+    lines = [",".join(rows[0]), *(",".join({**row, "diagnosis": "flu"}.values()) for row in rows)]
+    (files / "equal.csv").write_text("\n".join(lines) + "\n")
+    return ["report", files / "original.csv", files / "equal.csv", "--policy", files / "policy.toml"]
+
+
+def test_a_page_of_a_release_that_fails_does_not_call_it_safe(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = run(capsys, *with_equal_diagnoses(files), "--accept-unchecked")
+    assert code == 1
+    assert "Requirements that fail, checked from the released file: frequency l-diversity of 'diagnosis'" in text
+    page = (files / "equal.csv.report.html").read_text()
+    assert marks(page) == [("mark fails", "Do not share")]
+    assert (page.count('class="broken"'), page.count('class="undecided"')) == (1, 1)
+
+
+@pytest.mark.not_quick
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_was_not_checked_has_a_colour_that_is_neither_that_of_failing_nor_of_holding(
+    browser: Browser, files: Path, capsys: pytest.CaptureFixture[str], scheme: str
+) -> None:
+    held = files / "held.html"
+    release = ["report", files / "original.csv", files / "release.csv"]
+    assert run(capsys, *release, "--policy", files / "policy.toml", "-o", held)[0] == 0
+    assert run(capsys, *with_equal_diagnoses(files))[0] == 1
+    unchecked = [*release, "--policy", files / "policy.toml", "-o", files / "unchecked.html", "-l", "1"]
+    assert run(capsys, *unchecked)[0] == 5
+
+    def colours(file: Path) -> dict[str, str]:
+        page = browser.open(file, scheme=scheme)
+        look = "getComputedStyle(document.querySelector('{}')).{}"
+        return {
+            "words": page.evaluate(look.format(".verdict strong", "color")),
+            "mark": page.evaluate(look.format(".mark", "borderTopColor")),
+        }
+
+    pages = [colours(file) for file in (held, files / "equal.csv.report.html", files / "unchecked.html")]
+    for where in ("words", "mark"):
+        assert len({page[where] for page in pages}) == 3
 
 
 @pytest.mark.parametrize(

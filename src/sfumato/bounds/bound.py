@@ -56,10 +56,13 @@ EFFORTS = {
 
 @dataclass(frozen=True)
 class MeasuredRelease:
-    """The loss of a finished release, and whether it meets the policy; the bound holds only for one that does."""
+    """The loss of a finished release, and whether it meets the policy; the bound holds only for one that does.
+
+    ``holds`` is None if the release does not show whether it does.
+    """
 
     gcp: float
-    holds: bool
+    holds: bool | None
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,10 @@ class Bound:
 
     @property
     def release_ratio(self) -> float | None:
-        """Return the ratio of the release, or None where there is none that meets the policy."""
-        return self.ratio(self.release.gcp) if self.release is not None and self.release.holds else None
+        """Return the ratio of the release, or None where there is none or it does not meet the policy."""
+        if self.release is None or self.release.holds is False:
+            return None
+        return self.ratio(self.release.gcp)
 
     @property
     def method(self) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from sfumato.cli.exit_codes import exit_code_of
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import Json, PolicyFile, ReleasedTable, Temporary
+from sfumato.cli.flags import AcceptUnchecked, Json, PolicyFile, ReleasedTable, Temporary
 from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import terminal_progress
@@ -38,27 +39,31 @@ def audit(
     *,
     flags: Mapping[str, Any],
     temporary: Temporary = None,
+    accept_unchecked: AcceptUnchecked = False,
     json: Json = False,
 ) -> int:
     """Check a finished release against a policy. The exit code is 1 if it does not hold.
 
-    Without a policy, the certificate beside the release says what to check.
+    It is 5 if nothing fails but something could not be checked: a release does not say whose its records are, so what
+    a policy requires in persons may stay open. Without a policy, the certificate beside the release says what to check.
 
     Example: sfumato audit release.csv --quasi-identifiers age,zip -k 10
     """
     with terminal_progress() as progress:
         from sfumato.api import audit as audit_release
+        from sfumato.requirements import all_hold
 
         report = audit_release(
             release, load_policy(policy), original=original, temporary=temporary, progress=progress, **flags
         )
+    holds = all_hold(verdict.holds for verdict in report.verdicts)
     if json:
         print_json(
             {
                 "records": report.records,
                 "classes": report.classes,
                 "smallest_class": report.smallest_class,
-                "holds": report.holds,
+                "holds": holds,
                 "audit": report.as_dict(),
                 "remarks": list(report.remarks),
                 **version_and_seconds(progress),
@@ -73,5 +78,11 @@ def audit(
         show_audit(console, report.as_dict())
         for remark in report.remarks:
             console.print(f"remark  {remark}")
-        console.print("the release holds" if report.holds else "the release does not hold: do not share it")
-    return 0 if report.holds else 1
+        unchecked = f"{len(report.unchecked)} of {len(report.verdicts)} requirements were not checked"
+        conclusions = {
+            True: "the release holds",
+            False: "the release does not hold: do not share it",
+            None: f"nothing fails, but {unchecked}: the release may not hold",
+        }
+        console.print(conclusions[holds])
+    return exit_code_of(holds, accept_unchecked=accept_unchecked)

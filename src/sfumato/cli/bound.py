@@ -116,6 +116,8 @@ def _show(console: TextConsole, bound: Bound, ended: bool, table: str) -> None:
             comparison = "and the bound is 0, so nothing is known of how far that is from the best possible"
         else:
             comparison = f"at most {math.ceil(ratio * 1000) / 1000:.3f} times the best possible"
+        if bound.release.holds is None:
+            comparison += ", if it meets the policy: not all of that can be checked from the release"
         console.print(f"the release has {bound.release.gcp:.2%}: {comparison}")
     if not bound.complete:
         console.print(f"{'stopped early' if ended else 'interrupted'}: a longer search may prove more")

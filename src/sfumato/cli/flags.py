@@ -336,3 +336,9 @@ Sheet = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+AcceptUnchecked = Annotated[
+    bool,
+    typer.Option(
+        "--accept-unchecked", help="End with exit code 0, not 5, if nothing fails but something could not be checked."
+    ),
+]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.exit_codes import exit_code_of
 from sfumato.cli.flag_values import hint_at_taxonomies, load_policy
-from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable
+from sfumato.cli.flags import AcceptUnchecked, Json, OriginalTable, PolicyFile, ReleasedTable
 from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import terminal_progress
@@ -61,12 +62,14 @@ def report_release(
     policy: PolicyFile = None,
     *,
     flags: Mapping[str, Any],
+    accept_unchecked: AcceptUnchecked = False,
     json: Json = False,
 ) -> int:
     """Make one page that says what a release shows and what it cost: offline, printable, safe to share.
 
     Without a policy, the certificate beside the release says what is required. Only a policy or --taxonomy supplies
-    taxonomies. The exit code is 1 if the release does not hold; the page says so too.
+    taxonomies. The exit code is 1 if the release does not hold, and 5 if nothing fails but something could not be
+    checked; the page says so too.
 
     Example: sfumato report patients.csv release.csv --policy policy.toml -o report.html
     """
@@ -81,17 +84,15 @@ def report_release(
             page = api.report_release(original, release, target, loaded_policy, **flags)
             if private is not None:
                 api.report_private(original, release, private, loaded_policy, **flags)
-    summary = page.summary()
-    holds = all(verdict["holds"] for verdict in summary["audit"])
     if json:
         files = {"file": str(target)} | ({} if private is None else {"private": str(private)})
-        print_json({**summary, "holds": holds, **files, **version_and_seconds(progress)})
+        print_json({**page.summary(), "holds": page.holds, **files, **version_and_seconds(progress)})
     else:
         console = TextConsole()
         console.heading(page.verdict)
         show_files(console, [target, *([] if private is None else [private])])
         warn_of_private_page(console, private, release)
-    return 0 if holds else 1
+    return exit_code_of(page.holds, accept_unchecked=accept_unchecked)
 
 
 def check_pages(policy: Policy, table: str, output: str | None, pages: Mapping[str, Path | None]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.evaluation.queries import QueryAccuracy
 
 WORST = 10
+MARKS = {True: ("holds", "green"), False: ("FAILS", "bold red"), None: ("NOT CHECKED", "bold yellow")}
 LOSSES = {
     "c_dm": "discernibility C_DM",
     "c_avg": "average class size divided by k C_AVG",
@@ -53,14 +54,20 @@ def show_counts(console: TextConsole, summary: Mapping[str, Any]) -> None:
     )
 
 
-def show_audit(console: TextConsole, verdicts: Iterable[Mapping[str, Any]]) -> None:
+def show_audit(console: TextConsole, verdicts: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line for every verdict, and why some could not be checked."""
+    width = max(7, *(len(MARKS[verdict["holds"]][0]) for verdict in verdicts))  # 7 is that of all other lines
     for verdict in verdicts:
-        mark, style = ("holds  ", "green") if verdict["holds"] else ("FAILS  ", "bold red")
-        line = Text(mark, style=style)
+        mark, style = MARKS[verdict["holds"]]
+        line = Text(f"{mark:{width}}", style=style)
         line.append(f" {verdict['requirement']}", style="default not bold")
         if "=" in verdict["requirement"]:  # it has a bound to compare the value with
-            line.append(f" (reached: {_amount(verdict['value'])})", style="dim")
+            what = f"in {verdict['counted']}" if "counted" in verdict else "reached"
+            line.append(f" ({what}: {_amount(verdict['value'])})", style="dim")
         console.print(line)
+    for reason in dict.fromkeys(verdict["reason"] for verdict in verdicts if verdict["holds"] is None):
+        if reason:
+            console.print(f"why     not checked: {reason}")
 
 
 def _amount(value: float | None) -> str:

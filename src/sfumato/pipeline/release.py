@@ -94,6 +94,7 @@ class Release:
                 self.summary() if certificate is None else certificate,
                 remarks=self.audit.remarks,
                 where="finished table" if certificate is None else "released file",
+                persons_counted=self.policy.privacy.person is not None,
             )
             if path is not None:
                 report.write(path)

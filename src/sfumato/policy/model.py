@@ -161,14 +161,13 @@ class Policy(PolicySection):
         return Requirements(tuple(parts), person, joint)
 
     def requirements_without_persons(self) -> Requirements:
-        """What can be checked in a released file, which does not say whose the records are.
-
-        A policy that counts persons is then checked for k records in every class only.
-        """
-        from sfumato.requirements import KAnonymity, Requirements
+        """What every class must meet, as far as a released file shows it: it does not say whose the records are."""
+        from sfumato.requirements import Requirements, WithoutPersons
 
         requirements = self.requirements()
-        return requirements if requirements.person is None else Requirements((KAnonymity(self.k),))
+        if requirements.person is None:
+            return requirements
+        return Requirements(tuple(WithoutPersons(part) for part in requirements.parts), None, requirements.joint)
 
     def kept_columns(self, names: Iterable[str]) -> list[str]:
         """Those of a table's columns that are released, in the order of the table."""

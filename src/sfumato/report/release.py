@@ -28,12 +28,17 @@ from sfumato.report.remaining_risks import risks
 from sfumato.report.result_files import write_text
 from sfumato.report.sentences import degree, guessing, percent, verdict, what_is_shown
 from sfumato.report.style import RELEASE_STYLE
+from sfumato.requirements import all_hold
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.staging import check_target
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 SUFFIXES = (".html", ".htm")
 TITLE = "Report of a release"
+MARKS = {True: ("Safe to share", ""), False: ("Do not share", "fails"), None: ("Not fully checked", "unchecked")}
+WORDS = {True: ("holds", "holds"), False: ("fails", "broken"), None: ("not checked", "undecided")}
+AUDIT = "What the audit checked, reading the release as anybody can"
+AUDIT_WITH_PERSONS = "What the audit checked when the release was made, knowing the person of each record"
 MOST_RECTANGLES = 2000  # more would make the page large and slow to draw
 MOST_LOSSES = 40  # rows of the table of losses that are not folded away
 
@@ -50,6 +55,7 @@ class ReleaseReport:
         *,
         remarks: Sequence[str] = (),
         where: str = "released file",
+        persons_counted: bool = False,
     ) -> None:
         self._facts = facts
         self._policy = policy
@@ -57,13 +63,21 @@ class ReleaseReport:
         self._summary = scalars(summary)
         self._remarks = tuple(remarks)
         self._where = where
+        self._persons_counted = persons_counted
         self._separated = method_named(policy.method.name).separates
         self._group = "group" if self._separated else "class"
 
     @property
     def verdict(self) -> str:
         """The verdict in one sentence."""
-        return verdict(self._summary, self._policy, self._where, separated=self._separated)
+        return verdict(
+            self._summary, self._policy, self._where, separated=self._separated, persons=self._persons_counted
+        )
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every line of the audit holds; None if none fails, but some could not be checked."""
+        return all_hold(line["holds"] for line in self._summary["audit"])
 
     def summary(self) -> dict[str, Any]:
         """The figures that ``sfumato report --json`` prints."""
@@ -86,11 +100,13 @@ class ReleaseReport:
         )
         links = [element("li", element("a", title, href=f"#{anchor}")) for anchor, title, _ in sections]
         summary = self._summary
+        mark, look = MARKS[self.holds]
+        made_from = "Made from the release alone"
+        if self._persons_counted:
+            made_from = "Made from the release; its persons were counted when it was made"
         head = element(
             "header",
-            element(
-                "p", element("span", "Safe to share", class_="mark"), " Made from the release alone", class_="eyebrow"
-            ),
+            element("p", element("span", mark, class_=f"mark {look}".strip()), f" {made_from}", class_="eyebrow"),
             element("h1", f"{summary['released']:,} records released in {summary['classes']:,} {self._plural}"),
             element("nav", element("ul", *links), aria_label="Contents"),
         )
@@ -114,8 +130,8 @@ class ReleaseReport:
 
     def _verdict(self) -> Markup:
         summary = self._summary
-        fails = any(not line["holds"] for line in summary["audit"])
         verdict = element("p", element("strong", self.verdict), class_="verdict")
+        _, look = MARKS[self.holds]
         tiles = {
             f"of {summary['records']:,} records released": f"{summary['released']:,}",
             f"{self._plural}; the smallest has {summary['smallest_class']:,} records": f"{summary['classes']:,}",
@@ -126,13 +142,15 @@ class ReleaseReport:
         rows = [
             (
                 line["requirement"],
-                element("span", "holds" if line["holds"] else "fails", class_="holds" if line["holds"] else "broken"),
+                element("span", WORDS[line["holds"]][0], class_=WORDS[line["holds"]][1]),
                 _reached(line),
             )
             for line in summary["audit"]
         ]
         heads = ("requirement", "verdict", "reached")
-        audit = table("What the audit checked, reading the release as anybody can", heads, rows, text=(0, 1))
+        audit = table(AUDIT_WITH_PERSONS if self._persons_counted else AUDIT, heads, rows, text=(0, 1))
+        reasons = dict.fromkeys(line["reason"] for line in summary["audit"] if line["holds"] is None)
+        unchecked = [element("p", f"Not checked: {reason}.", class_="unchecked") for reason in reasons if reason]
         remarks = [element("p", f"{text[:1].upper()}{text[1:]}.", class_="warning") for text in self._remarks]
         about = (
             "GCP is the share of a column's range or taxonomy that a released value leaves open, on average: 0% is the "
@@ -140,9 +158,10 @@ class ReleaseReport:
         )
         return joined(
             [
-                element("div", verdict, class_="fails") if fails else verdict,
+                element("div", verdict, class_=look) if look else verdict,
                 element("dl", *listed, class_="tiles"),
                 audit if rows else "",
+                *unchecked,
                 *remarks,
                 element("p", about, class_="soft"),
             ]
@@ -151,7 +170,13 @@ class ReleaseReport:
     def _risks(self) -> Markup:
         kept = [column.name for column in self._facts.columns if column.role == "other"]
         kept += [column for column in self._facts.further if column not in self._policy.quasi_identifiers]
-        remaining = risks(self._policy, kept, suppressed=self._summary["suppressed"], separated=self._separated)
+        remaining = risks(
+            self._policy,
+            kept,
+            suppressed=self._summary["suppressed"],
+            separated=self._separated,
+            persons_counted=self._persons_counted,
+        )
         items = (element("li", element("strong", risk.heading), risk.text) for risk in remaining)
         return element("ul", *items, class_="risks")
 
@@ -285,10 +310,16 @@ def release_report(
     *,
     remarks: Sequence[str] = (),
     where: str = "released file",
+    persons_counted: bool = False,
 ) -> ReleaseReport:
-    """The report of a finished release. ``summary`` comes from its run, its certificate, or a new measurement."""
+    """The report of a finished release. ``summary`` comes from its run, its certificate, or a new measurement.
+
+    ``where`` says what the audit read. ``persons_counted``: it knew the person of each record, as only the run does.
+    """
     facts = facts_of(source, second, policy, taxonomies)
-    return ReleaseReport(facts, policy, taxonomies, summary, remarks=remarks, where=where)
+    return ReleaseReport(
+        facts, policy, taxonomies, summary, remarks=remarks, where=where, persons_counted=persons_counted
+    )
 
 
 def empty_report(policy: Policy, summary: Mapping[str, Any]) -> ReleaseReport:
@@ -317,4 +348,5 @@ def _reached(line: Mapping[str, Any]) -> str:
     if "=" not in line["requirement"]:
         return ""
     value = line["value"]
-    return "no bound" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    reached = "no bound" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return f"{reached} in {line['counted']}" if "counted" in line else reached

@@ -17,13 +17,19 @@ class RemainingRisk:
     text: Markup
 
 
-def risks(policy: Policy, kept: Sequence[str], *, suppressed: int, separated: bool) -> list[RemainingRisk]:
-    """The risks of a release under this policy. ``kept`` are the columns that it shows unchanged."""
+def risks(
+    policy: Policy, kept: Sequence[str], *, suppressed: int, separated: bool, persons_counted: bool = False
+) -> list[RemainingRisk]:
+    """The risks of a release under this policy. ``kept`` are the columns that it shows unchanged.
+
+    ``persons_counted``: the audit knew the person of each record, so it found k persons in every class, not records.
+    """
     required = {entry.attribute for entry in policy.privacy.sensitive}
     unprotected = [column for column in policy.sensitive if column not in required]
     group = "group" if separated else "class"
     persons = policy.privacy.person is not None
-    remaining = [_identity_is_seen() if separated else _who_not_what(policy.k, "persons" if persons else "records")]
+    counted = "persons" if persons_counted else "records"
+    remaining = [_identity_is_seen() if separated else _who_not_what(policy.k, counted)]
     if unprotected:
         remaining.append(
             _risk(
@@ -157,8 +163,8 @@ def _records_not_persons() -> RemainingRisk:
 def _persons_gone() -> RemainingRisk:
     return _risk(
         "Persons cannot be counted again",
-        "k counts persons, but the release does not say which person a record belongs to. Persons were counted when "
-        "the release was made; the figures on this page count records.",
+        "k counts persons, but the release does not say which person a record belongs to. Only whoever makes a release "
+        "can count them; the other figures on this page count records.",
     )
 
 

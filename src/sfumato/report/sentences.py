@@ -25,16 +25,34 @@ DEGREES = (
 )
 
 
-def verdict(summary: Mapping[str, Any], policy: Policy, where: str, *, separated: bool = False) -> str:
-    """The verdict of the report in one sentence. ``separated``: sensitive values are in a second table."""
+def verdict(
+    summary: Mapping[str, Any], policy: Policy, where: str, *, separated: bool = False, persons: bool = False
+) -> str:
+    """The verdict of the report in a sentence or two.
+
+    ``separated``: sensitive values are in a second table. ``persons``: the audit knew the person of each record.
+    """
     if not summary["released"]:
         return "The release has no records, so it says nothing about anybody."
-    failed = [line["requirement"] for line in summary["audit"] if not line["holds"]]
+    failed = [line["requirement"] for line in summary["audit"] if line["holds"] is False]
     if failed:
         return (
             f"The release does not meet its policy. Requirements that fail, checked from the {where}: "
             f"{'; '.join(failed)}. Do not share it."
         )
+    cost = [left_out(summary["suppressed"], summary["records"])]
+    if separated:
+        cost.append("quasi-identifiers released unchanged")
+    else:
+        cost.append(f"{percent(summary['gcp'])} of the information lost")
+        if summary.get("bound"):
+            cost.append(beside_the_least(summary["gcp"], summary["bound"]))
+    unchecked = [line["requirement"] for line in summary["audit"] if line["holds"] is None]
+    if unchecked:
+        which = f"a requirement that cannot be checked from the {where} may fail"
+        if len(unchecked) > 1:
+            which = f"{len(unchecked):,} requirements that cannot be checked from the {where} may fail"
+        return f"Nothing fails, but {which}: {'; '.join(unchecked)}. {_sentence(cost)}"
     k = f"k = {policy.k:,}" if policy.k > 1 else ""
     requirements = [line["requirement"] for line in summary["audit"] if "=" in line["requirement"]]
     sensitive = [text for text in requirements if not text.startswith("k-anonymity")]
@@ -45,13 +63,8 @@ def verdict(summary: Mapping[str, Any], policy: Policy, where: str, *, separated
         held = f"{k} holds"
     else:
         held = "; ".join(sensitive) + (" holds" if len(sensitive) == 1 else " hold")
-    parts = [f"{held}, checked again from the {where}", left_out(summary["suppressed"], summary["records"])]
-    if separated:
-        return f"{_sentence(parts)[:-1]}; quasi-identifiers released unchanged."
-    parts.append(f"{percent(summary['gcp'])} of the information lost")
-    if summary.get("bound"):
-        parts.append(beside_the_least(summary["gcp"], summary["bound"]))
-    return _sentence(parts)
+    checked = "counted in persons when the release was made" if persons else f"checked again from the {where}"
+    return _sentence([f"{held}, {checked}", *cost])
 
 
 def beside_the_least(gcp: float, bound: float) -> str:

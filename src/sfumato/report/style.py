@@ -12,7 +12,6 @@ a:hover { text-decoration-color: var(--accent); }
 .skip { position: absolute; left: -99rem; }
 .skip:focus { left: 1rem; top: 1rem; background: var(--background); padding: .4rem .8rem; }
 .eyebrow { font-size: .82rem; letter-spacing: .04em; color: var(--soft); margin: 0 0 .4rem; }
-.mark { display: inline-block; border: 1px solid var(--line); border-radius: 1rem; padding: .05rem .7rem; }
 h1 { font-size: clamp(1.5rem, 3.2vw, 2.1rem); line-height: 1.2; margin: 0 0 .6rem; max-width: 46rem; }
 h2 { font-size: 1.25rem; margin: 0 0 .35rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
@@ -22,8 +21,13 @@ header + main > section:first-child { margin-top: 1.2rem; border: 0; padding-top
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; margin: 1.2rem 0 0;
   font-size: .92rem; }
 .verdict { font-size: clamp(1.05rem, 2vw, 1.3rem); line-height: 1.45; max-width: 48rem; margin: 0 0 1.2rem; }
-.fails, .warning { border-left: 4px solid var(--accent); padding: .5rem 0 .5rem .9rem; margin: 1rem 0; }
+.fails, .warning, .unchecked { border-left: 4px solid var(--accent); padding: .5rem 0 .5rem .9rem; margin: 1rem 0; }
+.unchecked { border-color: var(--series-1); }
 .fails strong { color: var(--accent); }
+.unchecked strong { color: var(--series-1); }
+.mark { display: inline-block; border: 1px solid var(--line); border-radius: 1rem; padding: .05rem .7rem; margin: 0; }
+.mark.fails { border-color: var(--accent); color: var(--ink); font-weight: 600; }
+.mark.unchecked { border-color: var(--series-1); color: var(--series-1); font-weight: 600; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .8rem; margin: 1.2rem 0; }
 .tiles div { background: var(--band); border-radius: .5rem; padding: .8rem 1rem; display: flex;
   flex-direction: column; }
@@ -60,7 +64,9 @@ code { font-size: .92em; }
 .risks strong { display: block; }
 .holds::before { content: "\\2713\\00a0"; }
 .broken::before { content: "\\2715\\00a0"; color: var(--accent); }
-.broken { font-weight: 700; }
+.undecided::before { content: "?\\00a0"; }
+.undecided { color: var(--series-1); }
+.broken, .undecided { font-weight: 700; }
 .secret { background: var(--ink); color: var(--background); padding: .8rem 1.1rem; border-radius: .5rem;
   font-weight: 600; margin: 0 0 1.4rem; max-width: none; }
 @media (max-width: 40rem) {

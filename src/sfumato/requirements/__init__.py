@@ -26,9 +26,11 @@ from sfumato.requirements.requirement import (
     Requirement,
     Requirements,
     Verdict,
+    all_hold,
 )
 from sfumato.requirements.t_closeness import TCloseness
 from sfumato.requirements.variance_diversity import VarianceDiversity
+from sfumato.requirements.without_persons import WithoutPersons
 
 __all__ = [
     "AlphaAnonymity",
@@ -49,6 +51,8 @@ __all__ = [
     "Requirements",
     "VarianceDiversity",
     "Verdict",
+    "WithoutPersons",
+    "all_hold",
     "kinds",
 ]
 

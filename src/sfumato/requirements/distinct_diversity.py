@@ -30,7 +30,7 @@ class DistinctDiversity(Requirement):
         return Condition(DISTINCT, whole=self.l)
 
     def check_feasible(self, table: ClassCounts) -> None:
-        different = int(self._different(table).max(initial=0))
+        different = int(table.different(self.attribute).max(initial=0))
         if different < self.l:
             raise InfeasibleError(
                 f"distinct l-diversity of {self.attribute!r} with l = {self.l:,} needs {self.l:,} different values, "
@@ -38,13 +38,18 @@ class DistinctDiversity(Requirement):
             )
 
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
-        return self._different(classes) >= self.l
+        return classes.different(self.attribute) >= self.l
+
+    # A class has a value if one of its records has it, whoever that belongs to. So the records decide.
+
+    def possible_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self.holds(classes)
+
+    def certain_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self.holds(classes)
 
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the number of different values in the class with the fewest."""
-        different = self._different(classes)
+        different = classes.different(self.attribute)
         fewest = int(different.min()) if different.size else 0
         return Verdict(f"distinct l-diversity of {self.attribute!r}, l = {self.l}", fewest >= self.l, fewest)
-
-    def _different(self, classes: ClassCounts) -> NDArray[np.int64]:
-        return np.bincount(classes.histograms[self.attribute].owner, minlength=len(classes.sizes))

@@ -42,6 +42,14 @@ class EntropyDiversity(Requirement):
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
         return self._entropy(classes) >= math.log(self.l) - EXACT
 
+    def possible_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        """d different values have at most the entropy log d, however many persons have each; none has the entropy 0.
+
+        So at least l different values, rounded up, are necessary.
+        """
+        most = np.log(np.maximum(classes.different(self.attribute), 1))
+        return most >= math.log(self.l) - EXACT
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the number of equally frequent values with the entropy of the worst class."""
         entropy = self._entropy(classes)

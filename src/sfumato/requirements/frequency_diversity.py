@@ -47,6 +47,17 @@ class FrequencyDiversity(Requirement):
         # A division, because a product with a very large l would not fit into 64 bits.
         return classes.largest(self.attribute) <= classes.known(self.attribute) // min(self.l, LARGEST_SIZE)
 
+    def possible_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        """A class needs l different values, or none at all.
+
+        Let m be the most persons with the same of d > 0 different values. Every person with a value is one of those
+        with some value, so there are at most d m of them. The requirement asks for at least l m: d is at least l.
+        Persons without a value do not count.
+        """
+        different = classes.different(self.attribute)
+        result: NDArray[np.bool_] = (different >= self.l) | (different == 0)
+        return result
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the l that the release reaches: the smallest ratio of known values to the most frequent one."""
         known, largest = classes.known(self.attribute), classes.largest(self.attribute)

@@ -7,59 +7,40 @@ records are equal in the other sensitive attributes. If it is closed under union
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
-from sfumato.requirements.requirement import ClassCounts, Condition, Counter, Requirement, Verdict
+from sfumato.requirements.requirement import ClassCounts, Condition, DerivedRequirement, Verdict
 
 
 @dataclass(frozen=True)
-class Joint(Requirement):
+class Joint(DerivedRequirement):
     """Requires ``part`` in every part of a class that is equal in the other sensitive attributes."""
 
-    part: Requirement
-
-    @property
-    def kind(self) -> str:  # type: ignore[override]
-        return self.part.kind
-
-    @property
-    def attribute(self) -> str | None:  # type: ignore[override]
-        return self.part.attribute
-
-    @property
-    def closed_under_union(self) -> bool:  # type: ignore[override]
-        return self.part.closed_under_union
-
-    @property
-    def larger_is_worse(self) -> bool:  # type: ignore[override]
-        return self.part.larger_is_worse
-
     closed_under_addition = False  # the record may start a part of its own
-
-    @property
-    def counters(self) -> frozenset[Counter]:
-        return self.part.counters
 
     def condition(self) -> Condition | None:
         """The condition of ``part``: necessary, since a class that fails it fails jointly too, but not sufficient."""
         return self.part.condition()
 
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
-        refined = classes.refined[self.attribute or ""]
-        result = np.ones(len(classes.sizes), np.bool_)
-        result[refined.parent[~self.part.holds(refined.counts)]] = False
-        return result
+        return self._in_every_part(self.part.holds, classes)
+
+    # The values of a record decide which part it is in, not its person. So what is said of a class is said of a part.
+
+    def possible_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self._in_every_part(self.part.possible_in_persons, classes)
+
+    def certain_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self._in_every_part(self.part.certain_in_persons, classes)
 
     def verdict(self, classes: ClassCounts) -> Verdict:
         verdict = self.part.verdict(classes.refined[self.attribute or ""].counts)
         return replace(verdict, requirement=f"{verdict.requirement}, jointly")
-
-    def worse(self, one: Verdict, other: Verdict) -> Verdict:
-        return self.part.worse(one, other)
 
     def check_feasible(self, table: ClassCounts) -> None:
         self.part.check_feasible(table)
@@ -69,3 +50,12 @@ class Joint(Requirement):
                 f"{verdict.requirement} cannot be reached: some records that are equal in the other sensitive columns "
                 f"reach only {verdict.value:.4g} even if the whole table is one class. Ask for less, or not jointly."
             )
+
+    def _in_every_part(
+        self, test: Callable[[ClassCounts], NDArray[np.bool_]], classes: ClassCounts
+    ) -> NDArray[np.bool_]:
+        """Return whether the test is true of every part of each class."""
+        refined = classes.refined[self.attribute or ""]
+        result = np.ones(len(classes.sizes), np.bool_)
+        result[refined.parent[~test(refined.counts)]] = False
+        return result

@@ -49,6 +49,14 @@ class KAnonymity(Requirement):
         result: NDArray[np.bool_] = classes.sizes >= self.k
         return result
 
+    # Every record belongs to one person. So a class has at most as many persons as records, and at least one.
+
+    def possible_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return self.holds(classes)
+
+    def certain_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        return np.full(len(classes.sizes), self.k == 1)
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         smallest = int(classes.sizes.min()) if classes.sizes.size else 0
         text = f"k-anonymity, k = {self.k}" + ("" if self.counted == "records" else f", in {self.counted}")

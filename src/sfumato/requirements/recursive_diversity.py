@@ -54,6 +54,10 @@ class RecursiveDiversity(Requirement):
             return np.ones(len(classes.sizes), np.bool_)
         return classes.largest(self.attribute) < self.c * self._rest(classes) * BELOW
 
+    def possible_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        """With fewer than l values, r_l + r_(l+1) + ... is 0 however many persons have each, and r_1 is not below 0."""
+        return (classes.different(self.attribute) >= self.l) | (self.l == 1)
+
     def verdict(self, classes: ClassCounts) -> Verdict:
         """The value is the c that the worst class reaches: the requirement holds for every larger c."""
         largest, rest = classes.largest(self.attribute), self._rest(classes)

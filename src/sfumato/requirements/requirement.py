@@ -10,7 +10,7 @@ until it holds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -82,6 +82,10 @@ class ClassCounts:
         np.maximum.at(result, histogram.owner, histogram.count)
         return result
 
+    def different(self, attribute: str) -> NDArray[np.int64]:
+        """Return how many different values each class has. It does not depend on whether records or persons count."""
+        return np.bincount(self.histograms[attribute].owner, minlength=len(self.sizes))
+
     def known(self, attribute: str) -> NDArray[np.int64]:
         """Return how many records, or persons, of each class have a value."""
         histogram = self.histograms[attribute]
@@ -102,13 +106,23 @@ class Refinement:
 class Verdict:
     """A line of the audit: the requirement in words, whether it holds, and the value that the release reaches.
 
-    ``vacuous``: no class had anything to judge, so the value means nothing.
+    ``holds`` is None if that could not be checked. ``vacuous``: no class had anything to judge, so the value means
+    nothing. ``reason``: why the line could not be checked, or how it was decided if not by the value; otherwise empty.
+    ``counted``: what the value counts, such as records, if that is not what the requirement counts; otherwise empty.
     """
 
     requirement: str
-    holds: bool
+    holds: bool | None
     value: float | int
     vacuous: bool = False
+    reason: str = ""
+    counted: str = ""
+
+
+def all_hold(verdicts: Iterable[bool | None]) -> bool | None:
+    """Return False if one of the verdicts is; otherwise None, for not checked, if one of them is; otherwise True."""
+    found = set(verdicts)
+    return False if False in found else None if None in found else True
 
 
 @dataclass(frozen=True)
@@ -168,6 +182,18 @@ class Requirement(ABC):
         value = (max if self.larger_is_worse else min)(verdict.value for verdict in judged)
         return replace(judged[0], holds=one.holds and other.holds, value=value)
 
+    def possible_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        """Return whether each class may meet the requirement in persons, by its records alone: bool[classes].
+
+        ``classes`` count records, and nobody knows whose they are. False says that the class fails, whoever they belong
+        to: any record may belong to anybody. By default nothing is known.
+        """
+        return np.ones(len(classes.sizes), np.bool_)
+
+    def certain_in_persons(self, classes: ClassCounts) -> NDArray[np.bool_]:
+        """Return whether each class meets the requirement in persons, whoever its records belong to: bool[classes]."""
+        return np.zeros(len(classes.sizes), np.bool_)
+
     def condition(self) -> Condition | None:
         """Return the requirement in the form that the kernel takes, or None if the kernel does not know the kind."""
         return None
@@ -179,6 +205,43 @@ class Requirement(ABC):
             raise InfeasibleError(
                 f"{verdict.requirement} cannot be reached: the whole table reaches {verdict.value:.4g}. Ask for less."
             )
+
+
+@dataclass(frozen=True)
+class DerivedRequirement(Requirement):
+    """A requirement made of another one, ``part``. It declares what that one declares."""
+
+    part: Requirement
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return self.part.kind
+
+    @property
+    def attribute(self) -> str | None:  # type: ignore[override]
+        return self.part.attribute
+
+    @property
+    def closed_under_union(self) -> bool:  # type: ignore[override]
+        return self.part.closed_under_union
+
+    @property
+    def closed_under_addition(self) -> bool:  # type: ignore[override]
+        return self.part.closed_under_addition
+
+    @property
+    def larger_is_worse(self) -> bool:  # type: ignore[override]
+        return self.part.larger_is_worse
+
+    @property
+    def counters(self) -> frozenset[Counter]:
+        return self.part.counters
+
+    def condition(self) -> Condition | None:
+        return self.part.condition()
+
+    def worse(self, one: Verdict, other: Verdict) -> Verdict:
+        return self.part.worse(one, other)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,19 @@ def _with_file_checks(report: AuditReport, release: FinishedRelease) -> AuditRep
     if release.certificate is None:
         remark = "there is no certificate beside the release: it is incomplete, or was made elsewhere"
         return replace(report, remarks=(*report.remarks, remark))
-    return replace(report, verdicts=(*report.verdicts, _unchanged(location_of(release.given), release.certificate)))
+    unchanged = _unchanged(location_of(release.given), release.certificate)
+    remarks = list(report.remarks)
+    if report.unchecked and unchanged.holds:
+        remarks += _certified_in_persons(release.certificate)
+    return replace(report, verdicts=(*report.verdicts, unchanged), remarks=tuple(remarks))
+
+
+def _certified_in_persons(certificate: Mapping[str, Any]) -> list[str]:
+    """Say what was checked when the release was made, if persons were counted then."""
+    if certificate["policy"].get("privacy", {}).get("person") is None:
+        return []
+    held = "; ".join(line["requirement"] for line in certificate.get("audit", ()) if line["holds"])
+    return [f"the certificate states what held when the release was made and its persons were counted: {held}"]
 
 
 def _unchanged(location: Location, certificate: Mapping[str, Any]) -> Verdict:

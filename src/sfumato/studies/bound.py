@@ -16,6 +16,7 @@ from sfumato.methods.suppression import surplus_rows
 from sfumato.pipeline.prepare import read_table
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.requirements import all_hold
 from sfumato.studies.audit import audit_finished
 from sfumato.studies.finished_release import FinishedRelease
 from sfumato.studies.measure import measure_finished
@@ -86,4 +87,5 @@ def _measured(data: object, release: FinishedRelease) -> MeasuredRelease:
     losses = measure_finished(data, release, QueryWorkload(), None, progress, limited=False, temporary=None)
     report = audit_finished(release, None, progress, limited=False, temporary=None)
     allowed = release.policy.most_suppressed(report.records + losses.suppressed)
-    return MeasuredRelease(float(losses.gcp), report.holds and losses.suppressed <= allowed)
+    verdicts = [losses.suppressed <= allowed, *(verdict.holds for verdict in report.verdicts)]
+    return MeasuredRelease(float(losses.gcp), all_hold(verdicts))

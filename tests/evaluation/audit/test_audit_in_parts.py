@@ -105,6 +105,7 @@ def some_release(seed: int, rows: int, keys: int) -> pa.Table:
 
 def asked_of(requirements: Sequence[tuple[str, str, dict[str, Any]]], **privacy: Any) -> Policy:
     columns = {name: {"role": "quasi-identifier"} for name in KEY} | {name: {"role": "sensitive"} for name in SENSITIVE}
+    columns["pid"] = {"role": "identifier"}
     if any("hierarchical" in parameters.values() for *_, parameters in requirements):
         columns["s"]["taxonomy"] = "s.csv"
     asked = [{"attribute": name, "kind": kind, **parameters} for name, kind, parameters in requirements]
@@ -146,7 +147,7 @@ def audited(table: pa.Table, policy: Policy, trees: dict[str, Taxonomy], memory:
     """What the audit in parts finds, and how many files it made on the way."""
     source = open_source(table, InputOptions())
     with Scratch() as scratch:
-        requirements = policy.requirements()
+        requirements = policy.requirements_without_persons()
         report = audit_in_parts(
             source, policy, requirements, trees, memory=memory, scratch=scratch, progress=Progress()
         )
@@ -157,7 +158,7 @@ def audited(table: pa.Table, policy: Policy, trees: dict[str, Taxonomy], memory:
 def audited_in_memory(table: pa.Table, policy: Policy, trees: dict[str, Taxonomy]) -> AuditReport:
     source = open_source(table, InputOptions())
     classes = find_classes(source, class_key(policy, source.names), by_row=True)
-    return audit_classes(source, classes, policy, policy.requirements(), trees)
+    return audit_classes(source, classes, policy, policy.requirements_without_persons(), trees)
 
 
 # ---- the same as in memory ----
@@ -171,7 +172,8 @@ def test_verdicts_are_those_found_in_memory_for_every_requirement(data: st.DataO
     chosen = data.draw(st.lists(st.sampled_from(KINDS), max_size=5, unique_by=lambda one: one[:2]))
     null = data.draw(st.sampled_from(["missing", "value"]))
     chosen = [one for one in chosen if (null, one[1]) != ("value", "variance")]
-    policy = asked_of(chosen, joint=bool(chosen) and data.draw(st.booleans()), null_sensitive=null)
+    person = {"person": "pid"} if data.draw(st.booleans()) else {}
+    policy = asked_of(chosen, joint=bool(chosen) and data.draw(st.booleans()), null_sensitive=null, **person)
     trees = {"s": tree} if any("hierarchical" in parameters.values() for *_, parameters in chosen) else {}
     if data.draw(st.booleans()):
         table = shuffled(table)
@@ -198,8 +200,15 @@ def test_many_parts_and_parts_of_parts_judge_as_the_oracle_does(
     classes = oracle.classes(rows, list(KEY))
     assert (found.classes, found.records) == (len(classes), 300)
     assert found.smallest_class == found.verdicts[0].value == min(map(len, classes.values()))
-    assert found.verdicts[1].holds == oracle.is_met(oracle.Asked(kind[1], kind[0], kind[2], PATHS), rows, KEY, counting)
+    met = oracle.is_met(oracle.Asked(kind[1], kind[0], kind[2], PATHS), rows, KEY, counting)
+    assert found.verdicts[1].holds == met
     assert_same_report(found, audited_in_memory(table, policy, trees))
+    # Nobody knows whose the records are: the same figures, and the same as in memory.
+    policy = asked_of([kind], joint=joint, person="pid")
+    unknown, _ = audited(table, policy, trees, tight(table, KEY, 1 + 2 * joint))
+    assert [line.value for line in unknown.verdicts] == pytest.approx([line.value for line in found.verdicts])
+    assert unknown.verdicts[1].holds in (met, None)
+    assert_same_report(unknown, audited_in_memory(table, policy, trees))
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,8 @@ def audit_groups(first: Source, second: Source, policy: Policy, requirements: Re
 def _checkable(policy: Policy, requirements: Requirements) -> str:
     """The sensitive column, if the two tables suffice to check every requirement."""
     method = policy.method.name
-    if policy.privacy.person is not None:
-        raise UsageError(f"a release by {method} does not say which person a record belongs to. Remove the person key.")
+    if requirements.person is not None:
+        raise AssertionError("persons must be counted, but two tables do not say whose a record is")
     if len(requirements.attributes) != 1 or requirements.joint:
         raise UsageError(
             f"a release by {method} has exactly one sensitive column, but the policy has requirements on "

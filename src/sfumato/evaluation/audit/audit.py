@@ -41,23 +41,43 @@ class AuditReport:
 
     @property
     def holds(self) -> bool:
+        """Whether every requirement was checked and holds. If not, ``failed`` and ``unchecked`` say which do not."""
         return all(verdict.holds for verdict in self.verdicts)
 
+    @property
+    def failed(self) -> tuple[Verdict, ...]:
+        """The requirements that do not hold."""
+        return tuple(verdict for verdict in self.verdicts if not verdict.holds and verdict.holds is not None)
+
+    @property
+    def unchecked(self) -> tuple[Verdict, ...]:
+        """The requirements that could not be checked. The reason is in each verdict."""
+        return tuple(verdict for verdict in self.verdicts if verdict.holds is None)
+
     def __repr__(self) -> str:
-        failed = sum(not verdict.holds for verdict in self.verdicts)
-        outcome = f"{failed} of {len(self.verdicts)} requirements fail" if failed else "holds"
+        outcome = "holds"
+        if not self.holds:
+            outcome = f"{len(self.failed)} of {len(self.verdicts)} requirements fail"
+            if self.unchecked:
+                outcome += f", {len(self.unchecked)} not checked"
         return (
             f"<AuditReport: {outcome}; {self.records:,} records, {self.classes:,} classes, smallest class "
             f"{self.smallest_class:,}>"
         )
 
     def as_dict(self) -> list[dict[str, object]]:
-        """The verdicts as JSON values. JSON has no infinity, so an unbounded value is null."""
+        """The verdicts as JSON values. JSON has no infinity, so an unbounded value is null.
+
+        A requirement that could not be checked has null for ``holds``, and its ``reason``. ``counted`` says what the
+        value counts, if that is not what the requirement counts.
+        """
         return [
             {
                 "requirement": verdict.requirement,
-                "holds": verdict.holds,
+                "holds": None if verdict.holds is None else bool(verdict.holds),  # a kind may give NumPy's own
                 "value": verdict.value if math.isfinite(verdict.value) else None,
+                **({"counted": verdict.counted} if verdict.counted else {}),
+                **({"reason": verdict.reason} if verdict.reason or verdict.holds is None else {}),
             }
             for verdict in self.verdicts
         ]
@@ -132,19 +152,14 @@ class ClassVerdicts:
             min(self.smallest_class, other.smallest_class),
         )
 
-    def report(self, policy: Policy, names: Sequence[str], *, persons: bool = False) -> AuditReport:
-        """The findings with what the rows alone do not show. ``persons``: whether persons were counted."""
+    def report(self, policy: Policy, names: Sequence[str]) -> AuditReport:
+        """The findings with what the rows alone do not show."""
         released = [
             Verdict(f"the identifier {name!r} is not released", False, 1)
             for name in policy.identifiers
             if name in names
         ]
         remarks = []
-        if policy.privacy.person is not None and not persons:
-            remarks.append(
-                "the policy counts persons, and a release does not say whose its records are: only that every class "
-                "has k records was checked; persons were counted when the release was made"
-            )
         if policy.privacy.sensitive and policy.privacy.null_sensitive == "value":
             remarks.append("null counts as a sensitive value like another, as the policy asks")
         verdicts = (*self.verdicts, *released)
@@ -161,7 +176,7 @@ def audit_classes(
 ) -> AuditReport:
     """Compare the classes of a release with its policy."""
     findings = verdicts_of_classes(source, classes, policy, requirements, taxonomies, persons)
-    return findings.report(policy, source.names, persons=persons is not None)
+    return findings.report(policy, source.names)
 
 
 def verdicts_of_classes(
@@ -183,7 +198,7 @@ def verdicts_of_classes(
 
 
 def require_pass(report: AuditReport) -> None:
-    """Raise an error if a release of our own does not pass its audit."""
+    """Raise an error if a release of our own does not pass its audit. All of it must be checked: who makes it can."""
     if not report.holds:
         failed = "; ".join(verdict.requirement for verdict in report.verdicts if not verdict.holds)
         raise AuditError(

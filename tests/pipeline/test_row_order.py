@@ -17,7 +17,9 @@ from strategies import Case, Diverse, cases, diverse_cases
 import sfumato
 from sfumato.engines.disk import diverse_cut_by_range
 from sfumato.methods import methods
-from sfumato.policy import Policy
+from sfumato.pipeline.run import draft_release
+from sfumato.policy import Policy, merge_flags
+from sfumato.progress import Progress
 from sfumato.tables.external.memory_budget import MemoryBudget
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
@@ -162,3 +164,12 @@ def test_releases_of_shuffled_tables_cannot_be_intersected(method: str) -> None:
         alone = possible(person, releases[0])
         assert set.intersection(*(possible(person, rows) for rows in releases)) == alone
         assert len(alone) > 1
+
+
+@pytest.mark.parametrize("stopped", ["by the clock", "by the user"])
+def test_a_search_that_is_stopped_says_that_the_next_release_may_differ(stopped: str) -> None:
+    progress = Progress()
+    progress.stopped = stopped == "by the user"
+    limit = {"effort": "balanced"} if progress.stopped else {"seconds": 0.01}
+    draft = draft_release(patients(150), merge_flags(None, **ASKED, **limit), progress)
+    assert any("may be released in other classes the next time" in text for text in draft.job.warnings)

@@ -24,6 +24,11 @@ from sfumato.tables.sources.source import open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
+STOPPED = (
+    "a clock or an interruption ends the search, so the same table may be released in other classes the next time, and "
+    "whoever has both releases can intersect them"
+)
+
 
 def open_job(
     data: object,
@@ -130,6 +135,8 @@ def policy_warnings(policy: Policy) -> list[str]:
             warnings.append(f"means need classes of at least {policy.k} records, so k = {policy.k} is used")
     if policy.release.keep_order:
         warnings.append("rows keep the order of the input, which can tell who they are when that order is known")
+    if policy.method.seconds is not None:
+        warnings.append(STOPPED)
     return warnings
 
 

@@ -13,7 +13,7 @@ from sfumato.evaluation.release_losses import Losses
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
 from sfumato.pipeline.engine_choice import choose_engine
-from sfumato.pipeline.prepare import open_job, recognised
+from sfumato.pipeline.prepare import STOPPED, open_job, recognised
 from sfumato.pipeline.release import Release
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -38,6 +38,8 @@ def draft_release(
             fingerprints = recognised(engine, job, table)
             classes = engine.form_classes(table)
             rows = engine.recode(table, classes)
+            if progress.stopped and STOPPED not in job.warnings:
+                job.warnings.append(STOPPED)
     except BaseException:
         engine.close()  # an error that somebody holds would keep the files too
         raise

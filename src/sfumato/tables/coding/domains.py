@@ -176,11 +176,10 @@ class NumericDomain:
 
     def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
         """Return the smallest and largest value that a label allows, or None for a label outside the domain."""
-        low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
-        bottom, top = read_number(low, self.kind), read_number(high if bar else low, self.kind)
-        if any(isinstance(end, Fraction) and end.denominator > 1 for end in (bottom, top)):
+        ends = released_ends(label, self.kind)
+        if ends is not None and any(isinstance(end, Fraction) and end.denominator > 1 for end in ends):
             return None  # a moment within a day is not a date
-        return (bottom, top) if bottom <= top else None
+        return ends
 
 
 @dataclass(frozen=True)
@@ -271,6 +270,13 @@ def label_of(value: object) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value)
+
+
+def released_ends(label: str, kind: str = "numeric") -> tuple[float | Fraction, float | Fraction] | None:
+    """Return the two ends of a released range, or of a single value; None if it is neither. kind: see read_number."""
+    low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
+    bottom, top = read_number(low, kind), read_number(high if bar else low, kind)
+    return (bottom, top) if bottom <= top else None
 
 
 def read_number(text: str, kind: str = "numeric") -> float | Fraction:

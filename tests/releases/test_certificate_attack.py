@@ -75,7 +75,7 @@ def test_a_record_that_was_left_out_cannot_be_computed(tmp_path: Path, grid: int
         income = incomes(seed)
         table = {"income": income, "age": [20 + seed * row % 50 for row in range(RECORDS)]}
         flags = {"round": {"income": grid}} if grid else {}
-        labels, certificate = released(table, tmp_path, max_suppressed=0.02, **flags)
+        labels, certificate = released(table, tmp_path, max_suppressed=0.02, method="hilbert", **flags)
         lows, highs = zip(*(ends_of(label) for label in labels if label != "*"), strict=True)
         outlier, extent = max(income), max(income) - min(income)
         assert max(highs) < outlier, "the outlier was to be left out"
@@ -89,7 +89,7 @@ def test_the_range_before_rounding_cannot_be_computed(tmp_path: Path) -> None:
     for seed in range(TABLES):
         income = incomes(seed)[:-1]
         table = {"income": income, "age": [20 + seed * row % 50 for row in range(RECORDS - 1)]}
-        labels, certificate = released(table, tmp_path, round={"income": 100})
+        labels, certificate = released(table, tmp_path, round={"income": 100}, method="hilbert")
         lows, highs = zip(*(ends_of(label) for label in labels if label != "*"), strict=True)
         shown, exact = max(highs) - min(lows), max(income) - min(income)
         assert shown != exact
@@ -103,6 +103,39 @@ def test_nothing_says_what_the_search_tried(tmp_path: Path) -> None:
     table = {"income": incomes(1), "age": [20 + row % 50 for row in range(RECORDS)]}
     _, certificate = released(table, tmp_path, max_suppressed=0.02)
     assert not {"choice", "chosen", "tried", "bound"} & set(keys(certificate))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"taxonomy": {"income": {"intervals": [100, 200]}}, "form": "bounds"},
+        {"round": {"income": 100}, "form": "bounds"},
+        {"form": "statistics"},
+        {"taxonomy": {"income": {"intervals": [100, 200]}}, "form": "statistics"},
+    ],
+)
+def test_no_bound_or_grid_tells_of_a_record_that_was_left_out(flags: dict[str, Any], tmp_path: Path) -> None:
+    """What is released as ``*`` once had the bounds of the original, and means a grid by its range."""
+    income = incomes(3)
+    table = pa.table({"income": income, "age": [20 + row * 7 % 50 for row in range(RECORDS)]})
+    asked: dict[str, Any] = {"quasi_identifiers": ["income", "age"], "max_suppressed": 0.02, "k": 5, **flags}
+    release = sfumato.anonymize(table, **asked)
+    release.write(tmp_path / "release.csv")
+    text = (tmp_path / "release.csv").read_text("utf-8") + certificate_path(tmp_path / "release.csv").read_text("utf-8")
+    assert release.summary()["suppressed"] == 1
+    assert str(max(income)) not in text
+    without = sfumato.anonymize(table.slice(0, RECORDS - 1), **asked)
+    grids = [each.public_summary().get("statistics") for each in (release, without)]
+    assert grids[0] == grids[1]
+
+
+def test_rounded_bounds_of_a_star_are_rounded_too() -> None:
+    income = incomes(3)[:-1]
+    table = pa.table({"income": income})
+    release = sfumato.anonymize(table, quasi_identifiers=["income"], k=40, round={"income": 100}, form="bounds")
+    assert set(release.data.column("income").to_pylist()) == {"*"}
+    assert set(release.data.column("income_min").to_pylist()) == {min(income) // 100 * 100}
+    assert set(release.data.column("income_max").to_pylist()) == {-(-max(income) // 100) * 100}
 
 
 def keys(content: Any) -> Iterator[str]:

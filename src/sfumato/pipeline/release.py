@@ -106,8 +106,7 @@ class Release:
         draft, job = self._draft, self._draft.job
         with job.progress.phase("report"):
             source, _ = draft.engine.sources(draft.rows)
-            summary = self.summary()
-            figures = {key: summary[key] for key in summary["private_figures"] if key not in ("seconds", "warnings")}
+            figures = self.private_figures()
             report = private_report(job.source, source, self.policy, job.taxonomies, figures, self.warnings)
             report.write(path)
         return report
@@ -119,6 +118,11 @@ class Release:
     def public_summary(self) -> dict[str, Any]:
         """Return what the certificate says: figures that follow from the release and its policy alone."""
         return public_summary_of(self._draft, self._examination)
+
+    def private_figures(self) -> dict[str, Any]:
+        """Return what was measured against the original or says how it was searched. It must not be shared."""
+        summary = self.summary()
+        return {key: summary[key] for key in summary["private_figures"] if key not in ("seconds", "warnings")}
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def published(draft: Draft, target: str | Path) -> Release:
             text = certificate(release.public_summary(), job.policy, output.certified())
             output.publish(text)
     release.certificate = json.loads(text)
-    _record(draft, output.recorded)
+    _record(draft, output.recorded, release.private_figures())
     return release
 
 
@@ -87,13 +88,14 @@ def _examined(draft: Draft, written: Any) -> Examination:
     return examination
 
 
-def _record(draft: Draft, target: str) -> None:
-    """Put a published release into the run record."""
+def _record(draft: Draft, target: str, figures: Mapping[str, Any]) -> None:
+    """Put a published release into the run record, with those of its private figures that name no column or value."""
     job = draft.job
+    figures = {key: value for key, value in figures.items() if key not in ("audit", "columns", "workload")}
     if not draft.fingerprints:
         return
     try:
-        record_run(draft.fingerprints, job.policy, draft.engine.origin(job), target, rules=draft.rules)
+        record_run(draft.fingerprints, job.policy, draft.engine.origin(job), target, rules=draft.rules, figures=figures)
     except OSError:
         job.warnings.append(
             "the release was written, but the run record was not (the state directory cannot be written), so a later "

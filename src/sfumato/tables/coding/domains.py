@@ -111,18 +111,19 @@ class NumericDomain:
             return ReleasedValues(index, pa.nulls(len(pairs), pa.string()), no_bounds, no_bounds)
         mixed = last == null
         bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
-        whole = np.zeros(len(pairs), np.bool_)
+        unheld = np.zeros(len(pairs), np.bool_)
         if self.snap is not None:
-            bottom, top, whole = self.snap.snap(bottom, top, self.values.dtype.kind == "i")
-        whole = whole | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
-        bottom, top = np.where(whole, self.values[0], bottom), np.where(whole, self.values[-1], top)
+            bottom, top, unheld = self.snap.snap(bottom, top, self.values.dtype.kind == "i")
+        whole = unheld | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
         texts, upper = self.texts(bottom), self.texts(top)
         left, dots, right, separator = from_texts(["[", "..", "]", ""])
         ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, separator)
         labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
         labels = pc.if_else(from_numpy((whole & (bottom < top)) | mixed), from_texts([WHOLE])[0], labels)
         labels = pc.if_else(from_numpy(first == null), pa.nulls(1, pa.string())[0], labels)
-        return ReleasedValues(index, labels, self._typed(bottom, mixed), self._typed(top, mixed))
+        # What no interval or period holds has no bounds: those of the table may be values of records left out.
+        missing = mixed | unheld
+        return ReleasedValues(index, labels, self._typed(bottom, missing), self._typed(top, missing))
 
     def _typed(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> pa.Array:
         numbers = from_numpy(values, missing)

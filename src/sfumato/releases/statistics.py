@@ -2,7 +2,8 @@
 
 A mean reveals more than a range, so it is released under conditions: a class has at least five records whatever k is
 (``Policy.k``); a mean is computed from the exact sum and rounded to a grid that the certificate states; and a class in
-which null is mixed with values has no statistics of the column. For the audit, the mean is part of the class key.
+which null is mixed with values, or that no interval or period holds, has no statistics of the column. For the audit,
+the mean is part of the class key.
 """
 
 from __future__ import annotations

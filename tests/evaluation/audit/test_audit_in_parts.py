@@ -263,8 +263,8 @@ def test_losses_are_those_measured_in_memory_and_by_the_oracle(
     assert_same_report(report, expected)
     public = public_figures(totals, report, policy, left_out=0)
     public_of_whole = public_figures(totals_of_whole, expected, policy, left_out=0)
-    assert public.pop("blur_by_column") == pytest.approx(public_of_whole.pop("blur_by_column"))
-    assert {**public, "audit": []} == pytest.approx({**public_of_whole, "audit": []})
+    for key in ("blur", "blur_by_column", "c_dm", "c_avg", "c_mdm", "classes", "smallest_class"):
+        assert public.get(key) == pytest.approx(public_of_whole.get(key))
     assert_same_losses(losses, measured)
     true = oracle.losses(case.table.num_rows, table.to_pylist(), case.columns, policy.k, case.weights, target)
     if form == "labels":  # bounds and means make further classes of equal labels

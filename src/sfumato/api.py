@@ -292,7 +292,7 @@ def report_release(
 ) -> ReleaseReport:
     """Make one offline page that says what a finished release shows and what it cost, and write it to ``path``.
 
-    It is safe to share: the ``original`` is only measured against, as ``measure`` does. Without a policy the
+    It is safe to share: of the ``original`` it says only how many records were left out. Without a policy the
     certificate beside the release says what was asked for.
     """
     check_page(path, original, release)

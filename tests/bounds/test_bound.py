@@ -643,12 +643,11 @@ def test_a_release_can_say_how_far_from_the_least_possible_it_is(
     alone = json.loads(told(capsys, "bound", "table.csv", *FLAGS, "--effort", effort, "--json"))
     assert made["bound"] == math.floor(alone["gcp"] * 10_000) / 10_000
     assert 0 < made["bound"] <= made["gcp"]
-    assert json.loads(Path("release.csv.sfumato.json").read_text("utf-8"))["bound"] == made["bound"]
+    assert "bound" in made["private_figures"]
+    assert "bound" not in json.loads(Path("release.csv.sfumato.json").read_text("utf-8"))
     ratio = math.ceil(made["gcp"] / made["bound"] * 10) / 10
     verdict = f"at most {ratio:g} times the least possible"
-    assert verdict in Path("r.html").read_text("utf-8")
-    told(capsys, "report", "table.csv", "release.csv", "-o", "again.html")
-    assert verdict in Path("again.html").read_text("utf-8")
+    assert "least possible" not in Path("r.html").read_text("utf-8")
     assert main(["anonymize", *asked, "-o", "release.csv", "--bound"]) == 0
     assert verdict in " ".join(capsys.readouterr().out.split())
 

@@ -31,9 +31,8 @@ TABLE = pa.table(
 )
 FLAGS: dict[str, Any] = {"quasi_identifiers": ["age", "town"], "identifiers": "name", "sensitive": "ill", "k": 3}
 KEYS = [
-    "format", "records", "released", "classes", "smallest_class", "suppressed", "gcp", "c_dm", "c_avg", "c_mdm",
-    "max_size", "columns", "audit", "method", "chosen", "choice", "engine", "seed", "version", "libraries", "policy",
-    "files",
+    "format", "records", "released", "classes", "smallest_class", "suppressed", "blur", "blur_by_column",
+    "c_dm", "c_avg", "c_mdm", "audit", "method", "engine", "seed", "version", "libraries", "policy", "files",
 ]  # fmt: skip
 
 
@@ -46,7 +45,7 @@ def written(path: Path, **flags: Any) -> dict[str, Any]:
 def test_it_has_exactly_these_keys(tmp_path: Path) -> None:
     content = written(tmp_path / "out.csv")
     assert list(content) == KEYS
-    assert content["format"] == 1
+    assert content["format"] == 2
     assert content["version"] == sfumato.__version__
     assert content["libraries"] == {name: version(name) for name in ("numba", "numpy", "pyarrow")}
 
@@ -58,7 +57,8 @@ def test_it_says_what_was_asked_and_what_holds(tmp_path: Path) -> None:
     assert Policy.from_dict(content["policy"]) == release.policy
     assert content["records"] == content["released"] == 12
     assert content["audit"][0]["holds"] is True
-    assert content["gcp"] == release.losses.gcp
+    assert content["c_dm"] == release.losses.c_dm
+    assert {"format": 2, **release.public_summary()}.items() <= content.items()
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".csv.gz", ".arrow", ".xlsx"])
@@ -149,6 +149,21 @@ def test_a_release_without_its_certificate_is_called_incomplete(tmp_path: Path) 
     assert any("incomplete" in remark for remark in report.remarks)
 
 
+def test_a_certificate_of_version_0_1_is_still_read_and_its_private_figures_go_no_further(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    content = written(path)
+    private = {"gcp": 0.123456789, "columns": {"age": 0.123456789}, "max_size": 0.123456789, "bound": 0.123456789}
+    choice = {"chosen": "snake-hilbert", "choice": {"start": "snake-hilbert", "tried": {"hilbert": 0.123456789}}}
+    old = {key: value for key, value in content.items() if not key.startswith("blur")} | private | choice
+    certificate_path(path).write_text(json.dumps({**old, "format": 1}), "utf-8")
+    assert sfumato.audit(path).holds
+    report = sfumato.report_release(TABLE, path)
+    assert report.summary()["blur"] == content["blur"]
+    assert report.summary()["files"] == content["files"]
+    for told in ("0.123", "12.3%", "snake-hilbert", "least possible"):
+        assert told not in report.page()
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -157,7 +172,7 @@ def test_a_release_without_its_certificate_is_called_incomplete(tmp_path: Path) 
         "[]",
         "1",
         "{}",
-        '{"format": 2, "policy": {}, "files": []}',
+        '{"format": 3, "policy": {}, "files": []}',
         '{"format": 1, "files": []}',
         '{"format": 1, "policy": [], "files": []}',
         '{"format": 1, "policy": {}, "files": 3}',

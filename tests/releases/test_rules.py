@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -76,6 +77,20 @@ def test_rules_hold_no_value_but_bounds_of_regions_and_categories() -> None:
     assert not any(f" {weight}" in text for weight in weights - told)
     assert "flu" not in text
     assert "p17" not in text
+
+
+def test_rounded_rules_do_not_hold_the_smallest_and_the_largest_value() -> None:
+    ages = [*range(23, 60), 77]
+    recoding = sfumato.fit(pa.table({"age": ages}), quasi_identifiers="age", round={"age": 10}, k=4, method="mondrian")
+    (column,) = json.loads(recoding.to_json())["columns"]
+    assert (min(column["bounds"]), max(column["bounds"])) == (20, 80)
+    assert not {'"23"', "23", "77"} & set(re.findall(r"[\w\"]+", recoding.to_json()))
+    exact = sfumato.fit(pa.table({"age": ages}), quasi_identifiers="age", k=4, method="mondrian")
+    shown = [labels for (labels,) in recoding.labels()]
+    assert shown[0].startswith("[20..")
+    assert shown[-1].endswith("..80]")
+    assert len(recoding) == len(exact)
+    assert recoding.regions_of(pa.table({"age": ages})).tolist() == exact.regions_of(pa.table({"age": ages})).tolist()
 
 
 def damaged() -> Iterator[tuple[str, Callable[[dict[str, Any]], Any]]]:

@@ -85,12 +85,13 @@ def test_a_line_tells_when_from_where_and_to_where_but_no_value(state: Path, fol
     release(folder / "in.parquet", folder / "out.csv")
     release(TABLE, folder / "two.csv")
     first, second = runs(state)
-    assert list(first) == ["time", "input", "output", "policy", "columns"]
+    assert list(first) == ["time", "input", "output", "policy", "columns", "private_figures"]
     assert (first["input"], first["output"]) == (str(folder / "in.parquet"), str(folder / "out.csv"))
     assert second["input"] == "pyarrow"
     assert first["time"].endswith("+00:00")
     assert first["columns"] == second["columns"]
     assert len(first["columns"]) == 3
+    assert set(first["private_figures"]) == {"gcp", "max_size", "chosen", "choice"}
     assert "town" not in json.dumps(first)
 
 

@@ -98,13 +98,16 @@ def measure(
 ) -> None:
     """Measure every loss of a release, from the two tables alone.
 
-    Without a policy, the certificate beside the release says how.
+    Without a policy, the certificate beside the release says how. Do not publish what is measured against the original:
+    it can reveal records that were left out. The JSON lists it under private_figures.
 
     Example: sfumato measure patients.csv release.csv --policy policy.toml
     """
     with terminal_progress() as progress:
         from sfumato.api import audit as audit_release
         from sfumato.api import measure as measure_losses
+        from sfumato.evaluation.public_figures import SIZE_LOSSES
+        from sfumato.methods import AUTO
         from sfumato.releases.certificate import read_certificate
 
         loaded_policy = load_policy(policy)
@@ -126,6 +129,7 @@ def measure(
             )
         report = audit_release(release, loaded_policy, temporary=temporary, progress=progress, **flags)
         certificate = read_certificate(release) or {}
+        method = certificate.get("method")
     tasks = [task.as_dict() for task in losses.tasks]
     summary: dict[str, Any] = {
         "records": report.records + losses.suppressed,
@@ -138,9 +142,14 @@ def measure(
         "columns": losses.columns,
         **({"queries": [accuracy.as_dict() for accuracy in losses.queries]} if losses.queries else {}),
         "audit": report.as_dict(),
-        **{key: certificate.get(key) for key in ("method", "chosen", "engine", "seed")},
+        "method": method,
+        "chosen": None if method == AUTO else method,  # what auto chose depends on the original, so nobody says
+        **{key: certificate.get(key) for key in ("engine", "seed")},
         **version_and_seconds(progress),
     }
+    public = {loss.name for loss in SIZE_LOSSES}
+    measured = [*(name for name in losses.values if name not in public), "workload", "columns", "queries"]
+    summary["private_figures"] = [key for key in measured if key in summary]
     if json:
         print_json(summary)
     else:

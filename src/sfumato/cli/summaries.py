@@ -80,7 +80,7 @@ def _amount(value: float | None) -> str:
 def show_loss(console: TextConsole, gcp: float, columns: Mapping[str, float]) -> None:
     console.print(
         f"\ninformation loss (GCP) {gcp:.1%}: on average a released value covers this share of its column's range or "
-        "taxonomy; 0% is the original, 100% says nothing"
+        "taxonomy; 0% is the original, 100% says nothing. It is measured against the original, so do not publish it"
     )
     table = Table.grid(padding=(0, 2))
     for name, loss in columns.items():

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.release_losses import Losses
+from sfumato.evaluation.public_figures import Examination
 from sfumato.methods import AUTO
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -155,7 +154,7 @@ class Engine(Protocol):
         """Open a target for the rows of a draft. What was not published is removed on the way out."""
         ...
 
-    def audit(self, draft: Draft, written: Any) -> tuple[AuditReport, Losses]:
+    def audit(self, draft: Draft, written: Any) -> Examination:
         """Read the finished rows back, judge them, and measure what they lost."""
         ...
 

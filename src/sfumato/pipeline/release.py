@@ -10,8 +10,7 @@ from typing import Any, NoReturn
 from sfumato._version import __version__
 from sfumato.engines.engine import Draft
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
-from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.release_losses import Losses
+from sfumato.evaluation.public_figures import Examination, public_figures
 from sfumato.methods import method_named
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
@@ -28,12 +27,13 @@ class Release:
     a file, a directory or a database, with its certificate.
     """
 
-    def __init__(self, draft: Draft, audit: AuditReport, losses: Losses) -> None:
+    def __init__(self, draft: Draft, examination: Examination) -> None:
         self._draft = draft
+        self._examination = examination
         self.certificate: Mapping[str, Any] | None = None
         """The certificate, once the release is written."""
-        self.audit = audit
-        self.losses = losses
+        self.audit = examination.audit
+        self.losses = examination.losses
         self.policy = draft.job.policy
 
     @property
@@ -91,7 +91,7 @@ class Release:
                 *draft.engine.sources(draft.rows),
                 self.policy,
                 draft.job.taxonomies,
-                self.summary() if certificate is None else certificate,
+                self.public_summary() if certificate is None else certificate,
                 remarks=self.audit.remarks,
                 where="finished table" if certificate is None else "released file",
                 persons_counted=self.policy.privacy.person is not None,
@@ -107,13 +107,23 @@ class Release:
         draft, job = self._draft, self._draft.job
         with job.progress.phase("report"):
             source, _ = draft.engine.sources(draft.rows)
-            report = private_report(job.source, source, self.policy, job.taxonomies, self.warnings)
+            figures = self.private_figures()
+            report = private_report(job.source, source, self.policy, job.taxonomies, figures, self.warnings)
             report.write(path)
         return report
 
     def summary(self) -> dict[str, Any]:
-        """Return what ``sfumato anonymize --json`` prints."""
-        return summary_of(self._draft, self.audit, self.losses)
+        """Return what ``sfumato anonymize --json`` prints: also what was measured against the original."""
+        return summary_of(self._draft, self._examination)
+
+    def public_summary(self) -> dict[str, Any]:
+        """Return what the certificate says: figures that follow from the release and its policy alone."""
+        return public_summary_of(self._draft, self._examination)
+
+    def private_figures(self) -> dict[str, Any]:
+        """Return what was measured against the original or says how it was searched. It must not be shared."""
+        summary = self.summary()
+        return {key: summary[key] for key in summary["private_figures"] if key not in ("seconds", "warnings")}
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -127,29 +137,47 @@ class Release:
         )
 
 
-def summary_of(draft: Draft, audit: AuditReport, losses: Losses) -> dict[str, Any]:
-    """Return everything that is known about a release."""
-    policy, outcome, progress = draft.job.policy, draft.rows.outcome, draft.job.progress
+def public_summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
+    """Return everything about a release that may be published."""
+    policy, audit = draft.job.policy, examination.audit
     seed = policy.release.seed
     return {
-        "records": draft.records,
-        "released": audit.records,
-        "classes": audit.classes,
-        "smallest_class": audit.smallest_class,
-        "suppressed": draft.records - audit.records,
+        **public_figures(
+            examination.totals,
+            audit,
+            policy,
+            left_out=draft.records - audit.records,
+            in_persons=policy.privacy.person is not None,
+            grids=draft.rows.outcome.facts.get("statistics"),
+        ),
+        "method": policy.method.name,
+        "engine": draft.engine.name,
+        "seed": seed if method_named(policy.method.name).separates else seed or 0,
+        "version": __version__,
+    }
+
+
+def summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
+    """Return everything that is known about a release. ``private_figures`` names what may not be published."""
+    outcome, progress = draft.rows.outcome, draft.job.progress
+    public, losses = public_summary_of(draft, examination), examination.losses
+    summary = {
+        **{key: public[key] for key in ("records", "released", "classes", "smallest_class", "suppressed")},
         **outcome.facts,
         **draft.facts,
         **losses.values,
         "columns": losses.columns,
         **({"workload": [task.as_dict() for task in losses.tasks]} if losses.tasks else {}),
-        "audit": audit.as_dict(),
-        "method": policy.method.name,
+        "audit": examination.audit.as_dict(),
+        "method": public["method"],
         "chosen": outcome.chosen,
         **({"choice": outcome.choice} if outcome.choice else {}),
-        "engine": draft.engine.name,
+        "engine": public["engine"],
         **draft.engine.facts(),
-        "seed": seed if method_named(policy.method.name).separates else seed or 0,
-        "version": __version__,
+        "seed": public["seed"],
+        "version": public["version"],
         "seconds": {name: round(value, 4) for name, value in progress.seconds.items()},
         "warnings": draft.job.warnings,
     }
+    private = [key for key, value in summary.items() if key not in public or public[key] != value]
+    return {**summary, "private_figures": private}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sfumato.engines.engine import Draft
 from sfumato.errors import AuditError
-from sfumato.evaluation.audit.audit import AuditReport, require_pass
-from sfumato.evaluation.release_losses import Losses
+from sfumato.evaluation.audit.audit import require_pass
+from sfumato.evaluation.public_figures import Examination
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
 from sfumato.pipeline.engine_choice import choose_engine
@@ -52,7 +53,7 @@ def kept(draft: Draft) -> Release:
     """Audit a draft, and keep its rows for as long as the release lives."""
     try:
         written = draft.engine.keep(draft.rows)
-        return Release(draft, *_examined(draft, written))
+        return Release(draft, _examined(draft, written))
     except BaseException:
         draft.engine.close()
         raise
@@ -64,19 +65,20 @@ def published(draft: Draft, target: str | Path) -> Release:
     engine.check_target(job.data, target, tables=2 if method_named(job.policy.method.name).separates else 1)
     with engine.output(draft, target) as output:
         written = output.write()
-        release = Release(draft, *_examined(draft, written))
+        release = Release(draft, _examined(draft, written))
         with job.progress.phase("certify"):
-            text = certificate(release.summary(), job.policy, output.certified())
+            text = certificate(release.public_summary(), job.policy, output.certified())
             output.publish(text)
     release.certificate = json.loads(text)
-    _record(draft, output.recorded)
+    _record(draft, output.recorded, release.private_figures())
     return release
 
 
-def _examined(draft: Draft, written: Any) -> tuple[AuditReport, Losses]:
+def _examined(draft: Draft, written: Any) -> Examination:
     """Audit and measure what was written. A release that fails goes no further."""
     policy, records = draft.job.policy, draft.records
-    report, losses = draft.engine.audit(draft, written)
+    examination = draft.engine.audit(draft, written)
+    report = examination.audit
     require_pass(report)
     if not 0 <= records - report.records <= policy.most_suppressed(records):
         raise AuditError(
@@ -85,16 +87,17 @@ def _examined(draft: Draft, written: Any) -> tuple[AuditReport, Losses]:
         )
     warnings = draft.job.warnings
     warnings.extend(text for text in report.remarks if text not in warnings)
-    return report, losses
+    return examination
 
 
-def _record(draft: Draft, target: str) -> None:
-    """Put a published release into the run record."""
+def _record(draft: Draft, target: str, figures: Mapping[str, Any]) -> None:
+    """Put a published release into the run record, with those of its private figures that name no column or value."""
     job = draft.job
+    figures = {key: value for key, value in figures.items() if key not in ("audit", "columns", "workload")}
     if not draft.fingerprints:
         return
     try:
-        record_run(draft.fingerprints, job.policy, draft.engine.origin(job), target, rules=draft.rules)
+        record_run(draft.fingerprints, job.policy, draft.engine.origin(job), target, rules=draft.rules, figures=figures)
     except OSError:
         job.warnings.append(
             "the release was written, but the run record was not (the state directory cannot be written), so a later "

@@ -1,7 +1,9 @@
-"""The certificate that accompanies a release: its policy, audit and losses, and the hash of every file.
+"""The certificate that accompanies a release: its policy, audit and public figures, and the hash of every file.
 
-The certificate holds no hash or path of the input (a hash of the input would let a reader test guesses), no time (the
-same release has the same bytes), and no cell value except names in taxonomies and released bounds.
+Every figure can be computed from the release and the policy alone, except how many records were left out
+(``evaluation/public_figures.py``). The certificate holds no hash or path of the input (a hash of the input would let a
+reader test guesses), no time (the same release has the same bytes), and no cell value except names in taxonomies and
+released bounds.
 """
 
 from __future__ import annotations
@@ -18,30 +20,24 @@ from sfumato.policy import Policy
 from sfumato.tables.locations import FileLocation, certificate_path, location_of
 from sfumato.tables.targets.target import CertifiedTable, certificate_text
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, FORMAT)  # format 1, of version 0.1, also had figures that were measured against the original
 LIBRARIES = ("numba", "numpy", "pyarrow")  # libraries that influence the bytes of a release
-COUNTS = ("selected", "imprecision")  # figures of a selection that are counted in the original
 
 
 def certificate(summary: Mapping[str, Any], policy: Policy, files: Sequence[CertifiedTable]) -> str:
-    """The text of the certificate. ``files`` are the finished files or tables under their final names."""
-    kept = {key: value for key, value in summary.items() if key not in ("seconds", "warnings")}
+    """The text of the certificate.
+
+    ``summary`` is the public summary of a release, ``files`` are the finished files or tables under their final names.
+    """
     content = {
         "format": FORMAT,
-        **without_counts(kept),
+        **summary,
         "libraries": {name: version(name) for name in LIBRARIES},
         "policy": shareable_policy(policy),
         "files": list(files),
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
-def without_counts(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The summary without counts of the original: the exact size of a selection can single a person out."""
-    if "workload" not in summary:
-        return dict(summary)
-    tasks = [{key: value for key, value in task.items() if key not in COUNTS} for task in summary["workload"]]
-    return {**summary, "workload": tasks}
 
 
 def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
@@ -52,7 +48,7 @@ def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
         if text is None:
             return None
         content = json.loads(text)
-        if content["format"] != FORMAT or not isinstance(content["policy"], dict):
+        if content["format"] not in READABLE or not isinstance(content["policy"], dict):
             raise ValueError
         if not all(isinstance(file[key], str) for file in content["files"] for key in ("name", "sha256")):
             raise ValueError

@@ -113,7 +113,8 @@ def recoded_column(domain: Domain, low: Codes, high: Codes, *, bounds: bool) -> 
     known, code = sorted_codes(pa.chunked_array([shown.labels]))
     fields = [Field(code, bits_for(len(known) + 1))]
     if bounds:
-        # A label determines its bounds, except '*': the whole domain has bounds, null mixed with values has none.
+        # A label determines its bounds, except '*': the whole domain has bounds; null mixed with values, and what no
+        # interval or period holds, has none.
         fields.append(Field(to_numpy(shown.low.is_null()).view(np.uint8), 1))
     entries = sort_rows(fields, len(code))
     entry = _rank_of_row(entries)[shown.index]

@@ -154,14 +154,28 @@ def _region_domain(domain: Domain, high: Codes) -> tuple[Domain, NDArray[np.int6
         return domain, same, same
     null = len(domain.values)
     end_codes = _end_codes(high, null) if null else np.empty(0, np.int64)
-    ends = domain.values[end_codes]
-    starts = np.append(domain.values[:1], ends[:-1] + is_discrete(domain)) if null else ends
+    smallest, largest = _widened_ends(domain)
+    ends = np.append(domain.values[end_codes[:-1]], largest)
+    starts = np.append(smallest, ends[:-1] + is_discrete(domain)) if null else ends
     values = np.unique(np.append(starts, ends).astype(domain.values.dtype))
     own = NumericDomain(domain.name, values, domain.has_null, domain.kind, domain.snap)
     piece = np.searchsorted(end_codes, np.arange(null))
     start = np.append(np.searchsorted(values, starts)[piece], len(values))
     end = np.append(np.searchsorted(values, ends)[piece], len(values))
     return own, start, end
+
+
+def _widened_ends(domain: NumericDomain) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The smallest and the largest value that the domain of rules begins and ends with, each an array of one or none.
+
+    With ``round`` they are multiples, as the regions show them. Where regions meet, only the exact value will do; the
+    extremes of the table are not needed.
+    """
+    smallest, largest = domain.values[:1], domain.values[-1:]
+    if domain.snap is None or not len(domain.values):
+        return smallest, largest
+    integral = domain.values.dtype.kind == "i"
+    return domain.snap.snap(smallest, smallest, integral).low, domain.snap.snap(largest, largest, integral).high
 
 
 def _end_codes(high: Codes, null: int) -> NDArray[np.int64]:

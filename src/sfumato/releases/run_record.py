@@ -2,8 +2,8 @@
 
 Two releases of one table under different policies can be intersected: a record is in one class of each, and the overlap
 can be a single person. So every written release adds a line to a file in the user's state directory (0600): the time,
-the input, the output, the policy, and a fingerprint of every quasi-identifier, keyed by a secret that never leaves that
-directory.
+the input, the output, the policy, what was measured against the original (the certificate has none of it), and a
+fingerprint of every quasi-identifier, keyed by a secret that never leaves that directory.
 """
 
 from __future__ import annotations
@@ -84,15 +84,22 @@ def earlier_releases(
 
 
 def record_run(
-    columns: Mapping[str, str], policy: Policy, source: str, target: str | Path, *, rules: str | None = None
+    columns: Mapping[str, str],
+    policy: Policy,
+    source: str,
+    target: str | Path,
+    *,
+    rules: str | None = None,
+    figures: Mapping[str, Any] | None = None,
 ) -> None:
-    """Append a written release to the record."""
+    """Append a written release to the record. figures: what is known about the release and may not be published."""
     line = {
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "input": source,
         "output": str(target),
         "policy": _policy_digest(policy, rules),
         "columns": dict(columns),
+        "private_figures": dict(figures or {}),
     }
     content = json.dumps(line).encode() + b"\n"
     handle = _open_record()

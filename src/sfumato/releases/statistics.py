@@ -2,7 +2,8 @@
 
 A mean reveals more than a range, so it is released under conditions: a class has at least five records whatever k is
 (``Policy.k``); a mean is computed from the exact sum and rounded to a grid that the certificate states; and a class in
-which null is mixed with values has no statistics of the column. For the audit, the mean is part of the class key.
+which null is mixed with values, or that no interval or period holds, has no statistics of the column. For the audit,
+the mean is part of the class key.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ def has_statistics(domain: Domain) -> TypeGuard[NumericDomain]:
     return isinstance(domain, NumericDomain) and domain.kind != "categorical"
 
 
-def grid_of(domain: NumericDomain, column: ColumnSettings) -> Fraction:
+def grid_of(recoded: RecodedColumn, column: ColumnSettings) -> Fraction:
     """The grid of a column, in the units of its domain: means are multiples of it.
 
     The policy sets it (``mean_round``, else ``round``; of dates in days, of moments in seconds). By default it is the
-    largest power of ten that is at most a hundredth of the range, and at least a day for dates, a second for moments.
+    largest power of ten that is at most a hundredth of the range that the released bounds span, and at least a day for
+    dates, a second for moments. The range of the original would say something about records that were left out.
     """
+    domain = recoded.domain
     requested = column.mean_round if column.mean_round is not None else column.round
     unit = SECOND if domain.kind == "moment" else 1
     if requested is not None:
@@ -51,14 +54,22 @@ def grid_of(domain: NumericDomain, column: ColumnSettings) -> Fraction:
             )
         return Fraction(str(requested)) * unit
     least = Fraction(0 if domain.kind == "numeric" else unit)
-    if len(domain.values) < 2:
+    lows, highs = (to_numpy(_in_units(bounds).drop_null()) for bounds in (recoded.low, recoded.high))
+    if not len(lows) or lows.min() == highs.max():
         return max(Fraction(1), least)
-    reach = (Fraction(domain.values[-1].item()) - Fraction(domain.values[0].item())) / SHARE
+    reach = (Fraction(highs.max().item()) - Fraction(lows.min().item())) / SHARE
     digits = math.floor(math.log10(reach))
     power = Fraction(10) ** digits
     while power > reach:  # the logarithm is rounded
         power /= 10
     return max(power, least)
+
+
+def _in_units(bounds: pa.Array) -> pa.Array:
+    """Typed bounds in the units of a domain: dates in days, moments in microseconds."""
+    if pa.types.is_date(bounds.type):
+        return bounds.cast(pa.int32())
+    return bounds.cast(pa.int64()) if pa.types.is_timestamp(bounds.type) else bounds
 
 
 def class_means(

@@ -85,6 +85,11 @@ def scrolling(inside: object, label: str) -> Markup:
     return element("div", inside, class_="table", role="region", aria_label=label, tabindex="0")
 
 
+def preformatted(text: str, label: str) -> Markup:
+    """Text whose lines and spaces matter."""
+    return element("pre", element("code", text), tabindex="0", role="region", aria_label=label)
+
+
 def folded(summary: object, *content: object) -> Markup:
     """Content that opens on demand."""
     return element("details", element("summary", summary), *content)

@@ -5,10 +5,12 @@ The release is read as any reader would: a range or group stands evenly for all 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +22,23 @@ from sfumato.pictures.heat_map import difference_map
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.report.figures import TITLE, cross_table, figure
-from sfumato.report.html import Markup, element, folded, joined, name, name_list, section, shortened, table
+from sfumato.report.html import (
+    Markup,
+    element,
+    folded,
+    joined,
+    name,
+    name_list,
+    preformatted,
+    section,
+    shortened,
+    table,
+)
 from sfumato.report.page import page
 from sfumato.report.release import check_report
 from sfumato.report.release_facts import FIELDS, MOST_COLUMNS, MOST_CROSSED, MOST_PAIRS, Pair
 from sfumato.report.result_files import write_text
+from sfumato.report.sentences import percent
 from sfumato.report.style import RELEASE_STYLE
 from sfumato.report.value_cells import NULL, ValueCells, cross_tabulate, edges_of
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
@@ -81,12 +95,14 @@ class PrivateReport:
         columns: Sequence[ColumnComparison],
         pairs: Sequence[Pair],
         records: tuple[int, int],
+        figures: Mapping[str, Any],
         warnings: Sequence[str],
         further: Sequence[str],
     ) -> None:
         self._columns = tuple(columns)
         self._pairs = tuple(pairs)
         self._records = records
+        self._figures = figures
         self._warnings = tuple(warnings)
         self._further = tuple(further)
 
@@ -104,6 +120,7 @@ class PrivateReport:
         further = element("p", name_list(self._further, 100), " are not drawn.", class_="soft") if self._further else ""
         sections = [
             section("summary", "In short", element("p", counts), *warnings, moved),
+            section("losses", "What was lost, measured against the original", *self._losses()),
             section(
                 "distributions",
                 "Every column, before and after",
@@ -121,6 +138,19 @@ class PrivateReport:
         head = element("header", element("p", WARNING, class_="secret"), element("h1", HEADING))
         return page(HEADING, joined([head, element("main", *sections)]), RELEASE_STYLE)
 
+    def _losses(self) -> list[Markup]:
+        """What the certificate and the shareable report do not have, because it takes the original to know it."""
+        lost = {"all columns (GCP)": self._figures["gcp"], **self._figures["columns"]}
+        heads = ("column", "share of its original range or taxonomy that a value leaves open")
+        rows = [(name(column), percent(loss)) for column, loss in lost.items()]
+        content = json.dumps(self._figures, indent=2, ensure_ascii=False)
+        about = "The certificate and the report that may be shared have none of these figures. Keep them private."
+        return [
+            element("p", about),
+            table("Information lost", heads, rows),
+            folded("All private figures", preformatted(content, "All private figures")),
+        ]
+
     def write(self, path: str | Path) -> Path:
         """Write the page, whole or not at all, so that only its owner can read it."""
         target = Path(path)
@@ -137,9 +167,13 @@ def private_report(
     source: Source,
     policy: Policy,
     taxonomies: Mapping[str, Taxonomy],
+    figures: Mapping[str, Any],
     warnings: Sequence[str] = (),
 ) -> PrivateReport:
-    """Compare a release with its original. Sensitive columns are released unchanged and need no comparison."""
+    """Compare a release with its original. Sensitive columns are released unchanged and need no comparison.
+
+    ``figures`` are those of its summary that may not be published.
+    """
     quasi = list(policy.quasi_identifiers)[:MOST_COLUMNS]
     progress = Progress()
     scanned = scan(original, list(policy.quasi_identifiers), progress)
@@ -171,7 +205,8 @@ def private_report(
         pairs.append(Pair(x.name, y.name, x.cells.names, y.cells.names, points))
     pairs.sort(key=lambda pair: -float(np.abs(pair.records).sum()))
     further = list(policy.quasi_identifiers)[MOST_COLUMNS:]
-    return PrivateReport(columns, pairs[:MOST_PAIRS], (encoded.count, classes.records), warnings, further)
+    counts_of_both = (encoded.count, classes.records)
+    return PrivateReport(columns, pairs[:MOST_PAIRS], counts_of_both, figures, warnings, further)
 
 
 def _original_cells(

@@ -1,7 +1,8 @@
 """The report of a release: one offline page that is safe to share.
 
-The page is made from the released rows, the policy, and scalar losses with three digits. Nothing else of the original
-can get into it: this module never receives the original.
+The page is made from the released rows, the policy, and the public figures of the release
+(``evaluation/public_figures.py``). Of the original it knows only how many records were left out: this module never
+receives the original, nor anything that was measured against it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from sfumato.pictures.theme import LIGHT
 from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
 from sfumato.report import figures
-from sfumato.report.html import Markup, element, folded, joined, name, name_list, section, table
+from sfumato.report.html import Markup, element, folded, joined, name, name_list, preformatted, section, table
 from sfumato.report.page import page
-from sfumato.report.release_facts import NOTHING, ReleaseFacts, facts_of, scalars
+from sfumato.report.release_facts import NOTHING, ReleaseFacts, facts_of
 from sfumato.report.remaining_risks import risks
 from sfumato.report.result_files import write_text
 from sfumato.report.sentences import degree, guessing, percent, verdict, what_is_shown
@@ -40,7 +41,8 @@ WORDS = {True: ("holds", "holds"), False: ("fails", "broken"), None: ("not check
 AUDIT = "What the audit checked, reading the release as anybody can"
 AUDIT_WITH_PERSONS = "What the audit checked when the release was made, knowing the person of each record"
 MOST_RECTANGLES = 2000  # more would make the page large and slow to draw
-MOST_LOSSES = 40  # rows of the table of losses that are not folded away
+MOST_LOSSES = 40  # rows of the table of blur that are not folded away
+ELSEWHERE = ("format", "policy")  # entries of a certificate that are no figures; the page shows the policy as TOML
 
 
 class ReleaseReport:
@@ -60,7 +62,7 @@ class ReleaseReport:
         self._facts = facts
         self._policy = policy
         self._taxonomies = taxonomies
-        self._summary = scalars(summary)
+        self._summary = {key: value for key, value in summary.items() if key not in ELSEWHERE}
         self._remarks = tuple(remarks)
         self._where = where
         self._persons_counted = persons_counted
@@ -89,7 +91,7 @@ class ReleaseReport:
             ("verdict", "Verdict", self._verdict),
             ("risks", "What could still go wrong", self._risks),
             ("class-sizes", f"Sizes of the {self._plural}", self._class_sizes),
-            ("loss", "What was lost, by column", self._loss),
+            ("loss", "How much is blurred, by column", self._loss),
             ("columns", "What the release shows, by column", self._columns),
             ("taxonomies", "Where taxonomies were cut", self._taxonomy_cuts),
             ("classes", "The classes in two columns", self._classes),
@@ -136,8 +138,9 @@ class ReleaseReport:
             f"of {summary['records']:,} records released": f"{summary['released']:,}",
             f"{self._plural}; the smallest has {summary['smallest_class']:,} records": f"{summary['classes']:,}",
             "records left out": f"{summary['suppressed']:,}",
-            "of the information lost (GCP)": percent(summary["gcp"]),
         }
+        if "blur" in summary:
+            tiles["of a column left open on average (blur)"] = percent(summary["blur"])
         listed = [element("div", element("dt", text), element("dd", figure)) for text, figure in tiles.items()]
         rows = [
             (
@@ -153,8 +156,9 @@ class ReleaseReport:
         unchecked = [element("p", f"Not checked: {reason}.", class_="unchecked") for reason in reasons if reason]
         remarks = [element("p", f"{text[:1].upper()}{text[1:]}.", class_="warning") for text in self._remarks]
         about = (
-            "GCP is the share of a column's range or taxonomy that a released value leaves open, on average: 0% is the "
-            "original, 100% says nothing. A record that was left out counts as 100%."
+            "Every figure on this page can be computed from the release and its policy, except how many records were "
+            "left out. Blur is the share of the released range, or of the taxonomy, that a released value leaves open, "
+            "on average: 0% shows single values, 100% says nothing. A record that was left out counts as 100%."
         )
         return joined(
             [
@@ -193,23 +197,22 @@ class ReleaseReport:
         return element("div", drawn, element("div", element("p", sentence), element("p", text)), class_="split")
 
     def _loss(self) -> Markup:
-        losses: Mapping[str, float] = self._summary["columns"]
+        blur: Mapping[str, float] = self._summary["blur_by_column"]
         values = {column.name: column for column in self._facts.columns}
         rows = []
-        for column, loss in losses.items():
-            bar = element("span", element("span", style=f"width: {100 * min(max(loss, 0.0), 1.0):.1f}%"), class_="bar")
+        for column in self._policy.quasi_identifiers:
             shown = values.get(column)
             words = "" if shown is None else what_is_shown(shown, self._policy, self._taxonomies.get(column))
+            figure, word = joined(["not given"]), "its values come from the original"
+            if column in blur:
+                wide = 100 * min(max(blur[column], 0.0), 1.0)
+                bar = element("span", element("span", style=f"width: {wide:.1f}%"), class_="bar")
+                figure, word = joined([bar, percent(blur[column])]), degree(blur[column])
             rows.append(
-                (
-                    name(column),
-                    element("span", bar, percent(loss), class_="lost"),
-                    degree(loss),
-                    element("span", words, class_="words"),
-                )
+                (name(column), element("span", figure, class_="lost"), word, element("span", words, class_="words"))
             )
-        heads = ("column", "lost", "in a word", "what records show")
-        caption = "Loss of each quasi-identifier"
+        heads = ("column", "left open", "in a word", "what records show")
+        caption = "Blur of each quasi-identifier"
         text = (3, 2, 1, 0)
         more = rows[MOST_LOSSES:]
         return joined(
@@ -284,7 +287,7 @@ class ReleaseReport:
 
     def _policy_text(self) -> Markup:
         text = "All settings, as a policy file that can be used again. Taxonomy files are given by name only."
-        return joined([element("p", text), _preformatted(tomli_w.dumps(shareable_policy(self._policy)), "The policy")])
+        return joined([element("p", text), preformatted(tomli_w.dumps(shareable_policy(self._policy)), "The policy")])
 
     def _certificate(self) -> Markup:
         files = self._summary.get("files") or []
@@ -296,9 +299,9 @@ class ReleaseReport:
             if rows
             else element("p", "The release has no certificate, so no file is listed here.", class_="soft")
         )
-        text = "Losses are given with three digits. A file with a hash that is not listed here was not checked."
+        text = "A file with a hash that is not listed here was not checked."
         content = json.dumps(self._summary, indent=2, ensure_ascii=False)
-        return joined([listed, element("p", text), folded("All figures", _preformatted(content, "All figures"))])
+        return joined([listed, element("p", text), folded("All figures", preformatted(content, "All figures"))])
 
 
 def release_report(
@@ -312,7 +315,7 @@ def release_report(
     where: str = "released file",
     persons_counted: bool = False,
 ) -> ReleaseReport:
-    """The report of a finished release. ``summary`` comes from its run, its certificate, or a new measurement.
+    """The report of a finished release. ``summary`` holds its public figures, or is its certificate.
 
     ``where`` says what the audit read. ``persons_counted``: it knew the person of each record, as only the run does.
     """
@@ -335,17 +338,13 @@ def check_report(target: Path) -> None:
     check_drawing()
 
 
-def _preformatted(text: str, label: str) -> Markup:
-    return element("pre", element("code", text), tabindex="0", role="region", aria_label=label)
-
-
 def _nothing() -> Markup:
     return element("p", "The release has no records.", class_="soft")
 
 
 def _reached(line: Mapping[str, Any]) -> str:
     """The value that the release reaches for a requirement with a bound."""
-    if "=" not in line["requirement"]:
+    if "=" not in line["requirement"] or "value" not in line:  # of persons there is the verdict alone
         return ""
     value = line["value"]
     reached = "no bound" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

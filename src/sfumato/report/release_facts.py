@@ -1,8 +1,7 @@
-"""The facts of a release, counted from its own rows: everything in the shareable report except the scalar losses."""
+"""The facts of a release, counted from its own rows: what the shareable report shows beside the public figures."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from sfumato.evaluation.audit.anatomy_audit import GROUP, group_counts, value_counts
 from sfumato.evaluation.audit.audit import class_key
 from sfumato.policy import Policy
-from sfumato.releases.certificate import without_counts
 from sfumato.report.value_cells import ReleasedValuesOfColumn, cells_of, cross_tabulate, texts_shown, values_of
 from sfumato.tables.coding.value_order import is_missing, text_of
 from sfumato.tables.released_classes import Distribution, ReleasedClasses, distribution, find_classes
@@ -26,7 +24,7 @@ MOST_CROSSED = 5  # quasi-identifiers that are crossed with each other
 MOST_SENSITIVE = 6
 MOST_PAIRS = 6
 FIELDS = 9  # cells of a column that is crossed with another
-DIGITS = 3  # decimals of a loss: more could reveal values of the original
+DIGITS = 3  # decimals of a share
 LISTED = 12  # values of a column in the facts
 
 Triples = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -272,18 +270,3 @@ def _column(values: ReleasedValuesOfColumn) -> dict[str, Any]:
 
 def _rounded(number: float) -> float:
     return round(number, DIGITS)
-
-
-def scalars(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a run's summary that may be shared: no times, and every loss with three digits."""
-    private = ("seconds", "warnings", "queries", "policy", "format")
-    shared = {key: value for key, value in without_counts(summary).items() if key not in private}
-    return {key: _with_few_digits(value) for key, value in shared.items()}
-
-
-def _with_few_digits(value: Any) -> Any:
-    if isinstance(value, float):
-        return _rounded(value) if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _with_few_digits(inner) for key, inner in value.items()}
-    return [_with_few_digits(inner) for inner in value] if isinstance(value, list | tuple) else value

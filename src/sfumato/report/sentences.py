@@ -14,10 +14,10 @@ from sfumato.report.release_facts import ValueDiversity
 from sfumato.report.value_cells import ReleasedValuesOfColumn, median_width
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
 
-# The largest loss, from 0 to 1, that a word describes.
+# The largest blur, from 0 to 1, that a word describes.
 DEGREES = (
-    (0.0005, "as in the original"),
-    (0.05, "close to the original"),
+    (0.0005, "single values"),
+    (0.05, "hardly blurred"),
     (0.2, "somewhat blurred"),
     (0.5, "blurred"),
     (0.8, "strongly blurred"),
@@ -43,10 +43,8 @@ def verdict(
     cost = [left_out(summary["suppressed"], summary["records"])]
     if separated:
         cost.append("quasi-identifiers released unchanged")
-    else:
-        cost.append(f"{percent(summary['gcp'])} of the information lost")
-        if summary.get("bound"):
-            cost.append(beside_the_least(summary["gcp"], summary["bound"]))
+    elif "blur" in summary:
+        cost.append(f"{percent(summary['blur'])} of a column left open on average")
     unchecked = [line["requirement"] for line in summary["audit"] if line["holds"] is None]
     if unchecked:
         which = f"a requirement that cannot be checked from the {where} may fail"
@@ -103,9 +101,9 @@ def percent(share: float) -> str:
     return f"{share:.1%}".replace(".0%", "%")
 
 
-def degree(loss: float) -> str:
-    """A loss from 0 to 1 in a few words."""
-    return next(word for most, word in DEGREES if loss <= most)
+def degree(blur: float) -> str:
+    """A blur from 0 to 1 in a few words."""
+    return next(word for most, word in DEGREES if blur <= most)
 
 
 def exact_share(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None) -> float:

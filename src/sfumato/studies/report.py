@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sfumato.evaluation.audit.anatomy_audit import group_sizes
+from sfumato.evaluation.audit.audit import class_key
+from sfumato.evaluation.public_figures import PublicTotals, public_figures
 from sfumato.evaluation.queries import QueryWorkload
+from sfumato.evaluation.workload_tasks import predictions_of_release
 from sfumato.pipeline.prepare import load_taxonomies
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -14,10 +19,14 @@ from sfumato.report.release import ReleaseReport, check_report, empty_report, re
 from sfumato.studies.audit import audit_finished
 from sfumato.studies.finished_release import FinishedRelease, open_original
 from sfumato.studies.measure import measure_finished
+from sfumato.tables.released_classes import find_classes
+from sfumato.tables.sources.source import Source
 from sfumato.tables.sources.source_batches import NoRecordsError
 from sfumato.tables.targets.target import refuse_input_as_output
+from sfumato.taxonomies.taxonomy import Taxonomy
 
-CERTIFIED = ("method", "chosen", "engine", "seed", "version", "bound", "libraries", "files")
+# What a certificate says about how a release was made. Its figures are computed anew: those of format 1 were private.
+CERTIFIED = ("method", "engine", "seed", "version", "libraries", "files")
 
 
 def check_page(path: str | Path | None, *tables: object) -> None:
@@ -29,7 +38,11 @@ def check_page(path: str | Path | None, *tables: object) -> None:
 
 
 def report_finished(original: object, release: FinishedRelease, *, limited: bool) -> ReleaseReport:
-    """Make the report of a release. The original is only measured against. limited: see ``audit_finished``."""
+    """Make the report of a release. limited: see ``audit_finished``.
+
+    The release is measured against the original to see that both belong together. Of what is found there, the report
+    has only how many records were left out.
+    """
     policy, certificate = release.policy, release.certificate or {}
     about = {key: certificate[key] for key in CERTIFIED if key in certificate}
     try:
@@ -41,25 +54,31 @@ def report_finished(original: object, release: FinishedRelease, *, limited: bool
     progress = Progress()
     audit = audit_finished(release, None, progress, limited=limited, temporary=None)
     measured = measure_finished(original, release, QueryWorkload(), None, progress, limited=limited, temporary=None)
-    summary = {
-        "records": audit.records + measured.suppressed,
-        "released": audit.records,
-        "classes": audit.classes,
-        "smallest_class": audit.smallest_class,
-        "suppressed": measured.suppressed,
-        **measured.values,
-        "columns": measured.columns,
-        "audit": audit.as_dict(),
-        **about,
-    }
-    second = release.sensitive_source()
-    return release_report(source, second, policy, load_taxonomies(policy), summary, remarks=audit.remarks)
+    second, taxonomies = release.sensitive_source(), load_taxonomies(policy)
+    totals = _public_totals(source, second, policy, taxonomies, left_out=measured.suppressed)
+    figures = public_figures(totals, audit, policy, left_out=measured.suppressed)
+    return release_report(source, second, policy, taxonomies, {**figures, **about}, remarks=audit.remarks)
+
+
+def _public_totals(
+    source: Source, second: Source | None, policy: Policy, taxonomies: Mapping[str, Taxonomy], *, left_out: int
+) -> PublicTotals:
+    by_row = second is None and bool(policy.workload.predicted)
+    classes = find_classes(source, class_key(policy, source.names), by_row=by_row)
+    tasks = predictions_of_release(policy, source, classes, left_out=left_out) if by_row else ()
+    groups = None if second is None else group_sizes(source)
+    return PublicTotals.of(classes, policy, taxonomies, groups=groups, tasks=tasks)
 
 
 def report_finished_privately(original: object, release: FinishedRelease) -> PrivateReport:
-    """Compare a release with the counts of its original."""
+    """Compare a release with its original: the losses, and the counts of both."""
     policy = release.policy
-    return private_report(open_original(original, policy), release.source(), policy, load_taxonomies(policy))
+    measured = measure_finished(original, release, QueryWorkload(), None, Progress(), limited=False, temporary=None)
+    figures: dict[str, Any] = {**measured.values, "columns": measured.columns}
+    if measured.tasks:
+        figures["workload"] = [task.as_dict() for task in measured.tasks]
+    source = open_original(original, policy)
+    return private_report(source, release.source(), policy, load_taxonomies(policy), figures)
 
 
 def _nothing_released(original: object, policy: Policy) -> dict[str, Any]:
@@ -71,7 +90,7 @@ def _nothing_released(original: object, policy: Policy) -> dict[str, Any]:
         "classes": 0,
         "smallest_class": 0,
         "suppressed": records,
-        "gcp": 1.0,
-        "columns": dict.fromkeys(policy.quasi_identifiers, 1.0),
+        "blur": 1.0,
+        "blur_by_column": dict.fromkeys(policy.quasi_identifiers, 1.0),
         "audit": [],
     }

@@ -24,6 +24,7 @@ from sfumato.cli import main
 from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key
 from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
 from sfumato.evaluation.audit.audit_with_losses import audit_and_measure_in_parts
+from sfumato.evaluation.public_figures import Examination, PublicTotals, public_figures
 from sfumato.evaluation.release_losses import Losses, measure_release
 from sfumato.policy import InputOptions, Policy, merge_flags
 from sfumato.progress import Progress
@@ -219,7 +220,7 @@ class Examined:
     table: pa.Table
     policy: Policy
 
-    def both(self, target: str | None, memory: int) -> tuple[tuple[AuditReport, Losses], tuple[AuditReport, Losses]]:
+    def both(self, target: str | None, memory: int) -> tuple[Examination, Examination]:
         policy, requirements = self.policy, self.policy.requirements()
         taxonomies = {
             name: read_taxonomy(policy.taxonomy_path(name), name)
@@ -249,7 +250,7 @@ class Examined:
         majority = None if target is None else majorities(source, classes, target)
         weights = policy.weights(domains)
         losses = measure_release(classes, domains, weights, records=records, k=policy.k, majority=majority)
-        return in_parts, (report, losses)
+        return in_parts, Examination(report, losses, PublicTotals.of(classes, policy, taxonomies))
 
 
 @pytest.mark.not_quick
@@ -266,8 +267,13 @@ def test_losses_are_those_measured_in_memory_and_by_the_oracle(
     target = data.draw(st.sampled_from([None, *case.others]))
     key = class_key(policy, table.column_names)
     examined = Examined(case.table, table, policy)
-    (report, losses), (expected, measured) = examined.both(target, tight(table, key, target is not None))
+    in_parts, whole = examined.both(target, tight(table, key, target is not None))
+    (report, losses, totals), (expected, measured, totals_of_whole) = in_parts, whole
     assert_same_report(report, expected)
+    public = public_figures(totals, report, policy, left_out=0)
+    public_of_whole = public_figures(totals_of_whole, expected, policy, left_out=0)
+    for key in ("blur", "blur_by_column", "c_dm", "c_avg", "c_mdm", "classes", "smallest_class"):
+        assert public.get(key) == pytest.approx(public_of_whole.get(key))
     assert_same_losses(losses, measured)
     true = oracle.losses(case.table.num_rows, table.to_pylist(), case.columns, policy.k, case.weights, target)
     if form == "labels":  # bounds and means make further classes of equal labels

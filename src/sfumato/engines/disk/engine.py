@@ -18,9 +18,8 @@ from sfumato.engines.engine import Draft, Job
 from sfumato.engines.memory.engine import as_input_kind
 from sfumato.engines.target_output import TargetOutput, WritableTable, check_target_location, origin_of
 from sfumato.errors import InputError
-from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
-from sfumato.evaluation.release_losses import Losses
+from sfumato.evaluation.public_figures import Examination
 from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import fingerprints
@@ -87,7 +86,7 @@ class DiskEngine:
         table = WritableTable(rows.file.schema, lambda: self._batches(rows), rows.file.count)
         return TargetOutput(draft.job, target, [table])
 
-    def audit(self, draft: Draft, written: tuple[Source, None]) -> tuple[AuditReport, Losses]:
+    def audit(self, draft: Draft, written: tuple[Source, None]) -> Examination:
         return audit_on_disk(draft, written[0], self._memory, self.scratch)
 
     def sources(self, rows: RowsOnDisk) -> tuple[Source, None]:

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from sfumato.engines.engine import Draft
 from sfumato.evaluation.audit.anatomy_audit import audit_groups, group_sizes
-from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key, require_pass
-from sfumato.evaluation.release_losses import Losses, measure_release
-from sfumato.evaluation.workload_tasks import measure_tasks
+from sfumato.evaluation.audit.audit import audit_classes, class_key, require_pass
+from sfumato.evaluation.public_figures import Examination, PublicTotals
+from sfumato.evaluation.release_losses import measure_release
+from sfumato.evaluation.workload_tasks import measure_tasks, predictions_of_release
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source
 
 
-def audit_in_memory(draft: Draft, source: Source, second: Source | None) -> tuple[AuditReport, Losses]:
+def audit_in_memory(draft: Draft, source: Source, second: Source | None) -> Examination:
     """Judge and measure a finished table. second: the table of sensitive values, if they are released separately."""
     job = draft.job
     policy, requirements, domains = job.policy, job.requirements, list(draft.domains)
@@ -27,16 +28,12 @@ def audit_in_memory(draft: Draft, source: Source, second: Source | None) -> tupl
         else:
             report = audit_groups(source, second, policy, requirements)
         require_pass(report)  # a release that fails is not measured
-        losses = measure_release(
-            classes,
-            domains,
-            policy.weights(domains),
-            records=draft.records,
-            k=policy.k,
-            groups=None if second is None else group_sizes(source),
-        )
+        records, groups = draft.records, None if second is None else group_sizes(source)
+        losses = measure_release(classes, domains, policy.weights(domains), records=records, k=policy.k, groups=groups)
+        totals = PublicTotals.of(classes, policy, job.taxonomies, groups=groups)
         if tasks is not None:
-            nulls = policy.input.nulls
-            measured = measure_tasks(tasks, source, classes, domains, records=draft.records, nulls=nulls)
-            losses = replace(losses, tasks=measured)
-    return report, losses
+            nulls, left_out = policy.input.nulls, records - report.records
+            predicted = predictions_of_release(policy, source, classes, left_out=left_out)
+            measured = measure_tasks(tasks, source, classes, domains, records=records, nulls=nulls, predicted=predicted)
+            losses, totals = replace(losses, tasks=measured), replace(totals, tasks=predicted)
+    return Examination(report, losses, totals)

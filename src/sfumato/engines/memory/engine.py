@@ -22,9 +22,8 @@ from sfumato.engines.memory.coded_table import (
 from sfumato.engines.memory.linkability import linkable_in_memory
 from sfumato.engines.memory.released_rows import RowsInMemory, rows_in_memory
 from sfumato.engines.target_output import TargetOutput, WritableTable, check_target_location, origin_of
-from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
-from sfumato.evaluation.release_losses import Losses
+from sfumato.evaluation.public_figures import Examination
 from sfumato.policy import InputOptions
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import fingerprints
@@ -80,7 +79,7 @@ class MemoryEngine:
         writable = [WritableTable(table.schema, table.to_batches, table.num_rows) for table in tables]
         return TargetOutput(draft.job, target, writable)
 
-    def audit(self, draft: Draft, written: tuple[Source, Source | None]) -> tuple[AuditReport, Losses]:
+    def audit(self, draft: Draft, written: tuple[Source, Source | None]) -> Examination:
         return audit_in_memory(draft, *written)
 
     def sources(self, rows: RowsInMemory) -> tuple[Source, Source | None]:

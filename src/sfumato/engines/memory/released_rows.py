@@ -17,6 +17,7 @@ from sfumato.evaluation.workload_tasks import WorkloadTasks
 from sfumato.kernels.threads import in_threads
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.method import ClassBatch, Records
+from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.anatomy_tables import separated
 from sfumato.releases.local_recoding import LEFT_OUT, Recoded, Recoder, Spread, released_columns
@@ -53,7 +54,7 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
         first, second = _two_tables(table, classes.batches, job.requirements.attributes[0])
         return RowsInMemory(first, outcome_of(classes.method.name, job.progress), sensitive=second)
     recoded = recode(encoded.count, classes.batches, classes.domains, job.progress, bounds=release.bounds)
-    grids = _grids(table)
+    grids = _grids(job.policy, recoded)
     released, persons = arrange(
         encoded,
         recoded,
@@ -180,15 +181,14 @@ def _canonical(
     return present[sort_rows(fields, len(present)).rows]
 
 
-def _grids(table: TableInMemory) -> dict[str, Fraction]:
+def _grids(policy: Policy, recoded: Recoded) -> dict[str, Fraction]:
     """Return what the means of each column are rounded to, if the release has means."""
-    policy = table.job.policy
     if policy.release.form != "statistics":
         return {}
     return {
-        domain.name: grid_of(domain, policy.columns[domain.name])
-        for domain in table.encoded.domains
-        if has_statistics(domain)
+        column.domain.name: grid_of(column, policy.columns[column.domain.name])
+        for column in recoded.columns
+        if has_statistics(column.domain)
     }
 
 

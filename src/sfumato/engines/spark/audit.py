@@ -16,8 +16,9 @@ import pyarrow as pa
 from sfumato.engines.spark.mounted_parquet import parts_of
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.errors import AuditError
-from sfumato.evaluation.audit.audit import AuditReport, ClassVerdicts, class_key, verdicts_of_classes
-from sfumato.evaluation.release_losses import Losses, losses_of, measure_classes
+from sfumato.evaluation.audit.audit import ClassVerdicts, class_key, verdicts_of_classes
+from sfumato.evaluation.public_figures import Examination, PublicTotals
+from sfumato.evaluation.release_losses import losses_of, measure_classes
 from sfumato.losses.all_losses import Measurement
 from sfumato.policy import Policy
 from sfumato.requirements import Requirements
@@ -39,7 +40,7 @@ def audit_and_measure_by_spark(
     domains: Sequence[Domain],
     *,
     records: int,
-) -> tuple[AuditReport, Losses]:
+) -> Examination:
     """Judge and measure a finished release. records: the number of records of the original."""
     from pyspark import TaskContext
     from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -68,10 +69,11 @@ def audit_and_measure_by_spark(
         classes = find_classes(source, key, by_row=bool(requirements.columns), counts=counts)
         findings = verdicts_of_classes(source, classes, policy, requirements, taxonomies, totals=totals)
         measured = measure_classes(classes, domains, weights, records=records, k=policy.k)
+        totals_of_part = PublicTotals.of(classes, policy, taxonomies)
         context = TaskContext.get()
         part = pa.array([-1 if context is None else context.partitionId()], pa.int32())
         yield pa.RecordBatch.from_arrays(
-            [part, pa.array([pickle.dumps((findings, measured))], pa.binary())], schema.names
+            [part, pa.array([pickle.dumps((findings, measured, totals_of_part))], pa.binary())], schema.names
         )
 
     parts = max(-(-records // PART_ROWS), 1)
@@ -80,15 +82,16 @@ def audit_and_measure_by_spark(
         together = grouped.repartition(parts, *keyed).sortWithinPartitions(*grouped.columns)
         rows = together.mapInArrow(examine, schema).collect()
     # In the order of parts, so that sums of fractions are the same in every run.
-    examined: list[tuple[ClassVerdicts, Measurement]] = [
+    examined: list[tuple[ClassVerdicts, Measurement, PublicTotals]] = [
         pickle.loads(row["examined"])  # noqa: S301 - our own executors wrote it
         for row in sorted(rows, key=lambda row: row["part"])
     ]
     if not examined:
         raise AuditError("the release has no records; it was withheld. This is a fault in Sfumato: please report it.")
-    findings = reduce(lambda first, second: first.joined(second, requirements), (findings for findings, _ in examined))
-    measurement = reduce(Measurement.join, (measured for _, measured in examined))
-    return findings.report(policy, names), losses_of(measurement, domains)
+    verdicts, measurements, public = zip(*examined, strict=True)
+    findings: ClassVerdicts = reduce(lambda first, second: first.joined(second, requirements), verdicts)
+    losses = losses_of(reduce(Measurement.join, measurements), domains)
+    return Examination(findings.report(policy, names), losses, reduce(PublicTotals.join, public))
 
 
 def _counted(session: Session, release: Frame, plain: Frame, names: Mapping[str, str]) -> Frame:

@@ -28,9 +28,8 @@ from sfumato.engines.spark.publication import check_directory
 from sfumato.engines.spark.released_rows import RowsOnSpark, write_rows
 from sfumato.engines.spark.session import Frame, Session
 from sfumato.errors import UsageError
-from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
-from sfumato.evaluation.release_losses import Losses
+from sfumato.evaluation.public_figures import Examination
 from sfumato.policy import InputOptions
 from sfumato.releases.run_record import fingerprints_of_contents
 from sfumato.tables.sources.source import Source, open_source
@@ -96,7 +95,7 @@ class SparkEngine:
     def output(self, draft: Draft, target: str | Path) -> SparkOutput:
         return SparkOutput(self._session, draft.rows, target)
 
-    def audit(self, draft: Draft, written: str) -> tuple[AuditReport, Losses]:
+    def audit(self, draft: Draft, written: str) -> Examination:
         """Audit the files as a Spark job. Copies of audited files have been compared with those instead."""
         rows: RowsOnSpark = draft.rows
         if rows.examined is None:

@@ -28,8 +28,7 @@ from sfumato.engines.spark.publication import digests, tidied
 from sfumato.engines.spark.row_chunks import CHUNK, packed, plain, unpacked
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
-from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.release_losses import Losses
+from sfumato.evaluation.public_figures import Examination
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
 from sfumato.tables.coding.passthrough import PassthroughColumn
@@ -46,14 +45,14 @@ Key = tuple[tuple[bool, str], ...]
 class RowsOnSpark:
     """The released rows: classes in scratch files, then finished files in ``directory``.
 
-    entries: the entry of each file in the certificate. examined: the audit and the losses of these files.
+    entries: the entry of each file in the certificate. examined: what was found in these files.
     """
 
     table: TableOnSpark
     classes: ClassesOnSpark
     directory: str | None = None
     entries: list[CertifiedTable] = field(default_factory=list)
-    examined: tuple[AuditReport, Losses] | None = None
+    examined: Examination | None = None
 
     @property
     def outcome(self) -> Outcome:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from sfumato.errors import UsageError
-from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
+from sfumato.evaluation.public_figures import Examination, PublicTotals
 from sfumato.evaluation.release_losses import Losses, losses_of, measure_classes
 from sfumato.losses.all_losses import Measurement
 from sfumato.policy import Policy
@@ -33,7 +33,7 @@ def audit_and_measure_in_parts(
     scratch: Scratch,
     progress: Progress,
     target: str | None = None,
-) -> tuple[AuditReport, Losses]:
+) -> Examination:
     """Do the work of ``audit_classes`` and ``measure_release`` in a process of at most ``memory`` bytes.
 
     ``records`` is the size of the original, ``target`` a column of the release for the metric CM. Persons cannot be
@@ -43,10 +43,12 @@ def audit_and_measure_in_parts(
         raise UsageError.unknown_column(target, "the target", source.names)
     weights = policy.weights(domains)
     measurements: list[Measurement] = []
+    totals: list[PublicTotals] = []
 
     def measure(part: Source, classes: ReleasedClasses) -> None:
         majority = None if target is None else majorities(part, classes, target)
         measurements.append(measure_classes(classes, domains, weights, records=records, k=policy.k, majority=majority))
+        totals.append(PublicTotals.of(classes, policy, taxonomies))
 
     report = audit_in_parts(
         source,
@@ -59,7 +61,8 @@ def audit_and_measure_in_parts(
         inspect=measure,
         further=() if target is None else (target,),
     )
-    return report, losses_of(reduce(Measurement.join, measurements), domains)
+    losses = losses_of(reduce(Measurement.join, measurements), domains)
+    return Examination(report, losses, reduce(PublicTotals.join, totals))
 
 
 def measured_in_parts(
@@ -77,11 +80,11 @@ def measured_in_parts(
     columns = {name: policy.columns[name] for name in policy.quasi_identifiers}
     encoders, records = profile_source(original, columns, policy.input_options, taxonomies, progress)
     with progress.phase("measure", release.rows):
-        _, losses = audit_and_measure_in_parts(
+        examination = audit_and_measure_in_parts(
             release,
             policy,
             Requirements((KAnonymity(policy.k),)),
-            {},
+            taxonomies,
             [encoder.domain for encoder in encoders],
             records=records,
             memory=memory,
@@ -89,4 +92,4 @@ def measured_in_parts(
             progress=progress,
             target=target,
         )
-    return losses
+    return examination.losses

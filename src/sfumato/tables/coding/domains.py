@@ -111,18 +111,19 @@ class NumericDomain:
             return ReleasedValues(index, pa.nulls(len(pairs), pa.string()), no_bounds, no_bounds)
         mixed = last == null
         bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
-        whole = np.zeros(len(pairs), np.bool_)
+        unheld = np.zeros(len(pairs), np.bool_)
         if self.snap is not None:
-            bottom, top, whole = self.snap.snap(bottom, top, self.values.dtype.kind == "i")
-        whole = whole | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
-        bottom, top = np.where(whole, self.values[0], bottom), np.where(whole, self.values[-1], top)
+            bottom, top, unheld = self.snap.snap(bottom, top, self.values.dtype.kind == "i")
+        whole = unheld | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
         texts, upper = self.texts(bottom), self.texts(top)
         left, dots, right, separator = from_texts(["[", "..", "]", ""])
         ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, separator)
         labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
         labels = pc.if_else(from_numpy((whole & (bottom < top)) | mixed), from_texts([WHOLE])[0], labels)
         labels = pc.if_else(from_numpy(first == null), pa.nulls(1, pa.string())[0], labels)
-        return ReleasedValues(index, labels, self._typed(bottom, mixed), self._typed(top, mixed))
+        # What no interval or period holds has no bounds: those of the table may be values of records left out.
+        missing = mixed | unheld
+        return ReleasedValues(index, labels, self._typed(bottom, missing), self._typed(top, missing))
 
     def _typed(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> pa.Array:
         numbers = from_numpy(values, missing)
@@ -176,11 +177,10 @@ class NumericDomain:
 
     def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
         """Return the smallest and largest value that a label allows, or None for a label outside the domain."""
-        low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
-        bottom, top = read_number(low, self.kind), read_number(high if bar else low, self.kind)
-        if any(isinstance(end, Fraction) and end.denominator > 1 for end in (bottom, top)):
+        ends = released_ends(label, self.kind)
+        if ends is not None and any(isinstance(end, Fraction) and end.denominator > 1 for end in ends):
             return None  # a moment within a day is not a date
-        return (bottom, top) if bottom <= top else None
+        return ends
 
 
 @dataclass(frozen=True)
@@ -271,6 +271,13 @@ def label_of(value: object) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value)
+
+
+def released_ends(label: str, kind: str = "numeric") -> tuple[float | Fraction, float | Fraction] | None:
+    """Return the two ends of a released range, or of a single value; None if it is neither. kind: see read_number."""
+    low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
+    bottom, top = read_number(low, kind), read_number(high if bar else low, kind)
+    return (bottom, top) if bottom <= top else None
 
 
 def read_number(text: str, kind: str = "numeric") -> float | Fraction:

@@ -50,7 +50,7 @@ class Records:
     """A coded table in which equal records are stored once.
 
     codes: uint[m, d], C-order, the distinct records in ascending order of their codes.
-    starts: int64[m + 1]; rows: uint32[n]. The rows of distinct record i are rows[starts[i]:starts[i + 1]], ascending.
+    starts: int64[m + 1]; rows: uint32[n]. The rows of distinct record i are rows[starts[i]:starts[i + 1]].
     sensitive, persons: by row, including rows that are not among these records; persons: uint32, None unless counted.
     workload: the purpose of the release, by row too.
     lines: the lines of these records by ordering, where several runs share them; None for a single run.

@@ -84,3 +84,17 @@ def test_ties_order_long_and_many_runs(runs: int) -> None:
     ties = generator.integers(0, 2**63, count).astype(np.uint64)
     _, line = collapse(codes, [runs], ties)
     assert line.rows.tolist() == np.lexsort([ties, codes[:, 0]]).tolist()
+
+
+def test_shuffled_rows_of_equal_codes_depend_on_their_ties_alone() -> None:
+    generator = np.random.default_rng(3)
+    codes, ties = generator.integers(0, 4, (500, 1)).astype(np.uint8), generator.permutation(500).astype(np.uint64)
+    distinct, line = collapse(codes, [4], ties, shuffled=True)
+    order = generator.permutation(500)
+    again, other = collapse(codes[order], [4], ties[order], shuffled=True)
+    assert (again.tolist(), other.starts.tolist()) == (distinct.tolist(), line.starts.tolist())
+    assert order[other.rows].tolist() == line.rows.tolist()
+    for begin, end in zip(line.starts[:-1], line.starts[1:], strict=True):
+        of_run = ties[line.rows[begin:end]]
+        assert len(set(codes[line.rows[begin:end], 0].tolist())) == 1
+        assert abs(np.corrcoef(of_run, np.arange(end - begin))[0, 1]) < 0.3  # the ties themselves leave no trace

@@ -127,7 +127,8 @@ class CodedTable:
 
     def records(self, rows: Rows) -> Records:
         """Return packed records in the form that methods take. They are numbered by their position in ``rows``."""
-        distinct, line = collapse(self.codes_of(rows), [domain.size for domain in self.domains])
+        sizes = [domain.size for domain in self.domains]
+        distinct, line = collapse(self.codes_of(rows), sizes, shuffled=bool(self.sensitive))
         sensitive = {name: counted.of(rows) for name, counted in self.sensitive.items()}
         return Records(
             distinct,

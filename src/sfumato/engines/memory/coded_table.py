@@ -185,7 +185,8 @@ def table_in_memory(scanned: ScannedInput, encoders: Sequence[Encoder]) -> Table
     encoded = encode(scanned.columns, encoders, progress)
     with progress.phase("order"):
         ties = _ties(encoded, scanned.person, policy)
-        distinct, line = collapse(encoded.codes, [domain.size for domain in encoded.domains], ties)
+        sizes = [domain.size for domain in encoded.domains]
+        distinct, line = collapse(encoded.codes, sizes, ties, shuffled=bool(job.requirements.attributes))
         encoded = encoded.in_order(line.rows)
         persons = None if scanned.person is None else _person_numbers(scanned.person.in_order(line.rows))
         costs = exact_costs(encoded.domains, policy.weights(encoded.domains), encoded.count)

@@ -128,7 +128,8 @@ def write_classes(session: Session, coded: Frame, task: BucketTask, number: NDAr
         # Methods break ties by the number of a record, so records are numbered as in the memory engine.
         codes = task.line_encoder.codes(from_binary(one_array(table.column(CODES))))
         ties = tie_hashes(to_numpy(one_array(table.column(TIE))))
-        _, line = collapse(codes, [domain.size for domain in task.domains], ties)
+        sizes = [domain.size for domain in task.domains]
+        _, line = collapse(codes, sizes, ties, shuffled=bool(task.sensitive))
         carried = _taken(table.select(list(task.carried.values())), from_numpy(line.rows))
         counted = {name: one_array(carried.column(task.carried[name])) for name in task.counted}
         batch = classes_of(task, task.records(np.take(codes, line.rows, axis=0), counted))

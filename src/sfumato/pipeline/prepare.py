@@ -18,8 +18,10 @@ from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.pipeline.capabilities import check_method_of, refuse_unsupported
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.releases.run_record import earlier_releases
+from sfumato.releases.fingerprints import Fingerprints
+from sfumato.releases.run_record import EarlierReleases, earlier_releases, has_ordered_fingerprints
 from sfumato.releases.statistics import WARNING
+from sfumato.tables.coding.distinct_values import counted_noun
 from sfumato.tables.sources.source import open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
@@ -133,24 +135,46 @@ def policy_warnings(policy: Policy) -> list[str]:
     return warnings
 
 
-def recognised(engine: Engine, job: Job, table: object, *, rules: str | None = None) -> dict[str, str]:
-    """Return what the run record recognises the table by; warn of earlier releases under another policy or rules."""
+def recognised(engine: Engine, job: Job, table: object, *, rules: str | None = None) -> Fingerprints | None:
+    """Return what the run record recognises the table by; warn of earlier releases that can be intersected with this.
+
+    Without a record there is nothing to recognise it by.
+    """
     policy, warnings = job.policy, job.warnings
+    anew = rules is None and _groups_anew(policy)
     with job.progress.phase("check"):
         try:
             fingerprints = engine.fingerprints(table)
-            drawn = policy.release.seed is None and method_named(policy.method.name).separates
-            earlier = earlier_releases(fingerprints, policy, drawn=drawn, rules=rules)
+            ordered = engine.ordered_fingerprints(table) if has_ordered_fingerprints() else None
+            earlier = earlier_releases(fingerprints, policy, ordered=ordered, anew=anew, rules=rules)
         except OSError:
             warnings.append(
                 "no run record can be kept (the state directory is not writable), so an earlier release of this table "
                 "under another policy would go unnoticed"
             )
-            return {}
-    if earlier:
-        warnings.append(
-            f"this table was released {earlier:,} time{'s' if earlier > 1 else ''} before"
-            f"{', drawn anew each time' if drawn else ' under another policy'}: "
-            "whoever has both releases can intersect their classes, which may be smaller than k"
-        )
+            return None
+    warnings.extend(_earlier_warnings(earlier, anew=anew))
     return fingerprints
+
+
+def _groups_anew(policy: Policy) -> bool:
+    """Whether the same policy may give the same table other classes: drawn at random, or as far as a search got."""
+    drawn = policy.release.seed is None and method_named(policy.method.name).separates
+    return drawn or policy.method.seconds is not None
+
+
+def _earlier_warnings(earlier: EarlierReleases, *, anew: bool) -> list[str]:
+    intersected = "whoever has both releases can intersect their classes, which may be smaller than k"
+    warnings = []
+    if earlier.same:
+        how = ", grouped anew each time" if anew else " under another policy or by another version of Sfumato"
+        warnings.append(f"this table was released {counted_noun(earlier.same, 'time')} before{how}: {intersected}")
+    if earlier.overlapping:
+        several = earlier.overlapping > 1
+        what = "whole columns" if earlier.part is None else f"about {earlier.part:.0%} of the smaller one's records"
+        tables = f"tables that share up to {what}" if several else f"a table that shares {what}"
+        warnings.append(
+            f"{tables} with this one {'were' if several else 'was'} released "
+            f"{counted_noun(earlier.overlapping, 'time')} before: {intersected}, and see who came or went"
+        )
+    return warnings

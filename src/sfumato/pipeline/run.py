@@ -89,7 +89,7 @@ def _examined(draft: Draft, written: Any) -> tuple[AuditReport, Losses]:
 def _record(draft: Draft, target: str) -> None:
     """Put a published release into the run record."""
     job = draft.job
-    if not draft.fingerprints:
+    if draft.fingerprints is None:
         return
     try:
         record_run(draft.fingerprints, job.policy, draft.engine.origin(job), target, rules=draft.rules)

@@ -1,9 +1,9 @@
 """The run record: a private log of which releases were made from which table.
 
-Two releases of one table under different policies can be intersected: a record is in one class of each, and the overlap
-can be a single person. So every written release adds a line to a file in the user's state directory (0600): the time,
-the input, the output, the policy, and a fingerprint of every quasi-identifier, keyed by a secret that never leaves that
-directory.
+Two releases of one table with different classes can be intersected: a record is in one class of each, and the overlap
+can be a single person. The same goes for two tables that share records. So every written release adds a line to a file
+in the user's state directory (0600): the time, the input, the output, the policy, and the fingerprints of the table,
+keyed by a secret that never leaves that directory.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from platformdirs import user_state_path
 
-from sfumato.kernels.threads import in_threads
+from sfumato._version import __version__
 from sfumato.policy import Policy
-from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
+from sfumato.releases.fingerprints import Fingerprints
+from sfumato.releases.keyed_sample import KeyedSample, shared_part
 
 SECRET_BYTES = 32
-MANY = 1 << 16
 AUTO = "auto"
 
 
@@ -39,32 +37,24 @@ def state_directory() -> Path:
     return Path(root) if root else user_state_path("sfumato")
 
 
-def fingerprints(
-    batches: Iterable[Codes], used: Sequence[NDArray[np.int64]], domains: Sequence[Domain]
-) -> dict[str, str]:
-    """A keyed digest of every quasi-identifier, row by row; equal only for equal values in the same order.
+@dataclass(frozen=True)
+class EarlierReleases:
+    """Earlier releases that can be intersected with the one that is made.
 
-    used: how often each code of each domain occurs in the batches. A column with a single value does not distinguish
-    tables and gets no digest, unless every column is like that. Raises OSError if no record can be kept.
+    same: how many are of the same table. overlapping: how many are of other tables that share records with this one.
+    part: the largest part of the smaller table's records that one of them shares; None if only columns tell.
     """
-    secret = _secret()
-    os.close(_open_record())
-    varying = [q for q in range(len(domains)) if np.count_nonzero(used[q]) > 1] or range(len(domains))
-    digests = [_Fingerprint(secret, domains[q], np.flatnonzero(used[q]).tolist()) for q in varying]
-    for codes in batches:
-        in_threads(lambda index: digests[index].add(codes[:, varying[index]]), range(len(varying)))  # noqa: B023
-    names = [hmac.digest(secret, domains[q].name.encode(), "sha256").hex() for q in varying]
-    return {name: digest.hexdigest() for name, digest in zip(names, digests, strict=True)}
+
+    same: int = 0
+    overlapping: int = 0
+    part: float | None = None
 
 
-def fingerprints_of_contents(contents: Mapping[str, bytes]) -> dict[str, str]:
-    """A keyed digest of every column of a table without row order, from a text of its values and their counts."""
+def record_secret() -> bytes:
+    """The key of all fingerprints. Raises OSError if no record can be kept."""
     secret = _secret()
     os.close(_open_record())
-    return {
-        hmac.digest(secret, name.encode(), "sha256").hex(): hmac.digest(secret, content, "sha256").hex()
-        for name, content in contents.items()
-    }
+    return secret
 
 
 def secret_number() -> int:
@@ -72,24 +62,48 @@ def secret_number() -> int:
     return int.from_bytes(hmac.digest(_secret(), b"the order of equal records", "sha256")[:8], "big") >> 1
 
 
-def earlier_releases(
-    columns: Mapping[str, str], policy: Policy, *, drawn: bool = False, rules: str | None = None
-) -> int:
-    """Count earlier releases of the same table under another policy, or, with ``drawn``, under any policy.
+def has_ordered_fingerprints() -> bool:
+    """Whether the record has releases of version 0.1, whose fingerprints depend on the order of the rows."""
+    return any(run.version is None for run in _runs())
 
-    Random groups are drawn afresh in each run, so even the same policy gives another grouping. ``rules`` is a digest of
-    the rules that decided the grouping, if they were learnt on another table.
+
+def earlier_releases(
+    table: Fingerprints,
+    policy: Policy,
+    *,
+    ordered: Mapping[str, str] | None = None,
+    anew: bool = False,
+    rules: str | None = None,
+) -> EarlierReleases:
+    """Count the earlier releases that can be intersected with one of this table under this policy.
+
+    The same policy and version give the same table the same classes, unless they are formed ``anew`` in each run.
+    ``rules`` is a digest of the rules that decide the classes, if they were learnt on another table: they are the same
+    for every table. ``ordered`` has the fingerprints of version 0.1.
     """
     current = _policy_digest(policy, rules)
-    return sum(
-        (drawn or run["policy"] != current)
-        and any(run["columns"].get(name) == digest for name, digest in columns.items())
-        for run in _runs()
-    )
+    same, parts = 0, []
+    for run in _runs():
+        same_policy = run.policy == current
+        if rules is not None and same_policy:
+            continue
+        if run.version is None:
+            same += any(run.columns.get(name) == digest for name, digest in (ordered or {}).items())
+            continue
+        matches, everywhere = table.matching(run.columns)
+        part = 0.0 if run.sample is None else shared_part(run.sample, table.sample)
+        if not matches and not part:
+            continue
+        same_sample = run.sample is None or run.sample.same_as(table.sample)
+        if not everywhere or (run.columns.keys() == table.columns.keys() and not same_sample):
+            parts.append(part)
+        elif anew or not same_policy or run.version != __version__:
+            same += 1
+    return EarlierReleases(same, len(parts), max(parts, default=0.0) or None)
 
 
 def record_run(
-    columns: Mapping[str, str], policy: Policy, source: str, target: str | Path, *, rules: str | None = None
+    table: Fingerprints, policy: Policy, source: str, target: str | Path, *, rules: str | None = None
 ) -> None:
     """Append a written release to the record."""
     line = {
@@ -97,7 +111,9 @@ def record_run(
         "input": source,
         "output": str(target),
         "policy": _policy_digest(policy, rules),
-        "columns": dict(columns),
+        "columns": dict(table.columns),
+        "version": __version__,
+        "sample": table.sample.to_dict(),
     }
     content = json.dumps(line).encode() + b"\n"
     handle = _open_record()
@@ -117,7 +133,17 @@ def _open_record() -> int:
     return os.open(state_directory() / "runs.jsonl", os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
 
 
-def _runs() -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Run:
+    """A line of the record. version: None for 0.1, which did not say. sample: None if it is missing or damaged."""
+
+    policy: str
+    columns: Mapping[str, str]
+    version: str | None
+    sample: KeyedSample | None
+
+
+def _runs() -> list[_Run]:
     try:
         lines = (state_directory() / "runs.jsonl").read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -127,7 +153,10 @@ def _runs() -> list[dict[str, Any]]:
         with contextlib.suppress(ValueError):  # a run that was killed may have left half a line
             run = json.loads(line)
             if isinstance(run, dict) and isinstance(run.get("columns"), dict) and "policy" in run:
-                runs.append(run)
+                sample = None
+                with contextlib.suppress(ValueError):
+                    sample = KeyedSample.from_dict(run.get("sample"))
+                runs.append(_Run(run["policy"], run["columns"], run.get("version"), sample))
     return runs
 
 
@@ -156,42 +185,6 @@ def _make_secret(path: Path) -> None:
         pass
     finally:
         fresh.unlink()
-
-
-class _Fingerprint:
-    """The digest of one column. It does not depend on the taxonomy, the type or the other columns.
-
-    Values are numbered in the order of their texts. A numeric column with more than MANY values keeps its order of
-    numbers, which is faster: nobody would read such a column as categories.
-    """
-
-    def __init__(self, secret: bytes, domain: Domain, used: list[int]) -> None:
-        self._digest = hmac.new(secret, digestmod=hashlib.sha256)
-        if isinstance(domain, NumericDomain) and len(used) > MANY:
-            ordered = used
-            self._digest.update(domain.values.astype(np.float64).tobytes())
-        else:
-            texts = dict(zip(used, _texts(domain, used), strict=True))
-            # Null is distinguished from every text, including the empty one.
-            ordered = sorted(used, key=lambda code: (texts[code] is None, texts[code] or ""))
-            self._digest.update(json.dumps([texts[code] for code in ordered]).encode())
-        self._rank = np.zeros(domain.size, np.min_scalar_type(len(used)))
-        self._rank[ordered] = np.arange(len(used))
-
-    def add(self, codes: NDArray[np.unsignedinteger]) -> None:
-        self._digest.update(self._rank[codes].data)
-
-    def hexdigest(self) -> str:
-        return self._digest.hexdigest()
-
-
-def _texts(domain: Domain, codes: list[int]) -> list[str | None]:
-    if isinstance(domain, CategoricalDomain):
-        leaves = domain.taxonomy.leaves
-        return [leaves[code] if code < len(leaves) else None for code in codes]
-    assert isinstance(domain, NumericDomain)
-    texts: list[str | None] = domain.texts(domain.values).to_pylist()
-    return [texts[code] if code < len(texts) else None for code in codes]
 
 
 def _policy_digest(policy: Policy, rules: str | None) -> str:

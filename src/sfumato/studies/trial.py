@@ -19,7 +19,7 @@ def trial_draft(table: TableInMemory) -> Draft:
     """Make the rows of a release. The run record does not know of it."""
     engine = MemoryEngine()
     rows = engine.recode(table, engine.form_classes(table))
-    return Draft(engine=engine, job=table.job, rows=rows, records=table.count, domains=table.domains, fingerprints={})
+    return Draft(engine=engine, job=table.job, rows=rows, records=table.count, domains=table.domains, fingerprints=None)
 
 
 def trial_release(table: TableInMemory) -> Release:

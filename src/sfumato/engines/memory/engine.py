@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,17 @@ from sfumato.engines.memory.coded_table import (
     table_in_memory,
 )
 from sfumato.engines.memory.linkability import linkable_in_memory
+from sfumato.engines.memory.record_sample import sample_in_memory
 from sfumato.engines.memory.released_rows import RowsInMemory, rows_in_memory
 from sfumato.engines.target_output import TargetOutput, WritableTable, check_target_location, origin_of
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.release_losses import Losses
 from sfumato.policy import InputOptions
+from sfumato.releases.fingerprints import Fingerprints, fingerprints
+from sfumato.releases.ordered_fingerprints import ordered_fingerprints
 from sfumato.releases.recoding import Recoding
-from sfumato.releases.run_record import fingerprints
+from sfumato.releases.run_record import record_secret
 from sfumato.tables.coding.profile import Encoder
 from sfumato.tables.sources.frames import to_frame
 from sfumato.tables.sources.source import Source, open_source
@@ -59,9 +63,13 @@ class MemoryEngine:
             refuse_linkable(linkable_in_memory(table))
         check_policy(table)
 
-    def fingerprints(self, table: TableInMemory) -> dict[str, str]:
+    def fingerprints(self, table: TableInMemory) -> Fingerprints:
         encoded = table.encoded
-        return fingerprints([encoded.codes], encoded.used(), encoded.domains)
+        return fingerprints(record_secret(), encoded.domains, encoded.used(), partial(sample_in_memory, table.records))
+
+    def ordered_fingerprints(self, table: TableInMemory) -> dict[str, str]:
+        encoded = table.encoded
+        return ordered_fingerprints(record_secret(), [encoded.codes], encoded.used(), encoded.domains)
 
     def form_classes(self, table: TableInMemory) -> FormedClasses:
         return form_classes(table)

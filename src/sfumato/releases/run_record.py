@@ -95,7 +95,7 @@ def earlier_releases(
         if not matches and not part:
             continue
         same_sample = run.sample is None or run.sample.same_as(table.sample)
-        if not everywhere or (run.columns.keys() == table.columns.keys() and not same_sample):
+        if not everywhere or (same_policy and not same_sample):
             parts.append(part)
         elif anew or not same_policy or run.version != __version__:
             same += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sfumato.engines.engine import Engine, Input, Job
 from sfumato.engines.memory.classes import check_policy
@@ -19,7 +20,7 @@ from sfumato.pipeline.capabilities import check_method_of, refuse_unsupported
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.fingerprints import Fingerprints
-from sfumato.releases.run_record import EarlierReleases, earlier_releases, has_ordered_fingerprints
+from sfumato.releases.run_record import EarlierReleases, earlier_releases
 from sfumato.releases.statistics import WARNING
 from sfumato.tables.coding.distinct_values import counted_noun
 from sfumato.tables.sources.source import open_source
@@ -145,7 +146,7 @@ def recognised(engine: Engine, job: Job, table: object, *, rules: str | None = N
     with job.progress.phase("check"):
         try:
             fingerprints = engine.fingerprints(table)
-            ordered = engine.ordered_fingerprints(table) if has_ordered_fingerprints() else None
+            ordered = partial(engine.ordered_fingerprints, table)
             earlier = earlier_releases(fingerprints, policy, ordered=ordered, anew=anew, rules=rules)
         except OSError:
             warnings.append(

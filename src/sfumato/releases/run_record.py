@@ -16,7 +16,7 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,16 +62,11 @@ def secret_number() -> int:
     return int.from_bytes(hmac.digest(_secret(), b"the order of equal records", "sha256")[:8], "big") >> 1
 
 
-def has_ordered_fingerprints() -> bool:
-    """Whether the record has releases of version 0.1, whose fingerprints depend on the order of the rows."""
-    return any(run.version is None for run in _runs())
-
-
 def earlier_releases(
     table: Fingerprints,
     policy: Policy,
     *,
-    ordered: Mapping[str, str] | None = None,
+    ordered: Callable[[], Mapping[str, str]] = dict,
     anew: bool = False,
     rules: str | None = None,
 ) -> EarlierReleases:
@@ -79,16 +74,18 @@ def earlier_releases(
 
     The same policy and version give the same table the same classes, unless they are formed ``anew`` in each run.
     ``rules`` is a digest of the rules that decide the classes, if they were learnt on another table: they are the same
-    for every table. ``ordered`` has the fingerprints of version 0.1.
+    for every table. ``ordered`` makes the fingerprints of version 0.1, if the record has lines of that version.
     """
     current = _policy_digest(policy, rules)
     same, parts = 0, []
+    in_order: Mapping[str, str] | None = None
     for run in _runs():
         same_policy = run.policy == current
         if rules is not None and same_policy:
             continue
         if run.version is None:
-            same += any(run.columns.get(name) == digest for name, digest in (ordered or {}).items())
+            in_order = ordered() if in_order is None else in_order
+            same += any(run.columns.get(name) == digest for name, digest in in_order.items())
             continue
         matches, everywhere = table.matching(run.columns)
         part = 0.0 if run.sample is None else shared_part(run.sample, table.sample)

@@ -1,7 +1,7 @@
 """A keyed sample of the records of a table, by which two tables that share records are recognised.
 
-The sample has the distinct records with the smallest keyed hashes, and how often each occurs. Whichever records two
-tables share, they are in both samples or in neither, so the samples tell how much the tables have in common.
+The sample has the distinct records with the smallest keyed hashes, and how often each occurs. Up to the last hash of
+the sample that ends first, two samples have all records of their tables, so they tell how much the tables share.
 
 Tables about the same population have equal records by chance, the more the coarser they are. If two tables are
 independent samples of one population, each of the ``t`` equal records in both is in the first with the same probability
@@ -33,7 +33,7 @@ NOTED = 0.4  # the estimate for tables that share half of their records is seldo
 # the shared records with their standard deviation in random divisions.
 FEW = 128
 DIVISIONS = 999
-LARGEST = 10**9 - 1  # records that can be divided; of more, a share is
+LARGEST = 10**9 - 1  # NumPy divides no more records at random, so of more a share is divided
 DEVIATIONS = 4.0
 ROUNDING = 1e-9
 

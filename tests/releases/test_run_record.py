@@ -1,29 +1,41 @@
-"""The run record: kept by the user alone, it warns when a table is released again under another policy."""
+"""The run record: kept by the user alone, it warns when a table, or one that shares its records, is released again."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 import sfumato
+from sfumato.api import anonymize_to_file
+from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.spark.column_profiles import ColumnCounts, content_of
 from sfumato.policy import Policy, merge_flags
-from sfumato.releases import run_record
-from sfumato.releases.run_record import earlier_releases, fingerprints, record_run, state_directory
-from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
-from sfumato.taxonomies.derived_taxonomies import flat
+from sfumato.progress import Progress
+from sfumato.releases.fingerprints import Fingerprints
+from sfumato.releases.keyed_sample import KeyedSample
+from sfumato.releases.ordered_fingerprints import content_fingerprints
+from sfumato.releases.run_record import (
+    ClassRecipe,
+    EarlierReleases,
+    earlier_releases,
+    record_run,
+    record_secret,
+    state_directory,
+)
 
 NOBODY = 65534
 CHANCE = np.random.default_rng(3)
@@ -59,7 +71,7 @@ def release(data: object, target: Path | None = None, **flags: Any) -> list[str]
     if target is not None:
         made.write(target)
     assert made.warnings == tuple(str(one.message) for one in caught if one.category is sfumato.SfumatoWarning)
-    return [text for text in made.warnings if "released" in text or "run record" in text]
+    return [text for text in made.warnings if " before" in text or "run record" in text]
 
 
 def mode(path: Path) -> int:
@@ -85,11 +97,13 @@ def test_a_line_tells_when_from_where_and_to_where_but_no_value(state: Path, fol
     release(folder / "in.parquet", folder / "out.csv")
     release(TABLE, folder / "two.csv")
     first, second = runs(state)
-    assert list(first) == ["time", "input", "output", "policy", "columns", "private_figures"]
+    keys = ["time", "input", "output", "policy", "anew", "columns", "version", "sample", "private_figures"]
+    assert list(first) == keys
     assert (first["input"], first["output"]) == (str(folder / "in.parquet"), str(folder / "out.csv"))
     assert second["input"] == "pyarrow"
     assert first["time"].endswith("+00:00")
     assert first["columns"] == second["columns"]
+    assert first["sample"] == second["sample"]
     assert len(first["columns"]) == 3
     assert set(first["private_figures"]) == {"gcp", "max_size", "chosen", "choice"}
     assert "town" not in json.dumps(first)
@@ -116,7 +130,7 @@ def test_the_same_policy_does_not_warn(folder: Path) -> None:
 def test_another_table_does_not_warn(folder: Path) -> None:
     release(TABLE, folder / "one.csv")
     changed = TABLE.set_column(0, "age", pa.array(TABLE["age"].to_numpy() + 1))
-    changed = changed.set_column(1, "height", pa.array(TABLE["height"].to_numpy()[::-1]))
+    changed = changed.set_column(1, "height", pa.array(TABLE["height"].to_numpy() + 1))
     changed = changed.set_column(2, "town", pa.array([f"{town}!" for town in TABLE["town"].to_pylist()]))
     assert release(changed, k=6) == []
 
@@ -252,10 +266,13 @@ WRITER = """
 import sys
 from pathlib import Path
 from sfumato.policy import Policy
-from sfumato.releases.run_record import _secret, record_run
+from sfumato.releases.fingerprints import Fingerprints
+from sfumato.releases.keyed_sample import KeyedSample
+from sfumato.releases.run_record import ClassRecipe, _secret, record_run
 _secret()
 for number in range(100):
-    record_run({f"{sys.argv[1]}{column}": "x" * 64 for column in range(200)}, Policy(), sys.argv[1], Path(str(number)))
+    columns = {f"{sys.argv[1]}{column}": "x" * 64 for column in range(200)}
+    record_run(Fingerprints(columns, {}, KeyedSample.empty()), ClassRecipe(Policy()), sys.argv[1], Path(str(number)))
 print(_secret().hex())
 """
 
@@ -328,72 +345,270 @@ def test_the_default_place_is_the_users_state_directory(monkeypatch: pytest.Monk
     assert sys.platform != "linux" or state_directory() == Path("/somewhere/state/sfumato")
 
 
-# The functions by themselves.
+# ---- other tables ----
 
 
-def numeric(values: list[float], name: str = "age") -> NumericDomain:
-    return NumericDomain(name, np.unique(np.array(values)), False)
-
-
-def prints(codes: NDArray[np.unsignedinteger], domains: list[Any]) -> dict[str, str]:
-    used = [np.bincount(codes[:, q], minlength=domain.size) for q, domain in enumerate(domains)]
-    whole = fingerprints([codes], used, domains)
-    # Whatever the batches, the table is the same.
-    assert whole == fingerprints([codes[:1], codes[1:]], used, domains)
-    return whole
-
-
-def test_fingerprints_differ_by_order_value_and_name() -> None:
-    codes = np.array([[0], [1], [1]], np.uint8)
-    same = prints(codes, [numeric([1, 2])])
-    assert same == prints(codes.astype(np.uint32), [numeric([1.0, 2.0])])
-    for other in (
-        prints(codes[::-1], [numeric([1, 2])]),
-        prints(codes, [numeric([1, 3])]),
-        prints(codes, [numeric([1, 2], "years")]),
-    ):
-        assert not set(same.items()) & set(other.items())
-
-
-def test_numbers_and_categories_of_the_same_texts_have_the_same_fingerprint() -> None:
-    numbers = [9.0, 10.0, 2.5]
-    domain = numeric(numbers)
-    taxonomy = flat(["10", "2.5", "9", "unused"], "age")
-    categories = CategoricalDomain("age", taxonomy, False)
-    by_number = np.array([[domain.values.tolist().index(number)] for number in numbers], np.uint8)
-    by_text = np.array([[taxonomy.leaves.index(text)] for text in ("9", "10", "2.5")], np.uint8)
-    assert prints(by_number, [domain]) == prints(by_text, [categories])
-
-
-def test_null_and_empty_text_have_different_fingerprints() -> None:
-    taxonomy = flat(["", "a"], "c")
-    empty, letter, null = taxonomy.leaves.index(""), taxonomy.leaves.index("a"), 2
-    domain = CategoricalDomain("c", taxonomy, True)
-    assert prints(np.array([[empty], [letter]], np.uint8), [domain]) != prints(
-        np.array([[null], [letter]], np.uint8), [domain]
+def people(count: int, seed: int) -> pa.Table:
+    """Persons of one population, of whom few are like another."""
+    chance = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "age": chance.integers(18, 90, count),
+            "height": np.round(chance.normal(170, 10, count), 1),
+            "town": [f"town {number}" for number in chance.zipf(1.5, count) % 40],
+            "sex": [("f", "m")[number] for number in chance.integers(0, 2, count)],
+        }
     )
 
 
-def test_numbers_of_very_many_values_have_fingerprints_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_record, "MANY", 2)
-    codes = np.array([[0], [1], [2], [3]], np.uint8)
-    domain = NumericDomain("age", np.array([1.5, 2.5, 10.0]), True)
-    assert prints(codes, [domain]) == prints(codes, [domain])
-    assert prints(codes, [domain]) != prints(codes[::-1], [domain])
+def shuffled(table: pa.Table, seed: int = 1) -> pa.Table:
+    return table.take(np.random.default_rng(seed).permutation(len(table)))
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("again", ["memory", "disk"])
+def test_the_same_rows_in_another_order_are_the_same_table(folder: Path, engine: str, again: str) -> None:
+    asked = {"method": "hilbert", "engine": engine}
+    assert release(TABLE, folder / "one.csv", **asked) == []
+    asked["engine"] = again
+    assert release(shuffled(TABLE), **asked) == []
+    (warning,) = release(shuffled(TABLE), k=6, **asked)
+    assert warning.startswith("this table was released 1 time before under another policy")
+
+
+def test_one_record_more_warns_even_under_the_same_policy(folder: Path) -> None:
+    table = people(2000, 1)
+    release(table.slice(0, 1999), folder / "one.csv")
+    (warning,) = release(shuffled(table))
+    assert warning.startswith(
+        "a table that shares about 100% of the smaller one's records with this one was released 1 time before: "
+    )
+    assert warning.endswith("see who came or went")
+    assert len(release(table, k=6)) == 1
+
+
+def test_a_new_month_warns_and_an_old_one_that_is_gone_does_not(folder: Path) -> None:
+    year = people(6000, 2)
+    release(year.slice(0, 3000), folder / "one.csv")
+    (warning,) = release(year.slice(500, 3000))
+    assert re.search(r"shares about (7[5-9]|8\d|9[01])% of the smaller", warning)
+    assert release(year.slice(3000, 3000)) == []
+    assert release(year.slice(2500, 3000)) == []
+
+
+def test_the_largest_part_is_told_of_several_tables_that_share_records(folder: Path) -> None:
+    table = people(4000, 3)
+    for number, first in enumerate((1800, 500, 900)):
+        release(table.slice(first, 2000), folder / f"{number}.csv")
+    (warning,) = release(table.slice(0, 2000), k=7)
+    assert re.search(r"^tables that share up to about (6\d|7\d|8\d)% .* were released 2 times before", warning)
+
+
+def test_another_table_of_the_same_population_does_not_warn(folder: Path) -> None:
+    for seed in range(6):
+        assert release(people(1000, seed), folder / f"{seed}.csv", k=5 + seed) == []
+
+
+def test_another_table_with_the_same_counts_of_one_small_column_does_not_warn(folder: Path) -> None:
+    one, other = people(400, 4), people(400, 5)
+    other = other.set_column(3, "sex", shuffled(one)["sex"])
+    asked = {"quasi_identifiers": ["age", "height", "town", "sex"]}
+    release(one, folder / "one.csv", **asked)
+    assert release(other, k=6, **asked) == []
+    assert release(other, quasi_identifiers=["sex"]) == []
+
+
+def visits(persons: pa.Table, seed: int) -> pa.Table:
+    """Some visits of each person, told apart by nothing but their number."""
+    chance = np.random.default_rng(seed)
+    number = pa.array(np.arange(len(persons)))
+    return persons.append_column("person", number).take(
+        np.repeat(np.arange(len(persons)), 1 + chance.poisson(2, len(persons)))
+    )
+
+
+def test_the_same_persons_are_noticed_whichever_of_their_records_are_released(folder: Path) -> None:
+    persons = people(900, 6)
+    asked = {"person": "person", "identifiers": ["person"]}
+    assert release(visits(persons.slice(0, 600), 1), folder / "one.csv", **asked) == []
+    (warning,) = release(visits(persons.slice(300, 600), 2), **asked)
+    assert re.search(r"^a table that shares about (4|5|6)\d% of the smaller one's records", warning)
+    assert release(visits(people(600, 7), 1), **asked) == []
+
+
+def test_a_table_is_the_same_whether_records_or_persons_are_counted(folder: Path) -> None:
+    table = visits(people(300, 8), 1)
+    release(table, folder / "one.csv", person="person", identifiers=["person"])
+    (warning,) = release(table, identifiers=["person"])
+    assert warning.startswith("this table was released 1 time before under another policy")
+
+
+def test_a_table_that_shares_a_telling_column_alone_warns(folder: Path) -> None:
+    one, other = people(400, 4), people(400, 5)
+    release(one, folder / "one.csv")
+    (warning,) = release(other.set_column(1, "height", shuffled(one)["height"]))
+    assert warning.startswith("a table that shares whole columns with this one was released 1 time before: ")
+
+
+@pytest.mark.parametrize("flags", [{"seconds": 0.1}, {"method": "anatomy", "k": 1}], ids=str)
+def test_classes_that_are_formed_anew_warn_under_the_same_policy(folder: Path, flags: dict[str, Any]) -> None:
+    asked = {
+        "quasi_identifiers": ["age", "height"],
+        "sensitive": ["town"],
+        "require": ["frequency(town, l=2)"],
+        **flags,
+    }
+    assert release(TABLE, folder / "one.csv", **asked) == []
+    (warning,) = release(TABLE, **asked)
+    assert warning.startswith("this table was released 1 time before, grouped anew each time: ")
+
+
+def test_a_search_that_was_interrupted_may_have_formed_other_classes(folder: Path) -> None:
+    asked = merge_flags(None, quasi_identifiers=QUASI_IDENTIFIERS, other="drop", k=5, effort="balanced")
+    progress = Progress()
+    progress.stopped = True
+    anonymize_to_file(TABLE, asked, folder / "one.csv", progress)
+    (warning,) = release(TABLE, effort="balanced")
+    assert warning.startswith("this table was released 1 time before")
+
+
+@pytest.mark.parametrize(("method", "expected"), [("hilbert", 0), ("auto", 1)])
+def test_another_engine_may_form_other_classes(folder: Path, method: str, expected: int) -> None:
+    release(TABLE, folder / "one.csv", method=method)
+    assert len(release(TABLE, method=method, engine="disk")) == expected
+
+
+def test_numbers_that_files_write_differently_may_give_other_classes(folder: Path) -> None:
+    table = TABLE.append_column("dose", pa.array([0.5] * TABLE.num_rows))
+    parquet.write_table(table, folder / "in.parquet")
+    csv.write_csv(table, folder / "in.csv")
+    asked = {"other": "keep", "accept_linkable": ["dose"], "method": "hilbert"}
+    release(folder / "in.parquet", folder / "one.csv", **asked)
+    assert release(folder / "in.parquet", **asked) == []
+    (warning,) = release(folder / "in.csv", **asked)
+    assert warning.startswith("this table was released 1 time before under another policy")
+
+
+def test_another_version_may_form_other_classes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release(TABLE, folder / "one.csv")
+    monkeypatch.setattr("sfumato.releases.run_record.__version__", "1000.0")
+    (warning,) = release(TABLE)
+    assert "under another policy, engine or version" in warning
+
+
+@pytest.mark.parametrize("sample", [None, 3, {}, {"hashes": "!", "counts": []}, {"hashes": "AAAA", "counts": [1]}])
+def test_a_damaged_sample_leaves_the_columns(state: Path, folder: Path, sample: object) -> None:
+    release(TABLE, folder / "one.csv")
+    (line,) = runs(state)
+    (state / "runs.jsonl").write_text(json.dumps({**line, "sample": sample}) + "\n")
+    assert release(TABLE) == []
+    assert len(release(TABLE, k=6)) == 1
+
+
+# ---- records of version 0.1 ----
+
+OLD_SECRET = bytes(range(32))
+OLD_TABLE = pa.table(
+    {
+        "age": [20 + (7 * row) % 31 for row in range(40)],
+        "height": [150 + ((13 * row) % 47) / 2 for row in range(40)],
+        "town": [f"town {(5 * row) % 6}" if row % 9 else None for row in range(40)],
+    }
+)
+OLD_POLICY = {"k": 5, "method": "hilbert"}
+OLD_NAMES = (
+    "14d397df67a818d1767b1cc1f346b3be76eaed70425899829fd15b730969e049",
+    "0f80d6ed91387cc7a569ce1f3ad010c197a50ba6025cf6cf330540b93c4d221a",
+    "65425132a231e949c194f63b96090f4dd4dfd95044ce1448cb41345831197e51",
+)
+OLD_DIGESTS = {
+    "memory": (
+        "09b920be2f603942ba416c2b01461116221aded8d0c07d0760ef828e04f2feac",
+        "fc1e5f7cd18d30cddb02e896eebd264b537eada8ab8143293903889c4e41b654",
+        "86209925b9c542c98944b08d3a550917f5bf4cb915a8ce44a290b1ced0e0c06d",
+    ),
+    "spark": (
+        "d7fbfc9c257722b0a18c934c2767626db3d6df9bd595a02e8e084583bfc73fab",
+        "736dd132927b31d5094a49f793145281ac75d3369118baa750a9abc1b8f36560",
+        "3ac576c7cfb4a648716049d353850b66d378617a26779818a3e6b62ff1eee392",
+    ),
+}
+
+
+@pytest.fixture
+def old_record(state: Path) -> Path:
+    """A record as version 0.1 left it, written by its memory engine."""
+    state.mkdir(parents=True)
+    (state / "secret").write_bytes(OLD_SECRET)
+    line = {
+        "time": "2026-11-17T04:57:26+00:00",
+        "input": "pyarrow",
+        "output": "release.csv",
+        "policy": "7b8dcd9e7477f756a89c6ec358e26c1761040ae8876039fa672f6cae1591e2a2",
+        "columns": dict(zip(OLD_NAMES, OLD_DIGESTS["memory"], strict=True)),
+    }
+    (state / "runs.jsonl").write_text(json.dumps(line) + "\n")
+    return state
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("flags", [{}, {"k": 6}, {"quasi_identifiers": ["town"]}], ids=str)
+def test_a_table_released_by_version_0_1_is_recognised(old_record: Path, engine: str, flags: dict[str, Any]) -> None:
+    (warning,) = release(OLD_TABLE, **{**OLD_POLICY, "engine": engine, **flags})
+    assert warning.startswith("this table was released 1 time before")
+
+
+def test_a_table_that_version_0_1_did_not_release_is_not_recognised(old_record: Path) -> None:
+    assert release(TABLE, **OLD_POLICY) == []
+
+
+def test_the_order_of_rows_is_read_only_for_records_of_version_0_1(
+    old_record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(MemoryEngine, "ordered_fingerprints", lambda _, table: asked.append(table) or {})
+    release(TABLE)
+    assert len(asked) == 1
+    (old_record / "runs.jsonl").write_text("")
+    release(TABLE)
+    assert len(asked) == 1
+
+
+def test_spark_has_the_fingerprints_of_version_0_1() -> None:
+    contents = {}
+    for name in OLD_TABLE.column_names:
+        counted = OLD_TABLE[name].combine_chunks().value_counts()
+        contents[name] = content_of(ColumnCounts(counted.field("values"), counted.field("counts").to_numpy()))
+    assert content_fingerprints(OLD_SECRET, contents) == dict(zip(OLD_NAMES, OLD_DIGESTS["spark"], strict=True))
+
+
+# ---- the functions by themselves ----
+
+
+def marks(**columns: str) -> Fingerprints:
+    record_secret()
+    return Fingerprints(columns, dict.fromkeys(columns, 20.0), KeyedSample.empty())
 
 
 def test_a_run_is_found_again() -> None:
-    policy, other = (merge_flags(quasi_identifiers=["age"], k=k) for k in (2, 3))
-    assert earlier_releases({"a": "1"}, policy) == 0
-    prints(np.array([[0]], np.uint8), [numeric([1])])
-    record_run({"a": "1", "b": "2"}, policy, "here", Path("there"))
-    assert earlier_releases({"a": "1"}, policy) == 0
-    assert earlier_releases({"a": "1"}, other) == 1
-    assert earlier_releases({"a": "2"}, other) == 0
-    assert earlier_releases({"b": "1"}, other) == 0
+    policy, other = (ClassRecipe(merge_flags(quasi_identifiers=["age"], k=k)) for k in (2, 3))
+    assert earlier_releases(marks(a="1"), policy) == EarlierReleases()
+    record_run(marks(a="1", b="2"), policy, "here", Path("there"))
+    assert earlier_releases(marks(a="1", b="2"), policy) == EarlierReleases()
+    assert earlier_releases(marks(a="1", b="2"), replace(policy, anew=True)) == EarlierReleases(same=1)
+    assert earlier_releases(marks(a="1"), other) == EarlierReleases(same=1)
+    assert earlier_releases(marks(a="1", b="3"), other) == EarlierReleases(overlapping=1)
+    assert earlier_releases(marks(a="2"), other) == EarlierReleases()
+    assert earlier_releases(marks(b="1"), other) == EarlierReleases()
+
+
+def test_the_same_rules_are_the_same_classes_for_every_table() -> None:
+    record_run(marks(a="1", b="2"), ClassRecipe(Policy(), rules="these"), "here", Path("there"))
+    assert earlier_releases(marks(a="1", b="3"), ClassRecipe(Policy(), rules="these")) == EarlierReleases()
+    assert earlier_releases(marks(a="1", b="3"), ClassRecipe(Policy(), rules="those")) == EarlierReleases(overlapping=1)
 
 
 def test_how_a_file_is_written_is_not_part_of_the_policy() -> None:
-    prints(np.array([[0]], np.uint8), [numeric([1])])
-    record_run({"a": "1"}, Policy(), "here", Path("there"))
-    assert earlier_releases({"a": "1"}, merge_flags(Policy(), input={"separator": ";", "encoding": "cp1252"})) == 0
+    record_run(marks(a="1"), ClassRecipe(Policy()), "here", Path("there"))
+    policy = merge_flags(Policy(), input={"separator": ";", "encoding": "cp1252"})
+    assert earlier_releases(marks(a="1"), ClassRecipe(policy)) == EarlierReleases()

@@ -17,7 +17,9 @@ from sfumato.evaluation.public_figures import Examination
 from sfumato.methods import AUTO
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.releases.fingerprints import Fingerprints
 from sfumato.releases.recoding import Recoding
+from sfumato.releases.run_record import ClassRecipe
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Domain
 from sfumato.tables.sources.source import Source
@@ -82,8 +84,8 @@ class Draft:
     rows: Any  # in the form of the engine, with their ``outcome``
     records: int  # of the original
     domains: Sequence[Domain]
-    fingerprints: Mapping[str, str]
-    rules: str | None = None  # a digest of the rules that decided the classes, if they were learnt elsewhere
+    fingerprints: Fingerprints | None  # None if the run record cannot be kept, or should not know of the release
+    recipe: ClassRecipe  # what decided the classes
     facts: Mapping[str, Any] = field(default_factory=dict)  # further entries of the summary
 
 
@@ -134,8 +136,12 @@ class Engine(Protocol):
         """Refuse columns that would undo the release, and requirements that no release can meet."""
         ...
 
-    def fingerprints(self, table: Any) -> dict[str, str]:
-        """Return what the run record recognises the table by."""
+    def fingerprints(self, table: Any) -> Fingerprints:
+        """Return what the run record recognises the table by. Raises OSError if no record can be kept."""
+        ...
+
+    def ordered_fingerprints(self, table: Any) -> dict[str, str]:
+        """Return what version 0.1 recognised the table by."""
         ...
 
     def form_classes(self, table: Any) -> Any:

@@ -15,12 +15,14 @@ from sfumato.engines.memory.released_rows import RowsInMemory, arrange, recode
 from sfumato.errors import UnmetError
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods.class_counting import Counting
-from sfumato.pipeline.prepare import read_table, recognised
+from sfumato.pipeline.prepare import read_table
+from sfumato.pipeline.recognition import recognised
 from sfumato.policy import Policy, WorkloadSettings
 from sfumato.progress import Progress
 from sfumato.releases.local_recoding import shown_classes
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import OUTSIDE
+from sfumato.releases.run_record import ClassRecipe
 
 TWICE = (
     "whoever is in this table and in another release has a region in both, also under the same rules: what changed "
@@ -62,14 +64,15 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
         taxonomies=recoding.all_taxonomies(),
         warnings=[*table.job.warnings, TWICE],
     )
+    recipe = ClassRecipe(policy, rules=rules)
     return Draft(
         engine=engine,
         job=job,
         rows=RowsInMemory(released, Outcome(recoding.method), persons),
         records=encoded.count,
         domains=domains,
-        fingerprints=recognised(engine, job, table, rules=rules),
-        rules=rules,
+        fingerprints=recognised(engine, job, table, recipe),
+        recipe=recipe,
         facts={"regions": len(recoding), "outside": outside, "failing": left_out - outside},
     )
 

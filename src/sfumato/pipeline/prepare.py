@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sfumato.engines.engine import Engine, Input, Job
+from sfumato.engines.engine import Input, Job
 from sfumato.engines.memory.classes import check_policy
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
@@ -18,7 +18,6 @@ from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.pipeline.capabilities import check_method_of, refuse_unsupported
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.releases.run_record import earlier_releases
 from sfumato.releases.statistics import WARNING
 from sfumato.tables.sources.source import open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -138,26 +137,3 @@ def policy_warnings(policy: Policy) -> list[str]:
     if policy.method.seconds is not None:
         warnings.append(STOPPED)
     return warnings
-
-
-def recognised(engine: Engine, job: Job, table: object, *, rules: str | None = None) -> dict[str, str]:
-    """Return what the run record recognises the table by; warn of earlier releases under another policy or rules."""
-    policy, warnings = job.policy, job.warnings
-    with job.progress.phase("check"):
-        try:
-            fingerprints = engine.fingerprints(table)
-            drawn = policy.release.seed is None and method_named(policy.method.name).separates
-            earlier = earlier_releases(fingerprints, policy, drawn=drawn, rules=rules)
-        except OSError:
-            warnings.append(
-                "no run record can be kept (the state directory is not writable), so an earlier release of this table "
-                "under another policy would go unnoticed"
-            )
-            return {}
-    if earlier:
-        warnings.append(
-            f"this table was released {earlier:,} time{'s' if earlier > 1 else ''} before"
-            f"{', drawn anew each time' if drawn else ' under another policy'}: "
-            "whoever has both releases can intersect their classes, which may be smaller than k"
-        )
-    return fingerprints

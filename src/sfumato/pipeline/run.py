@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from sfumato.evaluation.public_figures import Examination
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
 from sfumato.pipeline.engine_choice import choose_engine
-from sfumato.pipeline.prepare import STOPPED, open_job, recognised
+from sfumato.pipeline.prepare import STOPPED, open_job
+from sfumato.pipeline.recognition import class_recipe, recognised
 from sfumato.pipeline.release import Release
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -36,16 +38,24 @@ def draft_release(
             profile = engine.profile(scan)
             table = engine.encode(scan, profile)
             engine.check(table)
-            fingerprints = recognised(engine, job, table)
+            recipe = class_recipe(engine, job)
+            fingerprints = recognised(engine, job, table, recipe)
             classes = engine.form_classes(table)
             rows = engine.recode(table, classes)
-            if progress.stopped and STOPPED not in job.warnings:
+            if progress.stopped and not recipe.anew:
+                recipe = replace(recipe, anew=True)
                 job.warnings.append(STOPPED)
     except BaseException:
         engine.close()  # an error that somebody holds would keep the files too
         raise
     return Draft(
-        engine=engine, job=job, rows=rows, records=table.count, domains=table.domains, fingerprints=fingerprints
+        engine=engine,
+        job=job,
+        rows=rows,
+        records=table.count,
+        domains=table.domains,
+        fingerprints=fingerprints,
+        recipe=recipe,
     )
 
 
@@ -94,10 +104,10 @@ def _record(draft: Draft, target: str, figures: Mapping[str, Any]) -> None:
     """Put a published release into the run record, with those of its private figures that name no column or value."""
     job = draft.job
     figures = {key: value for key, value in figures.items() if key not in ("audit", "columns", "workload")}
-    if not draft.fingerprints:
+    if draft.fingerprints is None:
         return
     try:
-        record_run(draft.fingerprints, job.policy, draft.engine.origin(job), target, rules=draft.rules, figures=figures)
+        record_run(draft.fingerprints, draft.recipe, draft.engine.origin(job), target, figures=figures)
     except OSError:
         job.warnings.append(
             "the release was written, but the run record was not (the state directory cannot be written), so a later "

@@ -1,9 +1,10 @@
 """The run record: a private log of which releases were made from which table.
 
-Two releases of one table under different policies can be intersected: a record is in one class of each, and the overlap
-can be a single person. So every written release adds a line to a file in the user's state directory (0600): the time,
-the input, the output, the policy, what was measured against the original (the certificate has none of it), and a
-fingerprint of every quasi-identifier, keyed by a secret that never leaves that directory.
+Two releases of one table with different classes can be intersected: a record is in one class of each, and the overlap
+can be a single person. The same goes for two tables that share records. So every written release adds a line to a file
+in the user's state directory (0600): the time, the input, the output, the policy, what was measured against the
+original (the certificate has none of it), and the fingerprints of the table, keyed by a secret that never leaves that
+directory.
 """
 
 from __future__ import annotations
@@ -12,25 +13,22 @@ import contextlib
 import datetime
 import errno
 import hashlib
-import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from platformdirs import user_state_path
 
-from sfumato.kernels.threads import in_threads
+from sfumato._version import __version__
 from sfumato.policy import Policy
-from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
+from sfumato.releases.fingerprints import Fingerprints
+from sfumato.releases.keyed_sample import KeyedSample, shared_part
 
 SECRET_BYTES = 32
-MANY = 1 << 16
-AUTO = "auto"
 
 
 def state_directory() -> Path:
@@ -39,57 +37,97 @@ def state_directory() -> Path:
     return Path(root) if root else user_state_path("sfumato")
 
 
-def fingerprints(
-    batches: Iterable[Codes], used: Sequence[NDArray[np.int64]], domains: Sequence[Domain]
-) -> dict[str, str]:
-    """A keyed digest of every quasi-identifier, row by row; equal only for equal values in the same order.
+@dataclass(frozen=True)
+class EarlierReleases:
+    """Earlier releases that can be intersected with the one that is made.
 
-    used: how often each code of each domain occurs in the batches. A column with a single value does not distinguish
-    tables and gets no digest, unless every column is like that. Raises OSError if no record can be kept.
+    same: how many are of the same table. overlapping: how many are of other tables that share records with this one.
+    part: the largest part of the smaller table's records that one of them shares; None if only columns tell.
     """
-    secret = _secret()
-    os.close(_open_record())
-    varying = [q for q in range(len(domains)) if np.count_nonzero(used[q]) > 1] or range(len(domains))
-    digests = [_Fingerprint(secret, domains[q], np.flatnonzero(used[q]).tolist()) for q in varying]
-    for codes in batches:
-        in_threads(lambda index: digests[index].add(codes[:, varying[index]]), range(len(varying)))  # noqa: B023
-    names = [hmac.digest(secret, domains[q].name.encode(), "sha256").hex() for q in varying]
-    return {name: digest.hexdigest() for name, digest in zip(names, digests, strict=True)}
+
+    same: int = 0
+    overlapping: int = 0
+    part: float | None = None
 
 
-def fingerprints_of_contents(contents: Mapping[str, bytes]) -> dict[str, str]:
-    """A keyed digest of every column of a table without row order, from a text of its values and their counts."""
+def record_secret() -> bytes:
+    """The key of all fingerprints. Raises OSError if no record can be kept."""
     secret = _secret()
     os.close(_open_record())
-    return {
-        hmac.digest(secret, name.encode(), "sha256").hex(): hmac.digest(secret, content, "sha256").hex()
-        for name, content in contents.items()
-    }
+    return secret
+
+
+@dataclass(frozen=True)
+class ClassRecipe:
+    """What decides the classes of a table: two releases of one table by the same recipe have the same classes.
+
+    circumstances: what decides beside the policy, such as the engine. rules: a digest of the rules that decide the
+    classes, if they were learnt on another table. anew: the classes may differ in each run all the same.
+    """
+
+    policy: Policy
+    circumstances: Mapping[str, Any] = field(default_factory=dict)
+    rules: str | None = None
+    anew: bool = False
+
+    @property
+    def digest(self) -> str:
+        """A digest of all that, with the contents of taxonomies, but without the separator or encoding of a file."""
+        if self.rules is not None:
+            return self.rules
+        content = self.policy.to_dict()
+        content.pop("input", None)
+        content.pop("engine", None)
+        for name, column in self.policy.columns.items():
+            if column.taxonomy_file is not None:
+                with contextlib.suppress(OSError):
+                    taxonomy = hashlib.sha256(self.policy.taxonomy_path(name).read_bytes()).hexdigest()
+                    content["columns"][name]["taxonomy"] = taxonomy
+        content["circumstances"] = dict(self.circumstances)
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def earlier_releases(
-    columns: Mapping[str, str], policy: Policy, *, drawn: bool = False, rules: str | None = None
-) -> int:
-    """Count earlier releases of the same table under another policy, or, with ``drawn``, under any policy.
+    table: Fingerprints,
+    recipe: ClassRecipe,
+    *,
+    ordered: Callable[[], Mapping[str, str]] = dict,
+) -> EarlierReleases:
+    """Count the earlier releases that can be intersected with one of this table by this recipe.
 
-    Random groups are drawn afresh in each run, so even the same policy gives another grouping. ``rules`` is a digest of
-    the rules that decided the grouping, if they were learnt on another table.
+    The same recipe and version give the same table the same classes, unless they are formed anew in each run. Rules
+    that were learnt elsewhere are the same for every table. ``ordered`` makes the fingerprints of version 0.1, if the
+    record has lines of that version.
     """
-    current = _policy_digest(policy, rules)
-    return sum(
-        (drawn or run["policy"] != current)
-        and any(run["columns"].get(name) == digest for name, digest in columns.items())
-        for run in _runs()
-    )
+    current = recipe.digest
+    same, parts = 0, []
+    in_order: Mapping[str, str] | None = None
+    for run in _runs():
+        same_policy = run.policy == current
+        if recipe.rules is not None and same_policy:
+            continue
+        if run.version is None:
+            in_order = ordered() if in_order is None else in_order
+            same += any(run.columns.get(name) == digest for name, digest in in_order.items())
+            continue
+        matches, everywhere = table.matching(run.columns)
+        part = 0.0 if run.sample is None else shared_part(run.sample, table.sample)
+        if not matches and not part:
+            continue
+        same_sample = run.sample is None or run.sample.same_as(table.sample)
+        if not everywhere or (same_policy and not same_sample):
+            parts.append(part)
+        elif recipe.anew or run.anew or not same_policy or run.version != __version__:
+            same += 1
+    return EarlierReleases(same, len(parts), max(parts, default=0.0) or None)
 
 
 def record_run(
-    columns: Mapping[str, str],
-    policy: Policy,
+    table: Fingerprints,
+    recipe: ClassRecipe,
     source: str,
     target: str | Path,
     *,
-    rules: str | None = None,
     figures: Mapping[str, Any] | None = None,
 ) -> None:
     """Append a written release to the record. figures: what is known about the release and may not be published."""
@@ -97,8 +135,11 @@ def record_run(
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "input": source,
         "output": str(target),
-        "policy": _policy_digest(policy, rules),
-        "columns": dict(columns),
+        "policy": recipe.digest,
+        "anew": recipe.anew,
+        "columns": dict(table.columns),
+        "version": __version__,
+        "sample": table.sample.to_dict(),
         "private_figures": dict(figures or {}),
     }
     content = json.dumps(line).encode() + b"\n"
@@ -119,7 +160,18 @@ def _open_record() -> int:
     return os.open(state_directory() / "runs.jsonl", os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
 
 
-def _runs() -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Run:
+    """A line of the record. version: None for 0.1, which did not say. sample: None if it is missing or damaged."""
+
+    policy: str
+    anew: bool
+    columns: Mapping[str, str]
+    version: str | None
+    sample: KeyedSample | None
+
+
+def _runs() -> list[_Run]:
     try:
         lines = (state_directory() / "runs.jsonl").read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -129,7 +181,10 @@ def _runs() -> list[dict[str, Any]]:
         with contextlib.suppress(ValueError):  # a run that was killed may have left half a line
             run = json.loads(line)
             if isinstance(run, dict) and isinstance(run.get("columns"), dict) and "policy" in run:
-                runs.append(run)
+                sample = None
+                with contextlib.suppress(ValueError):
+                    sample = KeyedSample.from_dict(run.get("sample"))
+                runs.append(_Run(run["policy"], run.get("anew", False), run["columns"], run.get("version"), sample))
     return runs
 
 
@@ -158,55 +213,3 @@ def _make_secret(path: Path) -> None:
         pass
     finally:
         fresh.unlink()
-
-
-class _Fingerprint:
-    """The digest of one column. It does not depend on the taxonomy, the type or the other columns.
-
-    Values are numbered in the order of their texts. A numeric column with more than MANY values keeps its order of
-    numbers, which is faster: nobody would read such a column as categories.
-    """
-
-    def __init__(self, secret: bytes, domain: Domain, used: list[int]) -> None:
-        self._digest = hmac.new(secret, digestmod=hashlib.sha256)
-        if isinstance(domain, NumericDomain) and len(used) > MANY:
-            ordered = used
-            self._digest.update(domain.values.astype(np.float64).tobytes())
-        else:
-            texts = dict(zip(used, _texts(domain, used), strict=True))
-            # Null is distinguished from every text, including the empty one.
-            ordered = sorted(used, key=lambda code: (texts[code] is None, texts[code] or ""))
-            self._digest.update(json.dumps([texts[code] for code in ordered]).encode())
-        self._rank = np.zeros(domain.size, np.min_scalar_type(len(used)))
-        self._rank[ordered] = np.arange(len(used))
-
-    def add(self, codes: NDArray[np.unsignedinteger]) -> None:
-        self._digest.update(self._rank[codes].data)
-
-    def hexdigest(self) -> str:
-        return self._digest.hexdigest()
-
-
-def _texts(domain: Domain, codes: list[int]) -> list[str | None]:
-    if isinstance(domain, CategoricalDomain):
-        leaves = domain.taxonomy.leaves
-        return [leaves[code] if code < len(leaves) else None for code in codes]
-    assert isinstance(domain, NumericDomain)
-    texts: list[str | None] = domain.texts(domain.values).to_pylist()
-    return [texts[code] if code < len(texts) else None for code in codes]
-
-
-def _policy_digest(policy: Policy, rules: str | None) -> str:
-    """A digest of what decides the grouping, including the contents of taxonomies but not the table's file format."""
-    if rules is not None:
-        return rules
-    content = policy.to_dict()
-    content.pop("input", None)
-    if policy.method.name != AUTO and not policy.privacy.sensitive:
-        content.pop("engine", None)  # in this case all engines make the same classes
-    for name, column in policy.columns.items():
-        if column.taxonomy_file is not None:
-            with contextlib.suppress(OSError):
-                taxonomy = hashlib.sha256(policy.taxonomy_path(name).read_bytes()).hexdigest()
-                content["columns"][name]["taxonomy"] = taxonomy
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -11,6 +11,7 @@ from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.memory.released_rows import recode, shown_classes_of
 from sfumato.errors import AuditError
 from sfumato.evaluation.release_losses import Losses, measure_release
+from sfumato.pipeline.recognition import class_recipe
 from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import kept
 
@@ -19,7 +20,15 @@ def trial_draft(table: TableInMemory) -> Draft:
     """Make the rows of a release. The run record does not know of it."""
     engine = MemoryEngine()
     rows = engine.recode(table, engine.form_classes(table))
-    return Draft(engine=engine, job=table.job, rows=rows, records=table.count, domains=table.domains, fingerprints={})
+    return Draft(
+        engine=engine,
+        job=table.job,
+        rows=rows,
+        records=table.count,
+        domains=table.domains,
+        fingerprints=None,
+        recipe=class_recipe(engine, table.job),
+    )
 
 
 def trial_release(table: TableInMemory) -> Release:

@@ -277,6 +277,23 @@ def test_written_release_has_certificate_and_is_replaced_only_by_another(spark: 
     assert (mine / "work.txt").read_text() == "mine"
 
 
+def test_the_run_record_recognises_a_table_whatever_the_engine(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SFUMATO_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr("sfumato.releases.keyed_sample.MOST", 50)
+    table = mixed_table(300, 5)
+    policy = merge_flags(None, k=4, method="hilbert", **ASKS)
+    frame = spark.createDataFrame(table.take(np.random.default_rng(1).permutation(300))).repartition(3)
+    release = anonymize_with_spark(frame, policy, SparkOptions())
+    release.write(tmp_path / "release.parquet")
+    with pytest.warns(sfumato.SfumatoWarning, match="this table was released 1 time before under another policy"):
+        sfumato.anonymize(table, policy=merge_flags(policy, k=5)).write(tmp_path / "release.csv")
+    lines = [json.loads(line) for line in (tmp_path / "state" / "runs.jsonl").read_text().splitlines()]
+    assert len(lines[0]["sample"]["counts"]) == 50
+    assert [lines[0][mark] for mark in ("columns", "sample")] == [lines[1][mark] for mark in ("columns", "sample")]
+
+
 def test_an_output_with_a_scheme_has_a_manifest(spark: Any, tmp_path: Path) -> None:
     settings = spark.sparkContext._jsc.hadoopConfiguration()
     settings.set("fs.viewfs.mounttable.sfumato.link./store", tmp_path.as_uri())

@@ -95,7 +95,7 @@ class CodedTable:
 
     job: Job
     file: PackedFile
-    domains: list[Domain]
+    encoders: list[Encoder]
     carried: list[PackedPassthrough]
     costs: Costs
     used: list[NDArray[np.int64]]
@@ -106,6 +106,10 @@ class CodedTable:
     @property
     def policy(self) -> Policy:
         return self.job.policy
+
+    @cached_property
+    def domains(self) -> list[Domain]:
+        return [encoder.domain for encoder in self.encoders]
 
     @property
     def count(self) -> int:
@@ -124,6 +128,12 @@ class CodedTable:
     def codes_of(self, rows: Rows) -> Codes:
         """Return the quasi-identifiers of packed records: uint[n, d], C order."""
         return np.ascontiguousarray(rows[CODES])
+
+    def codes_of_input(self) -> Iterator[Codes]:
+        """Read the quasi-identifiers once more, and yield their codes in the order of the input."""
+        for batch in self.job.source.batches(self.policy.quasi_identifiers):
+            columns = [encoder.encode(batch.column(number)) for number, encoder in enumerate(self.encoders)]
+            yield np.stack(columns, axis=1).astype(self.file.kind[CODES].base)
 
     def records(self, rows: Rows) -> Records:
         """Return packed records in the form that methods take. They are numbered by their position in ``rows``."""
@@ -240,7 +250,7 @@ def encode_input(job: Job, profile: ProfiledInput, budget: MemoryBudget, scratch
     return CodedTable(
         job,
         ordered,
-        domains,
+        encoders,
         carried,
         exact_costs(domains, policy.weights(domains), profile.count),
         used,

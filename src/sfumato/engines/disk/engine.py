@@ -21,9 +21,13 @@ from sfumato.errors import InputError
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.public_figures import Examination
 from sfumato.progress import Progress
+from sfumato.releases.fingerprints import Fingerprints, fingerprints
+from sfumato.releases.keyed_sample import KeyedSample, sampled
+from sfumato.releases.ordered_fingerprints import ordered_fingerprints
 from sfumato.releases.recoding import Recoding
-from sfumato.releases.run_record import fingerprints
+from sfumato.releases.run_record import record_secret
 from sfumato.tables.coding.domains import Codes
+from sfumato.tables.coding.keyed_hashes import RecordHashes
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.sources.parquet_source import ParquetSource
@@ -66,8 +70,14 @@ class DiskEngine:
             refuse_linkable(linkable_on_disk(table, accepted, self.budget, self.scratch))
             table.job.requirements.check_feasible(table.whole.as_one_class(table))
 
-    def fingerprints(self, table: CodedTable) -> dict[str, str]:
-        return fingerprints(self._codes(table), table.used, table.domains)
+    def fingerprints(self, table: CodedTable) -> Fingerprints:
+        def sample(hashes: RecordHashes) -> KeyedSample:
+            return sampled(hashes, ((codes, None) for codes in self._codes(table)))
+
+        return fingerprints(record_secret(), table.domains, table.used, sample)
+
+    def ordered_fingerprints(self, table: CodedTable) -> dict[str, str]:
+        return ordered_fingerprints(record_secret(), table.codes_of_input(), table.used, table.domains)
 
     def form_classes(self, table: CodedTable) -> ClassesOnDisk:
         return form_classes(table, self.budget, self.scratch)

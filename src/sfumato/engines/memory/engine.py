@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.engines.engine import Draft, Job
@@ -20,13 +22,16 @@ from sfumato.engines.memory.coded_table import (
     table_in_memory,
 )
 from sfumato.engines.memory.linkability import linkable_in_memory
+from sfumato.engines.memory.record_sample import sample_in_memory
 from sfumato.engines.memory.released_rows import RowsInMemory, rows_in_memory
 from sfumato.engines.target_output import TargetOutput, WritableTable, check_target_location, origin_of
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.public_figures import Examination
 from sfumato.policy import InputOptions
+from sfumato.releases.fingerprints import Fingerprints, fingerprints
+from sfumato.releases.ordered_fingerprints import ordered_fingerprints
 from sfumato.releases.recoding import Recoding
-from sfumato.releases.run_record import fingerprints
+from sfumato.releases.run_record import record_secret
 from sfumato.tables.coding.profile import Encoder
 from sfumato.tables.sources.frames import to_frame
 from sfumato.tables.sources.source import Source, open_source
@@ -57,9 +62,16 @@ class MemoryEngine:
             refuse_linkable(linkable_in_memory(table))
         check_policy(table)
 
-    def fingerprints(self, table: TableInMemory) -> dict[str, str]:
+    def fingerprints(self, table: TableInMemory) -> Fingerprints:
         encoded = table.encoded
-        return fingerprints([encoded.codes], encoded.used(), encoded.domains)
+        return fingerprints(record_secret(), encoded.domains, encoded.used(), partial(sample_in_memory, table.records))
+
+    def ordered_fingerprints(self, table: TableInMemory) -> dict[str, str]:
+        encoded = table.encoded
+        assert encoded.input_rows is not None
+        in_input_order = np.empty_like(encoded.codes)
+        in_input_order[encoded.input_rows] = encoded.codes
+        return ordered_fingerprints(record_secret(), [in_input_order], encoded.used(), encoded.domains)
 
     def form_classes(self, table: TableInMemory) -> FormedClasses:
         return form_classes(table)

@@ -91,6 +91,13 @@ def encoder_of(
     return encoder
 
 
+def used_codes(encoder: Encoder, column: ColumnCounts) -> NDArray[np.int64]:
+    """Return how often each code of a quasi-identifier occurs."""
+    used = np.zeros(encoder.domain.size, np.int64)
+    np.add.at(used, encoder.encode(column.values), column.counts)
+    return used
+
+
 @dataclass(frozen=True)
 class CountedColumn:
     """A passthrough column that is counted: its values, and the code of each. One past the last is the code of null."""
@@ -146,7 +153,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def content_of(column: ColumnCounts) -> bytes:
-    """Return the values of a column and their counts as bytes, whatever their order. They identify a table."""
+    """Return the values of a column and their counts as bytes, whatever their order, as version 0.1 identified them."""
     texts = _plain(column.values).cast(pa.string())
     order = pc.array_sort_indices(texts)
     texts, counts = texts.take(order), column.counts[to_numpy(order)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,21 @@ from sfumato.engines.spark.coded_table import (
     profile_with_spark,
     scan_with_spark,
 )
-from sfumato.engines.spark.column_profiles import content_of
+from sfumato.engines.spark.column_profiles import content_of, used_codes
 from sfumato.engines.spark.file_systems import Workspace, is_remote, location, temporary_for
 from sfumato.engines.spark.linkability import linkable_by_spark
 from sfumato.engines.spark.output import SparkOutput
 from sfumato.engines.spark.publication import check_directory
+from sfumato.engines.spark.record_sample import sample_by_spark
 from sfumato.engines.spark.released_rows import RowsOnSpark, write_rows
 from sfumato.engines.spark.session import Frame, Session
 from sfumato.errors import UsageError
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.public_figures import Examination
 from sfumato.policy import InputOptions
-from sfumato.releases.run_record import fingerprints_of_contents
+from sfumato.releases.fingerprints import Fingerprints, fingerprints
+from sfumato.releases.ordered_fingerprints import content_fingerprints
+from sfumato.releases.run_record import record_secret
 from sfumato.tables.sources.source import Source, open_source
 
 
@@ -73,9 +77,17 @@ class SparkEngine:
             table.job.requirements.check_feasible(whole_table(table.count, table.sensitive))
             self._scratch.remove("tally")
 
-    def fingerprints(self, table: TableOnSpark) -> dict[str, str]:
+    def fingerprints(self, table: TableOnSpark) -> Fingerprints:
+        profile = table.profile
+        used = [used_codes(encoder, profile.counts[encoder.domain.name]) for encoder in profile.encoders]
+        sample = partial(sample_by_spark, self._session, table)
+        return fingerprints(record_secret(), table.domains, used, sample)
+
+    def ordered_fingerprints(self, table: TableOnSpark) -> dict[str, str]:
+        """The order of the rows did not matter to this engine."""
         counts = table.profile.counts
-        return fingerprints_of_contents({name: content_of(counts[name]) for name in table.scan.columns.quasi})
+        contents = {name: content_of(counts[name]) for name in table.scan.columns.quasi}
+        return content_fingerprints(record_secret(), contents)
 
     def form_classes(self, table: TableOnSpark) -> ClassesOnSpark:
         classes = form_classes(table, self._session, self._scratch, self._options)

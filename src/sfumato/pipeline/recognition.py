@@ -1,0 +1,76 @@
+"""Recognise a table that was released before: what decides its classes, and warnings of what can be intersected."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.engines.engine import Engine, Job
+from sfumato.methods import AUTO, method_named
+from sfumato.releases.fingerprints import Fingerprints
+from sfumato.releases.run_record import ClassRecipe, EarlierReleases, earlier_releases
+from sfumato.tables.coding.distinct_values import counted_noun
+
+
+def class_recipe(engine: Engine, job: Job) -> ClassRecipe:
+    """Return what decides the classes of a run: the policy, and what else makes a difference."""
+    policy = job.policy
+    circumstances: dict[str, Any] = {}
+    if engine.name == "spark" or policy.method.name == AUTO or policy.privacy.sensitive:
+        # With other methods and k alone, the memory and disk engines make the same classes.
+        circumstances |= {"engine": engine.name, "memory": engine.facts().get("memory")}
+    if engine.name != "spark":
+        # Rows of equal codes are ordered by the texts of their other values, which may differ between kinds of files.
+        others = {*job.kept, policy.privacy.person} - set(policy.quasi_identifiers)
+        kinds = {
+            name: str(kind) for name, kind in job.source.types.items() if name in others and not _has_one_text(kind)
+        }
+        circumstances |= {"kinds": kinds} if kinds else {}
+    drawn = policy.release.seed is None and method_named(policy.method.name).separates
+    return ClassRecipe(policy, circumstances, anew=drawn or policy.method.seconds is not None)
+
+
+def _has_one_text(kind: pa.DataType) -> bool:
+    """Return whether values of this type are written in one way only."""
+    kind, types = kind.value_type if pa.types.is_dictionary(kind) else kind, pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_date(kind))
+
+
+def recognised(engine: Engine, job: Job, table: object, recipe: ClassRecipe) -> Fingerprints | None:
+    """Return what the run record recognises the table by; warn of earlier releases that can be intersected with this.
+
+    Without a record there is nothing to recognise it by.
+    """
+    warnings = job.warnings
+    with job.progress.phase("check"):
+        try:
+            fingerprints = engine.fingerprints(table)
+            ordered = partial(engine.ordered_fingerprints, table)
+            earlier = earlier_releases(fingerprints, recipe, ordered=ordered)
+        except OSError:
+            warnings.append(
+                "no run record can be kept (the state directory is not writable), so an earlier release of this table "
+                "under another policy would go unnoticed"
+            )
+            return None
+    warnings.extend(_earlier_warnings(earlier, anew=recipe.anew))
+    return fingerprints
+
+
+def _earlier_warnings(earlier: EarlierReleases, *, anew: bool) -> list[str]:
+    intersected = "whoever has both releases can intersect their classes, which may be smaller than k"
+    warnings = []
+    if earlier.same:
+        how = ", grouped anew each time" if anew else " under another policy, engine or version"
+        warnings.append(f"this table was released {counted_noun(earlier.same, 'time')} before{how}: {intersected}")
+    if earlier.overlapping:
+        several = earlier.overlapping > 1
+        what = "whole columns" if earlier.part is None else f"about {earlier.part:.0%} of the smaller one's records"
+        tables = f"tables that share up to {what}" if several else f"a table that shares {what}"
+        warnings.append(
+            f"{tables} with this one {'were' if several else 'was'} released "
+            f"{counted_noun(earlier.overlapping, 'time')} before: {intersected}, and see who came or went"
+        )
+    return warnings

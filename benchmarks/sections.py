@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import (
+    attacks,
     curves,
     disk,
     diversity,
@@ -39,4 +40,5 @@ SECTIONS: dict[str, Section] = {
     "targets": targets.SECTION,
     "selection": selection.SECTION,
     "rothko": rothko.SECTION,
+    "attacks": attacks.SECTION,
 }

@@ -63,7 +63,7 @@ def report_release(
     flags: Mapping[str, Any],
     json: Json = False,
 ) -> int:
-    """Make one page that says what a release shows and what it cost: offline, printable, safe to share.
+    """Make one page that says what a release shows and what it cost: offline, printable, as public as the release.
 
     Without a policy, the certificate beside the release says what is required. Only a policy or --taxonomy supplies
     taxonomies. The exit code is 1 if the release does not hold; the page says so too.

@@ -1,4 +1,4 @@
-"""The report of a release: one offline page that is safe to share.
+"""The report of a release: one offline page for everybody who may have the release.
 
 The page is made from the released rows, the policy, and scalar losses with three digits. Nothing else of the original
 can get into it: this module never receives the original.
@@ -86,11 +86,11 @@ class ReleaseReport:
         )
         links = [element("li", element("a", title, href=f"#{anchor}")) for anchor, title, _ in sections]
         summary = self._summary
+        holds = all(line["holds"] for line in summary["audit"])
+        mark = "Meets its policy" if holds else "Do not share"
         head = element(
             "header",
-            element(
-                "p", element("span", "Safe to share", class_="mark"), " Made from the release alone", class_="eyebrow"
-            ),
+            element("p", element("span", mark, class_="mark"), " Made from the release alone", class_="eyebrow"),
             element("h1", f"{summary['released']:,} records released in {summary['classes']:,} {self._plural}"),
             element("nav", element("ul", *links), aria_label="Contents"),
         )
@@ -151,7 +151,13 @@ class ReleaseReport:
     def _risks(self) -> Markup:
         kept = [column.name for column in self._facts.columns if column.role == "other"]
         kept += [column for column in self._facts.further if column not in self._policy.quasi_identifiers]
-        remaining = risks(self._policy, kept, suppressed=self._summary["suppressed"], separated=self._separated)
+        remaining = risks(
+            self._policy,
+            kept,
+            self._facts.exact_ends(self._policy),
+            suppressed=self._summary["suppressed"],
+            separated=self._separated,
+        )
         items = (element("li", element("strong", risk.heading), risk.text) for risk in remaining)
         return element("ul", *items, class_="risks")
 

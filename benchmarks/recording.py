@@ -51,8 +51,8 @@ def record(name: str, section: Section, options: Options) -> Recording:
         tables, share = _measured(name, options)
         if section.timed and options.recordable and share > MOST_OTHERS:
             raise NotRecordedError(
-                f"other processes took {share:.1%} of the cores during a run, more than {MOST_OTHERS:.0%}. Its figures are "
-                "refused: try again on a quiet machine."
+                f"other processes took {share:.1%} of the cores during a run, more than {MOST_OTHERS:.0%}. Its figures "
+                "are refused: try again on a quiet machine."
             )
         runs.append(tables)
         others.append(share)

@@ -111,7 +111,7 @@ def _of_runs(name: str, section: Section, tables: list[Table]) -> dict[str, Any]
 
 
 def _is_time(column: str) -> bool:
-    return column.endswith(" s") or "second" in column
+    return column.endswith(" s") or "seconds" in column
 
 
 def _sha256(options: Options, table: str) -> str:

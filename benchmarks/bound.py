@@ -1,0 +1,40 @@
+"""How far is the default method at most from the least possible loss?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import sfumato
+from benchmarks.section import Section, Table
+from benchmarks.tables import Options
+
+MANY_K = {"cmc": (5, 10, 25, 50), "adult": (5, 10)}
+EFFORT = "balanced"
+
+
+def run(options: Options) -> Mapping[str, Table]:
+    rows: list[dict[str, Any]] = []
+    for name in ("cmc",) if options.trial else MANY_K:
+        table = options.real(name)
+        for k in options.some(MANY_K[name]):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", sfumato.SfumatoWarning)
+                release = sfumato.anonymize(table.path, table.policy, k=k, effort=EFFORT)
+            bound = sfumato.bound(table.path, table.policy, k=k)
+            gcp = float(release.losses.gcp)
+            rows.append(
+                {
+                    "table": table.name,
+                    "k": k,
+                    "simple": bound.simple,
+                    "prices": bound.gcp,
+                    f"auto, {EFFORT}": gcp,
+                    "at most times the best": bound.ratio(gcp),
+                }
+            )
+    return {"ratios": Table("GCP and its lower bounds", rows, ["All quasi-identifiers with their taxonomies."])}
+
+
+SECTION = Section(run, timed=False, parameters={"k": MANY_K, "effort": EFFORT}, tables=tuple(MANY_K))

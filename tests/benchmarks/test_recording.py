@@ -219,7 +219,8 @@ def test_pages_get_tables_and_phrases_and_say_what_is_not_recorded(
         f"<!-- figures: pace.ratios -->\n\n{shown}\n\n<!-- end -->\n"
     )
     assert pages.filled_text(filled) == filled
-    assert pages.figure_text(NAME, "quiet").endswith("other processes took at most 1.2% of the cores")
+    assert pages.figure_text(NAME, "quiet").endswith("other processes took at most 1.2% of the cores.")
+    assert f"{kept['environment']['cores']} cores (" in pages.figure_text(NAME, "machine")
     for unknown in ("pace.nothing", "nobody.last"):
         with pytest.raises(ValueError, match=r"there is no section 'nobody'|no table and no phrase 'nothing'"):
             pages.filled_text(f"<!-- figures: {unknown} --><!-- end -->")

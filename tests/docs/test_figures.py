@@ -133,3 +133,8 @@ def test_a_recording_is_of_the_section_as_it_is_now(path: Path) -> None:
     if section.timed:
         assert len(kept["others"]) == RUNS
         assert max(kept["others"]) <= MOST_OTHERS
+
+
+def test_all_timed_sections_were_measured_on_one_machine_with_the_same_versions() -> None:
+    kept = [json.loads(path.read_text("utf-8")) for path in RECORDINGS]
+    assert len({json.dumps(one["environment"]) for one in kept if one["timed"]}) <= 1

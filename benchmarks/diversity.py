@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import sfumato
 from benchmarks.section import Section, Table
-from benchmarks.tables import GENERATOR, Options
+from benchmarks.tables import GENERATOR, Options, without_columns
 from sfumato import Policy
 from sfumato.methods.line.frontier import frontier_classes
 from sfumato.methods.line.optimal_cut import POSITION_BITS
@@ -140,7 +140,10 @@ def _queries(options: Options) -> dict[str, Table]:
         "KL by quasi-identifiers": Table(
             "Divergence by quasi-identifiers",
             [
-                {"quasi-identifiers": d, **_divergence(table, _fewer(policy, d), L, LEVEL)}
+                {
+                    "quasi-identifiers": d,
+                    **_divergence(table, without_columns(policy, policy.quasi_identifiers[d:]), L, LEVEL),
+                }
                 for d in options.some(QUASI_IDENTIFIERS)
             ],
             [f"{base} {all_records}, level {LEVEL}, l = {L}."],
@@ -188,13 +191,6 @@ def _merged(table: pa.Table, m: int) -> pa.Table:
     merged = (code * m // len(code))[values.indices.to_numpy(zero_copy_only=False)]
     names = pa.array([f"group {number:02}" for number in range(m)])
     return table.set_column(table.column_names.index(SENSITIVE), SENSITIVE, names.take(pa.array(merged)))
-
-
-def _fewer(policy: Policy, count: int) -> Policy:
-    contents = policy.to_dict()
-    for name in policy.quasi_identifiers[count:]:
-        del contents["columns"][name]
-    return Policy.from_dict(contents, policy.base)
 
 
 SECTION = Section(

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import sfumato
 from benchmarks.section import Section, Table
-from benchmarks.tables import Options
+from benchmarks.tables import Options, without_columns
 from sfumato import Policy
 
 COMPARED_RECORDS, COMPARED_K, COMPARED = 20_000, (5, 10, 25, 50), ("hilbert", "hilbert-fast", "idistance")
@@ -72,11 +72,8 @@ def _pipeline(options: Options) -> list[dict[str, Any]]:
 def _range_queries(options: Options) -> list[dict[str, Any]]:
     table = options.census(options.size(QUERY_RECORDS))
     whole = Policy.load(table.policy_path)
-    contents = whole.to_dict()
-    columns = {name: column for name, column in contents["columns"].items() if name != FREQUENT}
-    without = Policy.from_dict({**contents, "columns": columns, "other": "drop"}, whole.base)
     rows = []
-    for name, policy in (("all", whole), (f"without `{FREQUENT}`", without)):
+    for name, policy in (("all", whole), (f"without `{FREQUENT}`", without_columns(whole, [FREQUENT]))):
         release = sfumato.anonymize(table.path, policy, k=QUERY_K)
         measured = sfumato.measure(
             table.path, release.data, policy, k=QUERY_K, range_queries=QUERIES, selectivity=SELECTIVITY, seed=SEED

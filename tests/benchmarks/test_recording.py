@@ -241,8 +241,10 @@ def watched(program: str) -> list[float]:
 @pytest.mark.not_quick
 def test_what_another_process_takes_is_counted() -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
-        cores, _ = watched("import time; time.sleep(2)")
-        other.kill()
+        try:
+            cores, _ = watched("import time; time.sleep(2)")
+        finally:
+            other.kill()
     assert cores > 0.5
 
 

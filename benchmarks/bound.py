@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import sfumato
 from benchmarks.section import Section, Table
 from benchmarks.tables import Options
 
 MANY_K = {"cmc": (5, 10, 25), "adult": (5, 10)}
-EFFORT = "balanced"
+EFFORT: Final = "balanced"
 
 
 def run(options: Options) -> Mapping[str, Table]:

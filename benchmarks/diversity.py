@@ -25,6 +25,7 @@ from sfumato.methods.line.optimal_cut import POSITION_BITS
 from sfumato.orderings import Hilbert
 from sfumato.pipeline.prepare import prepare
 from sfumato.policy import merge_flags
+from sfumato.policy.run_settings import EffortName
 from sfumato.progress import Progress
 from sfumato.tables.coding.sorting import sort_rows
 
@@ -40,7 +41,7 @@ LEVEL, L = 2, 4
 SEED = 0  # of Anatomy
 
 
-ADULT_METHODS = (("hilbert", "fast"), ("auto", "fast"), ("auto", "balanced"))
+ADULT_METHODS: tuple[tuple[str, EffortName], ...] = (("hilbert", "fast"), ("auto", "fast"), ("auto", "balanced"))
 REQUIREMENTS = (
     *(f"distinct(occupation, l={l})" for l in (2, 3, 5)),
     *(f"entropy(occupation, l={l})" for l in (2, 3, 5)),
@@ -97,7 +98,7 @@ def _in_words(point: dict[str, Any]) -> str:
 
 def _adult(options: Options) -> dict[str, Table]:
     adult = options.real("adult")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for requirements, k in ((REQUIREMENTS, 1), (REQUIREMENTS_WITH_K, WITH_K)):
         for requirement in options.some(requirements):
             policy = merge_flags(adult.policy, k=k, require=[requirement])

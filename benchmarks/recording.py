@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,8 @@ def record(name: str, section: Section, options: Options) -> Recording:
 
 def worst_rows(table: Mapping[str, Any]) -> Rows:
     """Return the rows of a recorded table, each from the run in which it was worst."""
-    runs, column = table["runs"], table["worst"]
+    runs: Sequence[Rows] = table["runs"]
+    column = table["worst"]
     if column is None:
         return runs[0]
     sign = -1 if table["worst_is_smallest"] else 1

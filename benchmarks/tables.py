@@ -57,7 +57,7 @@ class Options:
         """Return the census-like table of that size."""
         return GeneratedTable(*self.generated(Census.name, Census.version, records), records)
 
-    def generated(self, name: str, version: object, records: int, **settings: str) -> tuple[Path, Path]:
+    def generated(self, name: str, version: object, records: int, **settings: Any) -> tuple[Path, Path]:
         """Return a generated Parquet file and its policy. Each is made once for all sections."""
         path = self.work / "-".join(map(str, (name, version, records, *settings.values()))) / f"{name}.parquet"
         policy = path.with_name(f"{name}.policy.toml")

@@ -18,13 +18,14 @@ import pyarrow.parquet as pq
 
 import sfumato
 from benchmarks.section import Section, Table
-from benchmarks.tables import GENERATOR, Options
+from benchmarks.tables import GENERATOR, Options, without_columns
 from sfumato import Policy
 from sfumato.methods.line.frontier import frontier_classes
 from sfumato.methods.line.optimal_cut import POSITION_BITS
 from sfumato.orderings import Hilbert
 from sfumato.pipeline.prepare import prepare
 from sfumato.policy import merge_flags
+from sfumato.policy.run_settings import EffortName
 from sfumato.progress import Progress
 from sfumato.tables.coding.sorting import sort_rows
 
@@ -40,7 +41,7 @@ LEVEL, L = 2, 4
 SEED = 0  # of Anatomy
 
 
-ADULT_METHODS = (("hilbert", "fast"), ("auto", "fast"), ("auto", "balanced"))
+ADULT_METHODS: tuple[tuple[str, EffortName], ...] = (("hilbert", "fast"), ("auto", "fast"), ("auto", "balanced"))
 REQUIREMENTS = (
     *(f"distinct(occupation, l={l})" for l in (2, 3, 5)),
     *(f"entropy(occupation, l={l})" for l in (2, 3, 5)),
@@ -97,7 +98,7 @@ def _in_words(point: dict[str, Any]) -> str:
 
 def _adult(options: Options) -> dict[str, Table]:
     adult = options.real("adult")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for requirements, k in ((REQUIREMENTS, 1), (REQUIREMENTS_WITH_K, WITH_K)):
         for requirement in options.some(requirements):
             policy = merge_flags(adult.policy, k=k, require=[requirement])
@@ -140,7 +141,10 @@ def _queries(options: Options) -> dict[str, Table]:
         "KL by quasi-identifiers": Table(
             "Divergence by quasi-identifiers",
             [
-                {"quasi-identifiers": d, **_divergence(table, _fewer(policy, d), L, LEVEL)}
+                {
+                    "quasi-identifiers": d,
+                    **_divergence(table, without_columns(policy, policy.quasi_identifiers[d:]), L, LEVEL),
+                }
                 for d in options.some(QUASI_IDENTIFIERS)
             ],
             [f"{base} {all_records}, level {LEVEL}, l = {L}."],
@@ -188,13 +192,6 @@ def _merged(table: pa.Table, m: int) -> pa.Table:
     merged = (code * m // len(code))[values.indices.to_numpy(zero_copy_only=False)]
     names = pa.array([f"group {number:02}" for number in range(m)])
     return table.set_column(table.column_names.index(SENSITIVE), SENSITIVE, names.take(pa.array(merged)))
-
-
-def _fewer(policy: Policy, count: int) -> Policy:
-    contents = policy.to_dict()
-    for name in policy.quasi_identifiers[count:]:
-        del contents["columns"][name]
-    return Policy.from_dict(contents, policy.base)
 
 
 SECTION = Section(

@@ -9,10 +9,16 @@ from typing import Any
 import sfumato
 from benchmarks.section import Rows, Section, Table
 from benchmarks.tables import Options
+from sfumato.policy.run_settings import EffortName
 
 TABLES = ("adult", "cmc", "census-income", "diabetes", "fars", "acs-census")
 MANY_K = (5, 10, 25, 50)
-METHODS = (("hilbert", "fast"), ("cell-peeling", "fast"), ("auto", "fast"), ("auto", "balanced"))
+METHODS: tuple[tuple[str, EffortName], ...] = (
+    ("hilbert", "fast"),
+    ("cell-peeling", "fast"),
+    ("auto", "fast"),
+    ("auto", "balanced"),
+)
 """Methods, and the effort that they may make; only the default method makes any."""
 
 
@@ -39,7 +45,7 @@ def phrases(rows: Mapping[str, Rows]) -> Mapping[str, str]:
     return {"kept": f"{at_once:.0%} of the information at once and {later:.0%} after some seconds"}
 
 
-def _name(method: str, effort: str) -> str:
+def _name(method: str, effort: EffortName) -> str:
     return method if effort == "fast" else f"{method}, {effort}"
 
 

@@ -89,7 +89,8 @@ def _methods(options: Options, data: object, policy: Policy) -> list[dict[str, A
 
 
 def _diverse(table: SmallTable, method: str, many_l: Sequence[int]) -> dict[str, Any]:
-    releases = {l: sfumato.anonymize(table.path, table.policy, method=method, l=l) for l in many_l}
+    policies = {l: merge_flags(table.policy, k=1, require=[f"frequency(occupation, l={l})"]) for l in many_l}
+    releases = {l: sfumato.anonymize(table.path, policy, method=method) for l, policy in policies.items()}
     return {
         "table": table.name,
         "method": method,

@@ -6,7 +6,8 @@
 
     took <!-- figures: floor.seconds -->7<!-- end --> seconds          a phrase inside a sentence
 
-Every timed section also has the phrase ``quiet``: where it was measured, and how quiet the machine was.
+Every section also has the phrase ``machine``, with the versions of what was used, and a timed one ``quiet``: how little
+other processes did meanwhile.
 """
 
 from __future__ import annotations
@@ -61,16 +62,18 @@ def figure_text(section: str, name: str) -> str:
     rows = rows_by_table(recording)
     if name in rows:
         return markdown_table(rows[name])
-    phrases = {**SECTIONS[section].phrases(rows), "quiet": _quiet(recording)}
+    phrases = {**SECTIONS[section].phrases(rows), **_surroundings(recording)}
     if name not in phrases:
         raise ValueError(f"the section {section!r} has no table and no phrase {name!r}")
     return phrases[name]
 
 
-def _quiet(recording: Recording) -> str:
-    about = recording["environment"]
-    versions = ", ".join(f"{name} {value}" for name, value in about.items() if name not in ("cores", "processor"))
-    return (
-        f"{about['cores']} cores of an {about['processor']}, {versions}; the worst of {RUNS} runs, during which other "
-        f"processes took at most {max(recording['others']):.1%} of the cores"
-    )
+def _surroundings(recording: Recording) -> dict[str, str]:
+    about = dict(recording["environment"])
+    cores, processor, memory, system = (about.pop(name) for name in ("cores", "processor", "memory GB", "system"))
+    versions = ", ".join(f"{name} {value}" for name, value in about.items())
+    phrases = {"machine": f"{cores} cores ({processor}), {memory} GB of memory, {system}, {versions}"}
+    if recording["timed"]:
+        share = f"{max(recording['others']):.1%}"
+        phrases["quiet"] = f"The worst of {RUNS} runs, during which other processes took at most {share} of the cores."
+    return phrases

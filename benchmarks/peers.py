@@ -94,8 +94,8 @@ def run(options: Options) -> Mapping[str, Table]:
             [{name: row[name] for name in losses} for row in rows],
             [
                 "GCP counts the smallest group of the taxonomy that holds a class; as sets it counts the categories "
-                "that occur in a class. anonypy and anonypyx release such sets, sfumato and anjana groups; for sfumato the "
-                "second figure is what its classes would cost if they were released so. "
+                "that occur in a class. anonypy and anonypyx release such sets, sfumato and anjana groups; for sfumato "
+                "the second figure is what its classes would cost if they were released so. "
                 f"anjana may leave out {SUPPRESSION_PERCENT}% of the records, which count as lost."
             ],
         ),

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,8 @@ def record(name: str, section: Section, options: Options) -> Recording:
         tables, share = _measured(name, options)
         if section.timed and options.recordable and share > MOST_OTHERS:
             raise NotRecordedError(
-                f"other processes took {share:.1%} of the cores during a run, more than {MOST_OTHERS:.0%}. Its figures are "
-                "refused: try again on a quiet machine."
+                f"other processes took {share:.1%} of the cores during a run, more than {MOST_OTHERS:.0%}. Its figures "
+                "are refused: try again on a quiet machine."
             )
         runs.append(tables)
         others.append(share)
@@ -74,7 +74,8 @@ def record(name: str, section: Section, options: Options) -> Recording:
 
 def worst_rows(table: Mapping[str, Any]) -> Rows:
     """Return the rows of a recorded table, each from the run in which it was worst."""
-    runs, column = table["runs"], table["worst"]
+    runs: Sequence[Rows] = table["runs"]
+    column = table["worst"]
     if column is None:
         return runs[0]
     sign = -1 if table["worst_is_smallest"] else 1
@@ -111,7 +112,7 @@ def _of_runs(name: str, section: Section, tables: list[Table]) -> dict[str, Any]
 
 
 def _is_time(column: str) -> bool:
-    return column.endswith(" s") or "second" in column
+    return column.endswith(" s") or "seconds" in column
 
 
 def _sha256(options: Options, table: str) -> str:

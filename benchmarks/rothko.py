@@ -64,15 +64,13 @@ class Coded:
 
 
 def run(options: Options) -> Mapping[str, Table]:
-    note = f"{RECORDS:,} records, median. In parentheses without tests; x: may not be minimal."
+    note = f"{options.size(RECORDS):,} records, median. In parentheses without tests; x: may not be minimal."
     pruned = {
         f"pruned, {name}": Table(f"Nodes pruned: {name}", rows, [note]) for name, rows in _pruned(options).items()
     }
     return {
         **pruned,
-        "traffic": Table(
-            f"Data read and written, {RECORDS:,} records, k = 100, {FITS:,} of them in memory", _traffic(options)
-        ),
+        "traffic": Table(f"Data read and written, k = 100, {FITS:,} records in memory", _traffic(options)),
         "quality": Table("Conditional entropy of the class and WMSE of the number, by sample size", _quality(options)),
     }
 
@@ -84,9 +82,9 @@ def coded(data: pa.Table, policy: Policy) -> Iterator[Coded]:
         yield Coded(encode_input(job, profile_input(job), scratch), job.requirements, scratch)
 
 
-def drawn(seed: int = 0, **settings: Any) -> pa.Table:
+def drawn(options: Options, **settings: Any) -> pa.Table:
     """Generate Agrawal's table with salaries in thousands, so that frequency sets are as small as in the paper."""
-    table = pa.Table.from_batches(list(Agrawal(**settings).batches(RECORDS, seed)))
+    table = pa.Table.from_batches(list(Agrawal(**settings).batches(options.size(RECORDS), 0)))
     position = table.column_names.index("salary")
     return table.set_column(position, "salary", pa.array(table["salary"].to_numpy() // 1000 * 1000))
 
@@ -108,7 +106,7 @@ def policy_for(data: pa.Table, sensitive: str | None = None, **settings: Any) ->
 
 def _pruned(options: Options) -> dict[str, list[dict[str, Any]]]:
     """Fig. 24: the memory holds only the sample, and trees grow to the paper's height."""
-    samples, plain, normal = options.some(SAMPLES), drawn(), drawn(salary="normal")
+    samples, plain, normal = options.some(SAMPLES), drawn(options), drawn(options, salary="normal")
     return {
         "k": _table(samples, {f"k = {k:,}": (plain, policy_for(plain, k=k)) for k in options.some(MANY_K)}),
         "recursive": _table(
@@ -148,7 +146,7 @@ def _table(samples: Sequence[int], policies: dict[str, tuple[pa.Table, Policy]])
 
 def _traffic(options: Options) -> list[dict[str, Any]]:
     """Fig. 18 and 19: passes over the data in comparison with section 5.3."""
-    data = drawn()
+    data = drawn(options)
     rows = []
     with coded(data, policy_for(data, k=100)) as packed:
         budget = Fits(AMPLE, FITS)
@@ -158,7 +156,7 @@ def _traffic(options: Options) -> list[dict[str, Any]]:
                 packed.table, MondrianMethod(), packed.requirements, budget, packed.scratch, Progress(), cache=cache,
                 counters=counted,
             )  # fmt: skip
-            expected = expected_tree_io(RECORDS, FITS, cache)
+            expected = expected_tree_io(data.num_rows, FITS, cache)
             rows.append(_passes(packed, f"Rothko-T, F_CACHE = {cache}", counted, expected.reads, expected.writes))
         for sample in options.some((500, 1000, 2000, FITS)):
             counted = IoCounters()
@@ -166,7 +164,7 @@ def _traffic(options: Options) -> list[dict[str, Any]]:
                 packed.table, MondrianMethod(), packed.requirements, budget, packed.scratch, Progress(), sample=sample,
                 counters=counted,
             )  # fmt: skip
-            expected = expected_sample_io(RECORDS, FITS, 100, sample)
+            expected = expected_sample_io(data.num_rows, FITS, 100, sample)
             rows.append(_passes(packed, f"Rothko-S, n = {sample}", counted, expected.reads, expected.writes))
     return rows
 
@@ -176,9 +174,9 @@ def _passes(packed: Coded, name: str, counted: IoCounters, reads: int, writes: i
     return {
         "method": name,
         "read": round(read, 2),
-        "expected": reads,
+        "expected to be read": reads,
         "written": round(written, 2),
-        "as expected": writes,
+        "expected to be written": writes,
         "pruned": counted.pruned,
     }
 
@@ -187,7 +185,7 @@ def _quality(options: Options) -> list[dict[str, Any]]:
     """Fig. 22 and 23: what the classes leave unexplained if the first splits come from samples of a given size."""
     rows = []
     for function, rule, task in (("C2", "information-gain", "classification"), ("R7", "regression", "regression")):
-        data = drawn(function=function)
+        data = drawn(options, function=function)
         target = "class" if task == "classification" else "target"
         policy = policy_for(data, k=QUALITY_K).to_dict() | {"workload": {task: [{"target": target}]}}
         policy["method"] = {"name": f"mondrian:{rule}"}
@@ -200,7 +198,7 @@ def _quality(options: Options) -> list[dict[str, Any]]:
                     packed.table, method, packed.requirements, budget, packed.scratch, Progress(), sample=n
                 )
                 left[f"n = {n:,}"] = _left(packed, target, classes)
-            whole = Fits(AMPLE, RECORDS)
+            whole = Fits(AMPLE, data.num_rows)
             classes = rothko_t(packed.table, method, packed.requirements, whole, packed.scratch, Progress())
             left["all"] = _left(packed, target, classes)
         measure = "entropy of C2, bits" if task == "classification" else "squared error of R7"

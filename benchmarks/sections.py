@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from benchmarks import (
     attacks,
+    bound,
     curves,
     disk,
     diversity,
     first_use,
     floor,
+    guides,
     learning,
     loss,
     memory,
@@ -34,11 +36,13 @@ SECTIONS: dict[str, Section] = {
     "peers": peers.SECTION,
     "spark": spark.SECTION,
     "loss": loss.SECTION,
+    "bound": bound.SECTION,
     "methods": methods.SECTION,
     "diversity": diversity.SECTION,
     "learning": learning.SECTION,
     "targets": targets.SECTION,
     "selection": selection.SECTION,
     "rothko": rothko.SECTION,
+    "guides": guides.SECTION,
     "attacks": attacks.SECTION,
 }

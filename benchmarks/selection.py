@@ -124,11 +124,7 @@ def _groups(options: Options, table: RealTable) -> list[dict[str, Any]]:
             lesson = _lesson(table.path, policy)
             scores = [_score_of_groups(lesson, groups, fold) for fold in range(FOLDS)]
             accuracy = estimate(scores, 1 / (FOLDS - 1))
-            row |= {
-                name: accuracy.value,
-                f"{name}, from": accuracy.low,
-                "to" if name == names[0] else "to ": accuracy.high,
-            }
+            row |= {name: accuracy.value, f"{name}, 95% interval": f"{accuracy.low:.4f} to {accuracy.high:.4f}"}
         rows.append(row)
     return rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,7 +57,7 @@ class Options:
         """Return the census-like table of that size."""
         return GeneratedTable(*self.generated(Census.name, Census.version, records), records)
 
-    def generated(self, name: str, version: object, records: int, **settings: str) -> tuple[Path, Path]:
+    def generated(self, name: str, version: object, records: int, **settings: Any) -> tuple[Path, Path]:
         """Return a generated Parquet file and its policy. Each is made once for all sections."""
         path = self.work / "-".join(map(str, (name, version, records, *settings.values()))) / f"{name}.parquet"
         policy = path.with_name(f"{name}.policy.toml")
@@ -124,6 +124,13 @@ class SmallTable:
     @property
     def quasi_identifiers(self) -> list[str]:
         return list(self.policy.quasi_identifiers)
+
+
+def without_columns(policy: Policy, names: Collection[str]) -> Policy:
+    """Return the policy for releases that lack these columns."""
+    contents = policy.to_dict()
+    columns = {name: column for name, column in contents["columns"].items() if name not in names}
+    return Policy.from_dict({**contents, "columns": columns, "other": "drop"}, policy.base)
 
 
 def data_file(directory: Path) -> Path | None:

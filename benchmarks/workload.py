@@ -15,7 +15,7 @@ from typing import Any
 
 import sfumato
 from benchmarks.section import Section, Table
-from benchmarks.tables import Options
+from benchmarks.tables import Options, without_columns
 from benchmarks.timing import best_alternating
 from sfumato import Policy
 from sfumato.pipeline.prepare import read_table, table_for
@@ -55,12 +55,7 @@ def run(options: Options) -> Mapping[str, Table]:
 
 def _adult(options: Options) -> list[dict[str, Any]]:
     table = options.real("adult")
-    policy = Policy.from_dict(
-        {**table.policy.to_dict(), "columns": {
-            name: column for name, column in table.policy.to_dict()["columns"].items() if name != ADULT_TARGET
-        }},
-        table.policy.base,
-    )  # fmt: skip
+    policy = without_columns(table.policy, [ADULT_TARGET])
     policy = merge_flags(policy, k=ADULT_K, target=ADULT_TARGET, select=ADULT_WHERE)
     rows = []
     for method in ADULT_METHODS:

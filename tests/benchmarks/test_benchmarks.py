@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pandas
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not part of the installed package
 
 from benchmarks import process_usage
 from benchmarks.markdown import table

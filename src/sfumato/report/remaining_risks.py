@@ -183,8 +183,8 @@ def _minimality(*, diverse: bool) -> RemainingRisk:
         "Minimality",
         "Methods blur no more than they must. Somebody who knows the method and everybody's quasi-identifiers can try "
         "out which sensitive values would have led to this release. That made the value of a person certain in "
-        f"{CERTAIN} of all tables of six persons, although l = 2 held. It works best where classes are as small as the "
-        "policy allows, so a larger k helps.",
+        f"{CERTAIN} of all tables of six persons, although l = 2 held. It did not happen where k alone formed the "
+        "classes, and l held all the same: they do not depend on sensitive values then.",
     )
 
 

@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Without compiled bytecode every process of a test compiles the sources, and every run rewrites the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo system-packages quick test test-all lint format bench clean
+.PHONY: help demo system-packages quick test test-all lint format bench figures clean
 
 help:
 	@echo "make demo      anonymize a generated census-like table, audit, measure and report it; files in demo/"
@@ -17,7 +17,8 @@ help:
 	@echo "make test-all  all tests, with many more random examples (hours)"
 	@echo "make lint      style, types and the direction of imports"
 	@echo "make format    rewrite the sources in the house style"
-	@echo "make bench     speed, memory and loss against a floor and against peers (long)"
+	@echo "make bench     measure speed, memory and loss, record the figures and write them into the docs (long)"
+	@echo "make figures   write the recorded figures into the docs"
 	@echo "make clean     remove what these commands made"
 
 $(VENV)/ready:
@@ -70,6 +71,9 @@ format: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev $(VENV)-peers/installed
 	$(BIN)/python -m benchmarks --peers $(VENV)-peers/bin/python $(BENCH)
+
+figures: $(VENV)/installed-dev
+	$(BIN)/python -m benchmarks docs
 
 clean:
 	rm -rf $(VENV) $(VENV)-peers demo build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from collections.abc import Mapping
 
-from benchmarks.markdown import show
 from benchmarks.process_tree import run_tree
+from benchmarks.section import Section, Table
 from benchmarks.tables import GENERATOR, Options
 
+RECORDS = (10_000_000, 30_000_000)
 K, MEMORY, SORTED_BY = 10, "2GB", "age"
 
 FLOOR = """
@@ -26,29 +27,19 @@ database.execute(f"COPY ({ordered}) TO '{target}' (FORMAT parquet, COMPRESSION z
 """
 
 
-def run(options: Options) -> list[dict[str, Any]]:
-    results = []
-    for records in options.records:
+def run(options: Options) -> Mapping[str, Table]:
+    rows, phases = [], []
+    sorted_copy, release = options.work / "disk-sorted.parquet", options.work / "disk-release.parquet"
+    scratch = options.work / "scratch"
+    scratch.mkdir(exist_ok=True)
+    for records in options.sizes(*RECORDS):
         table = options.census(records)
-        sorted_copy, release = options.work / "disk-sorted.parquet", options.work / "disk-release.parquet"
-        scratch = options.work / "scratch"
-        scratch.mkdir(exist_ok=True)
         floor = run_tree([sys.executable, "-c", FLOOR, table.path, sorted_copy, SORTED_BY, MEMORY, scratch])
-        command = [
-            sys.executable,
-            "-m",
-            "sfumato",
-            "anonymize",
-            table.path,
-            "-o",
-            release,
-            "--policy",
-            table.policy_path,
-        ]
-        command += ["-k", K, "--engine", "disk", "--memory", MEMORY, "--temporary", scratch, "--method", "hilbert"]
-        ours = run_tree([*command, "--json"])
+        command = [sys.executable, "-m", "sfumato", "anonymize", table.path, "-o", release]
+        command += ["--policy", table.policy_path, "-k", K, "--engine", "disk", "--memory", MEMORY]
+        ours = run_tree([*command, "--temporary", scratch, "--method", "hilbert", "--json"])
         summary = json.loads(ours.output)
-        results.append(
+        rows.append(
             {
                 "records": records,
                 "floor s": floor.seconds,
@@ -60,15 +51,16 @@ def run(options: Options) -> list[dict[str, Any]]:
                 "sfumato GB": ours.peak_bytes / 1e9,
                 "scratch written GB": summary["scratch"]["bytes_written"] / 1e9,
                 "scratch read GB": summary["scratch"]["bytes_read"] / 1e9,
-                "phases": summary["seconds"],
             }
         )
+        phases.append({"records": records, **summary["seconds"], "together": ours.seconds})
         for path in (sorted_copy, release):
             path.unlink()
-    show(
-        "Disk: Parquet to Parquet within a memory limit",
-        [{name: value for name, value in result.items() if name != "phases"} for result in results],
-        [f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}, hilbert, --memory {MEMORY}; fresh processes."],
-    )
-    show("Disk: phases in seconds", [{"records": one["records"], **one["phases"]} for one in results])
-    return results
+    note = f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}, hilbert, --memory {MEMORY}; fresh processes."
+    return {
+        "ratios": Table("Disk: Parquet to Parquet within a memory limit", rows, [note], worst="ratio"),
+        "phases": Table("Disk: phases in seconds", phases, worst="together"),
+    }
+
+
+SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K, "memory": MEMORY, "method": "hilbert"})

@@ -1,14 +1,15 @@
 """What does frequency l-diversity cost, and how well does it answer queries in comparison with Anatomy?
 
-The first curves are those of Ghinita 2007, Fig. 19: loss, time and fall-back steps by l, and by the number m of
-sensitive values. Merging successive values varies m. The second curves are those of Fig. 20: the divergence of the
-datacube by l, level, quasi-identifiers and records, for l-diverse Hilbert and for Anatomy.
+The first curves are those of Ghinita 2007, Fig. 19: loss and fall-back steps by l, and by the number m of sensitive
+values. Merging successive values varies m. The second curves are those of Fig. 20: the divergence of the datacube by l,
+level, quasi-identifiers and records, for l-diverse Hilbert and for Anatomy. On Adult all kinds of requirements are
+compared, and what a search gains.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato
-from benchmarks.markdown import show
-from benchmarks.tables import GENERATOR, Options
+from benchmarks.section import Section, Table
+from benchmarks.tables import GENERATOR, Options, without_columns
 from sfumato import Policy
 from sfumato.methods.line.frontier import frontier_classes
 from sfumato.methods.line.optimal_cut import POSITION_BITS
 from sfumato.orderings import Hilbert
 from sfumato.pipeline.prepare import prepare
 from sfumato.policy import merge_flags
+from sfumato.policy.run_settings import EffortName
 from sfumato.progress import Progress
 from sfumato.tables.coding.sorting import sort_rows
 
@@ -33,41 +35,79 @@ MANY_L = (2, 4, 6, 8, 10)
 MANY_VALUES = (10, 20, 30, 40, 50)
 QUERY_RECORDS = 100_000
 MANY_RECORDS = (50_000, 100_000, 200_000, 400_000)
+QUASI_IDENTIFIERS = (3, 5, 6, 7)
 MANY_LEVELS = (1, 2, 3)
 LEVEL, L = 2, 4
 SEED = 0  # of Anatomy
 
 
-def run(options: Options) -> dict[str, list[dict[str, Any]]]:
+ADULT_METHODS: tuple[tuple[str, EffortName], ...] = (("hilbert", "fast"), ("auto", "fast"), ("auto", "balanced"))
+REQUIREMENTS = (
+    *(f"distinct(occupation, l={l})" for l in (2, 3, 5)),
+    *(f"entropy(occupation, l={l})" for l in (2, 3, 5)),
+    *(f"frequency(occupation, l={l})" for l in (2, 3, 5)),
+)
+REQUIREMENTS_WITH_K = (
+    "recursive(occupation, c=2, l=3)",
+    "alpha-k(occupation, alpha=0.5)",
+    "t-closeness(occupation, t=0.4)",
+    "t-closeness(occupation, t=0.2, distance=ordered)",
+)
+WITH_K = 5
+
+
+def run(options: Options) -> Mapping[str, Table]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sfumato.SfumatoWarning)
-        return {**_loss(options), **_queries(options)}
+        return {**_loss(options), **_queries(options), **_adult(options)}
 
 
-def _loss(options: Options) -> dict[str, list[dict[str, Any]]]:
-    table, policy = _table(options, RECORDS)
-    base = f"Generator {GENERATOR}, {RECORDS:,} records, 7 quasi-identifiers, sensitive {SENSITIVE}, method hilbert."
-    sfumato.anonymize(table, merge_flags(policy, l=MANY_L[0]))  # so that no point pays for compilation
-    by_l = [_point(table, policy, l, 50) for l in range(MANY_L[0], MANY_L[-1] + 1)]
-    show("Frequency l-diversity by l", by_l, [f"{base} m = 50 values."])
-    by_m = [_point(_merged(table, m), policy, l, m) for m in MANY_VALUES for l in MANY_L]
-    show(
-        "Frequency l-diversity by m", by_m, [f"{base} Values merged with those that follow them; blank: not eligible."]
-    )
-    return {"frequency by l": by_l, "frequency by m": by_m}
+def _loss(options: Options) -> dict[str, Table]:
+    records = options.size(RECORDS)
+    table, policy = _table(options, records)
+    base = f"Generator {GENERATOR}, {records:,} records, 7 quasi-identifiers, sensitive {SENSITIVE}, method hilbert."
+    by_l = [{"l": l, **_point(table, policy, l)} for l in options.some(range(MANY_L[0], MANY_L[-1] + 1))]
+    by_m = []
+    for m in options.some(MANY_VALUES):
+        merged = _merged(table, m)
+        points = {l: _point(merged, policy, l) for l in options.some(MANY_L)}
+        by_m.append({"m": m, **{f"l = {l}": _in_words(point) for l, point in points.items()}})
+    return {
+        "by l": Table("Frequency l-diversity by l", by_l, [f"{base} m = 50 values."]),
+        "by m": Table(
+            "Frequency l-diversity by m: GCP and, in parentheses, fall-backs",
+            by_m,
+            [f"{base} Values are merged with those that follow them."],
+        ),
+    }
 
 
-def _point(table: pa.Table, policy: Policy, l: int, m: int) -> dict[str, Any]:
+def _point(table: pa.Table, policy: Policy, l: int) -> dict[str, Any]:
     diverse_policy = merge_flags(policy, l=l)
-    result: dict[str, Any] = {"m": m, "l": l, "GCP": None, "classes": None, "fall-backs": None, "seconds": None}
     try:
-        begin = time.perf_counter()
         release = sfumato.anonymize(table, diverse_policy, method="hilbert")
     except sfumato.InfeasibleError:
-        return result
-    seconds = time.perf_counter() - begin
-    result |= {"GCP": float(release.losses.gcp), "classes": release.audit.classes}
-    return result | {"fall-backs": _fallbacks(table, diverse_policy, l), "seconds": seconds}
+        return dict.fromkeys(("GCP", "classes", "fall-backs"))
+    fallbacks = _fallbacks(table, diverse_policy, l)
+    return {"GCP": float(release.losses.gcp), "classes": release.audit.classes, "fall-backs": fallbacks}
+
+
+def _in_words(point: dict[str, Any]) -> str:
+    return "not eligible" if point["GCP"] is None else f"{point['GCP']:.4f} ({point['fall-backs']:,})"
+
+
+def _adult(options: Options) -> dict[str, Table]:
+    adult = options.real("adult")
+    rows: list[dict[str, Any]] = []
+    for requirements, k in ((REQUIREMENTS, 1), (REQUIREMENTS_WITH_K, WITH_K)):
+        for requirement in options.some(requirements):
+            policy = merge_flags(adult.policy, k=k, require=[requirement])
+            row: dict[str, Any] = {"requirement": requirement, "k": k}
+            for method, effort in ADULT_METHODS if k == 1 else ADULT_METHODS[:1]:
+                release = sfumato.anonymize(adult.path, policy, method=method, effort=effort)
+                row[method if effort == "fast" else f"{method}, {effort}"] = float(release.losses.gcp)
+            rows.append({**dict.fromkeys(rows[0] if rows else row), **row})
+    return {"adult": Table(f"GCP of requirements on {adult.name}", rows)}
 
 
 def _fallbacks(table: pa.Table, policy: Policy, l: int) -> int:
@@ -82,27 +122,42 @@ def _fallbacks(table: pa.Table, policy: Policy, l: int) -> int:
     return frontier_classes(position, values.codes[rows], values.distinct, l)[2]
 
 
-def _queries(options: Options) -> dict[str, list[dict[str, Any]]]:
+def _queries(options: Options) -> dict[str, Table]:
+    records = options.size(QUERY_RECORDS)
     base = f"Generator {GENERATOR}. KL over the datacube, the mean of its group-bys; 0 is the original."
-    table, policy = _table(options, QUERY_RECORDS)
-    of = f"{QUERY_RECORDS:,} records"
-    curves = {
-        "KL by l": [{"l": l, **_divergence(table, policy, l, LEVEL)} for l in MANY_L],
-        "KL by level": [{"level": level, **_divergence(table, policy, L, level)} for level in MANY_LEVELS],
-        "KL by quasi-identifiers": [
-            {"quasi-identifiers": d, **_divergence(table, _fewer(policy, d), L, LEVEL)} for d in range(3, 8)
-        ],
-        "KL by records": [
-            {"records": count, **_divergence(*_table(options, count), L, LEVEL)} for count in MANY_RECORDS
-        ],
+    all_records, all_columns = f"{records:,} records", "7 quasi-identifiers"
+    table, policy = _table(options, records)
+    return {
+        "KL by l": Table(
+            "Divergence by l",
+            [{"l": l, **_divergence(table, policy, l, LEVEL)} for l in options.some(MANY_L)],
+            [f"{base} {all_records}, {all_columns}, level {LEVEL}."],
+        ),
+        "KL by level": Table(
+            "Divergence by level",
+            [{"level": level, **_divergence(table, policy, L, level)} for level in options.some(MANY_LEVELS)],
+            [f"{base} {all_records}, {all_columns}, l = {L}."],
+        ),
+        "KL by quasi-identifiers": Table(
+            "Divergence by quasi-identifiers",
+            [
+                {
+                    "quasi-identifiers": d,
+                    **_divergence(table, without_columns(policy, policy.quasi_identifiers[d:]), L, LEVEL),
+                }
+                for d in options.some(QUASI_IDENTIFIERS)
+            ],
+            [f"{base} {all_records}, level {LEVEL}, l = {L}."],
+        ),
+        "KL by records": Table(
+            "Divergence by records",
+            [
+                {"records": count, **_divergence(*_table(options, count), L, LEVEL)}
+                for count in options.sizes(*MANY_RECORDS)
+            ],
+            [f"{base} {all_columns}, level {LEVEL}, l = {L}."],
+        ),
     }
-    show("Divergence by l", curves["KL by l"], [f"{base} {of}, 7 quasi-identifiers, level {LEVEL}."])
-    show("Divergence by level", curves["KL by level"], [f"{base} {of}, 7 quasi-identifiers, l = {L}."])
-    show(
-        "Divergence by quasi-identifiers", curves["KL by quasi-identifiers"], [f"{base} {of}, level {LEVEL}, l = {L}."]
-    )
-    show("Divergence by records", curves["KL by records"], [f"{base} 7 quasi-identifiers, level {LEVEL}, l = {L}."])
-    return curves
 
 
 def _divergence(table: pa.Table, policy: Policy, l: int, level: int) -> dict[str, Any]:
@@ -139,8 +194,15 @@ def _merged(table: pa.Table, m: int) -> pa.Table:
     return table.set_column(table.column_names.index(SENSITIVE), SENSITIVE, names.take(pa.array(merged)))
 
 
-def _fewer(policy: Policy, count: int) -> Policy:
-    contents = policy.to_dict()
-    for name in policy.quasi_identifiers[count:]:
-        del contents["columns"][name]
-    return Policy.from_dict(contents, policy.base)
+SECTION = Section(
+    run,
+    timed=False,
+    parameters={
+        "records": RECORDS,
+        "records of queries": QUERY_RECORDS,
+        "seed of Anatomy": SEED,
+        "level": LEVEL,
+        "l of queries": L,
+    },
+    tables=("adult",),
+)

@@ -7,39 +7,32 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from benchmarks.markdown import show
 from benchmarks.process_usage import Usage, run_child
+from benchmarks.section import Section, Table
 from benchmarks.tables import GENERATOR, Options
-from benchmarks.timing import ROUNDS
 
 RECORDS = 10_000
 K = 10
 
 
-def run(options: Options) -> dict[str, dict[str, Any]]:
-    rounds = [_first_and_second(options) for _ in range(ROUNDS)]
-    compiled = {process: {counts[process] for _, counts in rounds} for process in ("first", "second")}
-    first, second = (
-        min((usages[process] for usages, _ in rounds), key=lambda usage: usage.cpu) for process in ("first", "second")
-    )
-    result: dict[str, dict[str, Any]] = {
-        "first": {"CPU s": first.cpu, "seconds": first.seconds, "kernels compiled": max(compiled["first"])},
-        "second": {"CPU s": second.cpu, "seconds": second.seconds, "kernels compiled": max(compiled["second"])},
-        "compilation": {
-            "CPU s": first.cpu - second.cpu,
-            "seconds": first.seconds - second.seconds,
-            "kernels compiled": None,
-        },
-    }
-    show(
-        "First use: one `sfumato anonymize` with an empty cache, then another",
-        [{"process": process, **row} for process, row in result.items()],
-        [f"Generator {GENERATOR}, {RECORDS:,} records, k = {K}. Least CPU seconds of {ROUNDS}, each with a new cache."],
-    )
-    return result
+def run(options: Options) -> Mapping[str, Table]:
+    usages, compiled = _first_and_second(options)
+    rows = [
+        {
+            "process": process,
+            "seconds": usage.seconds,
+            "CPU s": usage.cpu,
+            "times the second": usage.seconds / usages["second"].seconds,
+            "kernels compiled": compiled[process],
+        }
+        for process, usage in usages.items()
+    ]
+    title = "First use: one `sfumato anonymize` with an empty cache, then another"
+    note = f"Generator {GENERATOR}, {RECORDS:,} records, k = {K}; fresh processes, start and imports included."
+    return {"processes": Table(title, rows, [note], worst="times the second")}
 
 
 def _first_and_second(options: Options) -> tuple[dict[str, Usage], dict[str, int]]:
@@ -55,3 +48,6 @@ def _first_and_second(options: Options) -> tuple[dict[str, Usage], dict[str, int
             usages[process] = run_child(command, environment)
             compiled[process] = int(count.read_text())
     return usages, compiled
+
+
+SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K})

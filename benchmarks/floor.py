@@ -7,56 +7,64 @@ what they wrote. Sfumato's time includes the audit and the hash of the finished 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import polars
 import pyarrow as pa
 
-from benchmarks.markdown import show
+from benchmarks.section import Rows, Section, Table
 from benchmarks.tables import GENERATOR, Options
-from benchmarks.timing import ROUNDS, anonymization, best_alternating
+from benchmarks.timing import ROUNDS, Timed, anonymization, best_alternating
 
+RECORDS = (1_000_000, 10_000_000)
 K = 10
 SORTED_BY = "age"
+AIM = 2.0
 
 
-def run(options: Options) -> list[dict[str, Any]]:
-    results = [_compare(options, records) for records in options.records]
-    phases = list(dict.fromkeys(name for result in results for name in result["phases"]))
-    show(
-        "Floor: Parquet to Parquet",
-        [{name: value for name, value in result.items() if name != "phases"} for result in results],
-        [f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}. Warm, best of {ROUNDS}, alternating, one process."],
-    )
-    show(
-        "Floor: phases in seconds",
-        [
-            {"records": result["records"], **{name: result["phases"].get(name, 0.0) for name in phases}}
-            for result in results
-        ],
-    )
-    return results
+def run(options: Options) -> Mapping[str, Table]:
+    measured = {records: _measure(options, records) for records in options.sizes(*RECORDS)}
+    return {
+        "ratios": Table(
+            "Floor: Parquet to Parquet",
+            [
+                {
+                    "records": records,
+                    "floor s": floor.seconds,
+                    "sfumato s": ours.seconds,
+                    "ratio": ours.seconds / floor.seconds,
+                    "floor CPU s": floor.cpu,
+                    "sfumato CPU s": ours.cpu,
+                    "CPU ratio": ours.cpu / floor.cpu,
+                }
+                for records, (floor, ours) in measured.items()
+            ],
+            [f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}. Warm, best of {ROUNDS}, alternating, one process."],
+            worst="ratio",
+        ),
+        "phases": Table(
+            "Floor: phases in seconds",
+            [{"records": records, **ours.phases, "together": ours.seconds} for records, (_, ours) in measured.items()],
+            worst="together",
+        ),
+    }
 
 
-def _compare(options: Options, records: int) -> dict[str, Any]:
+def phrases(rows: Mapping[str, Rows]) -> Mapping[str, str]:
+    most = rows["ratios"][-1]
+    pace = f"{most['sfumato s']:.0f} seconds on two cores: {most['ratio']:.1f} times what it takes to"
+    aim = (f"{'met' if row['ratio'] <= AIM else 'missed'} at {row['records']:,} records" for row in rows["ratios"])
+    return {"pace": f"{pace} read, sort and write the file", "aim": ", ".join(aim)}
+
+
+def _measure(options: Options, records: int) -> tuple[Timed, Timed]:
     table = options.census(records)
-    release = options.work / "floor-release.parquet"
     floor, ours = best_alternating(
         _sorted_copy(table.path, options.work / "floor-sorted.parquet"),
-        anonymization(table.path, table.policy(k=K), release),
+        anonymization(table.path, table.policy(k=K), options.work / "floor-release.parquet"),
     )
-    return {
-        "records": records,
-        "floor s": floor.seconds,
-        "sfumato s": ours.seconds,
-        "ratio": ours.seconds / floor.seconds,
-        "floor CPU s": floor.cpu,
-        "sfumato CPU s": ours.cpu,
-        "CPU ratio": ours.cpu / floor.cpu,
-        "phases": ours.phases,
-    }
+    return floor, ours
 
 
 def _sorted_copy(source: Path, target: Path) -> Callable[[], dict[str, float]]:
@@ -75,3 +83,6 @@ def _sorted_copy(source: Path, target: Path) -> Callable[[], dict[str, float]]:
         return {}
 
     return work
+
+
+SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K, "rounds": ROUNDS}, phrases=phrases)

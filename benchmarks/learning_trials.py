@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.tables import Options
+from benchmarks.tables import Options, data_file
 from sfumato import Policy
 from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.significance import difference, estimate
@@ -25,7 +25,7 @@ from sfumato.synthetic.agrawal import RULES
 
 TRAINING = TEST = 1_000
 K = 25
-TRIALS = 40
+TRIALS = 12
 ORIGINAL = "original"
 INFORMATION_GAIN, REGRESSION, SELECTION = "mondrian:information-gain", "mondrian:regression", "mondrian:selection"
 MEDIAN, TDS = "mondrian", "tds"
@@ -33,12 +33,8 @@ MEDIAN, TDS = "mondrian", "tds"
 REAL: dict[str, tuple[str, tuple[str, ...]]] = {
     "adult": ("salary-class", ("occupation",)),
     "cmc": ("contraceptive-method", ()),
-    "census-income": ("income", ()),
 }
-REAL_NUMBERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "adult-raw": ("hours-per-week", ("occupation",)),
-    "census-income": ("weeks-worked", ()),
-}
+REAL_NUMBERS: dict[str, tuple[str, tuple[str, ...]]] = {"adult-raw": ("hours-per-week", ("occupation",))}
 Scores = dict[tuple[str, str], float]
 """Scores by method (or ``original``) and model."""
 
@@ -53,11 +49,7 @@ class RealTable:
 
 
 def real_tables(options: Options, wanted: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[RealTable]:
-    """Return those of the wanted tables that lie beside ``--data``."""
-    if options.data is None:
-        return []
-    directories = [options.data.resolve().parent / name for name in wanted]
-    return [_real_table(path, *wanted[path.name]) for path in directories if (path / "schema.json").exists()]
+    return [_real_table(options.directory(name), *wanted[name]) for name in wanted]
 
 
 def _real_table(directory: Path, target: str, further: Sequence[str]) -> RealTable:
@@ -78,7 +70,8 @@ def _real_table(directory: Path, target: str, further: Sequence[str]) -> RealTab
         },
         target=target,
     )
-    path = next(file for name in ("data.csv.gz", "data.csv") if (file := directory / name).exists())
+    path = data_file(directory)
+    assert path is not None
     return RealTable(directory.name, path, policy)
 
 

@@ -1,59 +1,52 @@
-"""How much does each method lose?"""
+"""How much does the default method lose at each effort, beside the methods that it starts from?"""
 
 from __future__ import annotations
 
-import time
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import sfumato
-from benchmarks.markdown import show
-from benchmarks.tables import Options, SmallTable
-from sfumato.evaluation.comparison_points import accepting
-from sfumato.methods import Kinds, methods
-from sfumato.requirements import KAnonymity, Requirements
+from benchmarks.section import Rows, Section, Table
+from benchmarks.tables import Options
+from sfumato.policy.run_settings import EffortName
 
+TABLES = ("adult", "cmc", "census-income", "diabetes", "fars", "acs-census")
 MANY_K = (5, 10, 25, 50)
-EFFORTS = ("balanced", "best")  # of auto, beside the default
-
-# GCP on Adult, 8 quasi-identifiers, nothing suppressed, tight boxes: what a method is held to, up to a factor.
-REFERENCES = {
-    "hilbert": (0.0502, 0.0852, 0.1489, 0.2146),
-    "hilbert-fast": (0.0588, 0.0995, 0.1748, 0.2542),
-}
-ALLOWED_RATIO = {"hilbert": 1.03, "hilbert-fast": 1.05}
-
-
-def run(options: Options) -> list[dict[str, Any]]:
-    table = options.small_table()
-    results = [_measure(table, method, k) for method in methods_without_workload() for k in MANY_K]
-    results += [_measure(table, "auto", k, effort) for effort in EFFORTS for k in MANY_K]
-    show(f"Loss on {table.name}", results, [f"{len(table.quasi_identifiers)} quasi-identifiers, nothing suppressed."])
-    return results
+METHODS: tuple[tuple[str, EffortName], ...] = (
+    ("hilbert", "fast"),
+    ("cell-peeling", "fast"),
+    ("auto", "fast"),
+    ("auto", "balanced"),
+)
+"""Methods, and the effort that they may make; only the default method makes any."""
 
 
-def methods_without_workload() -> list[str]:
-    """Return the methods that form classes of any table."""
-    requirements = Requirements((KAnonymity(MANY_K[0]),))
-    return [name for name in accepting(requirements, Kinds()) if not methods()[name].separates]
-
-
-def _measure(table: SmallTable, method: str, k: int, effort: str = "fast") -> dict[str, Any]:
-    started = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sfumato.SfumatoWarning)
-        release = sfumato.anonymize(table.path, table.policy, k=k, method=method, effort=effort)
-    result: dict[str, Any] = {
-        "method": method if effort == "fast" else f"{method}, {effort}",
-        "k": k,
-        "GCP": float(release.losses.gcp),
-        "smallest class": release.audit.smallest_class,
-        "classes": release.audit.classes,
-        "CPU s": time.process_time() - started,
+def run(options: Options) -> Mapping[str, Table]:
+    rows = []
+    for name in options.some(TABLES):
+        table = options.real(name)
+        for method, effort in METHODS:
+            row: dict[str, Any] = {"table": table.name, "method": _name(method, effort)}
+            for k in options.some(MANY_K):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", sfumato.SfumatoWarning)
+                    release = sfumato.anonymize(table.path, table.policy, k=k, method=method, effort=effort)
+                row[f"k = {k}"] = float(release.losses.gcp)
+            rows.append(row)
+    return {
+        "gcp": Table("GCP", rows, ["All quasi-identifiers of each table with their taxonomies, nothing suppressed."])
     }
-    if table.is_adult:
-        reference = REFERENCES[method][MANY_K.index(k)] if method in REFERENCES else None
-        result["reference GCP"] = reference
-        result["ratio"] = None if reference is None else result["GCP"] / reference
-        result["at most"] = ALLOWED_RATIO.get(method)
-    return result
+
+
+def phrases(rows: Mapping[str, Rows]) -> Mapping[str, str]:
+    adult = {row["method"]: 1 - row["k = 10"] for row in rows["gcp"] if row["table"].startswith("adult ")}
+    at_once, later = adult["auto"], adult["auto, balanced"]
+    return {"kept": f"{at_once:.0%} of the information at once and {later:.0%} after some seconds"}
+
+
+def _name(method: str, effort: EffortName) -> str:
+    return method if effort == "fast" else f"{method}, {effort}"
+
+
+SECTION = Section(run, timed=False, parameters={"k": MANY_K, "methods": METHODS}, tables=TABLES, phrases=phrases)

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Mapping
 
-from benchmarks.markdown import show
 from benchmarks.process_usage import run_child
+from benchmarks.section import Section, Table
 from benchmarks.tables import GENERATOR, Options
 
+RECORDS = (1_000_000, 10_000_000)
 K = 10
 
 
-def run(options: Options) -> list[dict[str, Any]]:
-    results = []
-    for records in options.records:
+def run(options: Options) -> Mapping[str, Table]:
+    rows = []
+    for records in options.sizes(*RECORDS):
         table = options.census(records)
         arguments = ["anonymize", table.path, "-o", options.work / "memory.parquet", "--policy", table.policy_path]
-        counted = [options.work / "compiled", *arguments, "-k", K]
-        usage = run_child([sys.executable, "-m", "benchmarks.compilation_count", *map(str, counted)], {})
-        results.append(
-            {
-                "records": records,
-                "peak GB": usage.peak_bytes / 1e9,
-                "bytes a record": usage.peak_bytes // records,
-                "seconds": usage.seconds,
-                "CPU s": usage.cpu,
-            }
-        )
-    show(
-        "Memory: peak of a fresh process",
-        results,
-        [f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}; start and imports included. GB are 10^9 bytes."],
-    )
-    return results
+        usage = run_child([sys.executable, "-m", "sfumato", *map(str, [*arguments, "-k", K])], {})
+        peak = usage.peak_bytes
+        rows.append({"records": records, "peak GB": peak / 1e9, "bytes a record": peak // records})
+    note = f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}; start and imports included. GB are 10^9 bytes."
+    return {"peaks": Table("Memory: peak of a fresh process", rows, [note], worst="peak GB")}
+
+
+SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K})

@@ -1,12 +1,13 @@
-"""Which method suits which table? All methods side by side, and how near nng comes to its bounds.
+"""Which method suits which table? All published methods side by side, and how near nng comes to its bounds.
 
-The tables are that of ``--data`` (or a census-like one) and two generated ones whose quasi-identifiers are all numbers.
-The figures are those of ``sfumato compare``.
+The tables are real ones with taxonomies, and two generated ones whose quasi-identifiers are all numbers. The figures
+are those of ``sfumato compare``.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,51 +15,63 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import sfumato
-from benchmarks.markdown import show
+from benchmarks.section import Section, Table
 from benchmarks.tables import Options, SmallTable
-from sfumato import Policy, generate
+from sfumato import Policy
 from sfumato.policy import InputOptions, merge_flags
 from sfumato.synthetic import Agrawal, Normal
 from sfumato.tables.sources.source import open_source
 
+TABLES = ("adult", "acs-census", "fars")
+METHODS = (
+    "hilbert", "hilbert-fast", "idistance", "idistance-fast", "mapping-median", "close-k",
+    "mondrian", "mondrian-relaxed", "topdown", "single-dimensional", "nng",
+)  # fmt: skip
 MANY_K = (5, 10, 25, 50)
 SHOWN_K = 10
 GENERATED_RECORDS = 30_000
-BOUND_K = (5, 10, 25)
+DIVERSE_TABLES, DIVERSE_METHODS, MANY_L = ("adult", "acs-census"), ("hilbert", "mondrian"), (2, 4, 6)
+BOUND_TABLE, BOUND_K = "adult-raw", (5, 10, 25)
 MOST_NUMERIC = 5
 MISSING = "?"
 
 
-def run(options: Options) -> dict[str, list[dict[str, Any]]]:
-    table = options.small_table()
-    tables: dict[str, tuple[object, Policy]] = {
-        table.name: (table.path, table.policy),
-        f"{Normal.name} {Normal.version} ({GENERATED_RECORDS:,} records)": _generated(options, Normal.name),
-        f"{Agrawal.name} {Agrawal.version} ({GENERATED_RECORDS:,} records, its numbers alone)": _generated(
-            options, Agrawal.name
-        ),
-    }
-    results = {}
+def run(options: Options) -> Mapping[str, Table]:
+    real = {name: options.real(name) for name in options.some(TABLES)}
+    tables = {name: (table.name, table.path, table.policy) for name, table in real.items()}
+    for generator in (Normal, Agrawal):
+        path, policy = _generated(options, generator)
+        title = f"{generator.name} {generator.version} ({options.size(GENERATED_RECORDS):,} records, its numbers)"
+        tables[generator.name] = (title, path, policy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sfumato.SfumatoWarning)
-        for name, (data, policy) in tables.items():
-            results[name] = _methods(data, policy)
-            note = f"{len(policy.quasi_identifiers)} quasi-identifiers: {', '.join(policy.quasi_identifiers)}."
-            show(f"Methods on {name}", results[name], [note, "Seconds are those of forming the classes."])
-        bounds = _bounds(table)
-    if bounds:
-        results["bounds"] = bounds
-        show(
-            f"nng and its bounds on the numbers of {table.name}",
+        compared = {
+            name: Table(f"Methods on {title}", _methods(options, path, policy), [_quasi_identifiers(policy)])
+            for name, (title, path, policy) in tables.items()
+        }
+        diverse = [
+            _diverse(real[name], method, options.some(MANY_L)) for name in DIVERSE_TABLES for method in DIVERSE_METHODS
+        ]
+        bounds = _bounds(options.real(BOUND_TABLE), options.some(BOUND_K))
+    return {
+        **compared,
+        "diverse": Table("GCP with frequency l-diversity, without k", diverse),
+        "nng": Table(
+            f"nng and its bounds on the numbers of {BOUND_TABLE}",
             bounds,
             ["Records with a missing value are left out. The smallest box is the bound that Du et al. 2007 report."],
-        )
-    return results
+        ),
+    }
 
 
-def _methods(data: object, policy: Policy) -> list[dict[str, Any]]:
+def _quasi_identifiers(policy: Policy) -> str:
+    return f"{len(policy.quasi_identifiers)} quasi-identifiers: {', '.join(policy.quasi_identifiers)}."
+
+
+def _methods(options: Options, data: object, policy: Policy) -> list[dict[str, Any]]:
     """Return one row per method. Sensitive columns have no requirement, so that only k is compared."""
-    rows = sfumato.compare(data, merge_flags(policy, other="drop"), k=MANY_K).rows
+    names = options.some(METHODS)
+    rows = sfumato.compare(data, merge_flags(policy, other="drop"), methods=names, k=MANY_K).rows
     by_method: dict[str, dict[int, dict[str, Any]]] = {}
     for row in rows:
         by_method.setdefault(row["method"], {})[row["k"]] = row
@@ -70,13 +83,22 @@ def _methods(data: object, policy: Policy) -> list[dict[str, Any]]:
             f"C_DM, k = {MANY_K[-1]}": at[MANY_K[-1]]["c_dm"],
             f"classes, k = {SHOWN_K}": at[SHOWN_K]["classes"],
             f"MAXSIZE, k = {SHOWN_K}": at[SHOWN_K]["max_size"],
-            f"seconds, k = {SHOWN_K}": at[SHOWN_K]["partition_seconds"],
         }
         for method, at in by_method.items()
     ]
 
 
-def _bounds(table: SmallTable) -> list[dict[str, Any]]:
+def _diverse(table: SmallTable, method: str, many_l: Sequence[int]) -> dict[str, Any]:
+    policies = {l: merge_flags(table.policy, k=1, require=[f"frequency(occupation, l={l})"]) for l in many_l}
+    releases = {l: sfumato.anonymize(table.path, policy, method=method) for l, policy in policies.items()}
+    return {
+        "table": table.name,
+        "method": method,
+        **{f"l = {l}": float(release.losses.gcp) for l, release in releases.items()},
+    }
+
+
+def _bounds(table: SmallTable, many_k: Sequence[int]) -> list[dict[str, Any]]:
     """Run nng on the first 2 to 5 numeric columns of any role, as Du et al. 2007 do."""
     names = list(table.numeric_columns)[:MOST_NUMERIC]
     numbers = _complete(table.path, names)
@@ -87,7 +109,7 @@ def _bounds(table: SmallTable) -> list[dict[str, Any]]:
             numbers.select(columns),
             quasi_identifiers=columns,
             methods="nng",
-            k=BOUND_K,
+            k=many_k,
             type=dict.fromkeys(columns, "numeric"),
         )
         results += [
@@ -99,7 +121,6 @@ def _bounds(table: SmallTable) -> list[dict[str, Any]]:
                 "ratio": row["max_size_ratio"],
                 "smallest box, from": row["smallest_box_least"],
                 "to": row["smallest_box_most"],
-                "seconds": row["partition_seconds"],
             }
             for row in comparison.rows
         ]
@@ -116,12 +137,18 @@ def _complete(path: Path, names: list[str]) -> pa.Table:
     return table.select(names).cast(pa.schema([(name, pa.float64()) for name in names]))
 
 
-def _generated(options: Options, name: str) -> tuple[Path, Policy]:
+def _generated(options: Options, generator: type[Normal | Agrawal]) -> tuple[Path, Policy]:
     """Return a generated table, and its policy with only the numeric quasi-identifiers."""
-    path = options.work / f"{name}-{GENERATED_RECORDS}" / f"{name}.parquet"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        generate(name, GENERATED_RECORDS, path)
-    whole = Policy.load(path.with_name(f"{name}.policy.toml"))
+    records = options.size(GENERATED_RECORDS)
+    path, policy_path = options.generated(generator.name, generator.version, records)
+    whole = Policy.load(policy_path)
     numeric = [one for one in whole.quasi_identifiers if whole.columns[one].type == "numeric"]
     return path, merge_flags(None, quasi_identifiers=numeric, type=dict.fromkeys(numeric, "numeric"), other="drop")
+
+
+SECTION = Section(
+    run,
+    timed=False,
+    parameters={"k": MANY_K, "l": MANY_L, "records of generated tables": GENERATED_RECORDS},
+    tables=(*TABLES, BOUND_TABLE),
+)

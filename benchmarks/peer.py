@@ -1,6 +1,6 @@
 """Run one peer in the environment that has it. Imports nothing of this project.
 
-    python peer.py anonypy|anonypyx|anonypyx-mdav|anjana TASK.json
+    python peer.py anonypy|anonypyx|anjana TASK.json
 
 The task gives a CSV file, its columns, the hierarchies, k, the file for the peer's release, and how many bytes of
 memory the peer may have. Prints a JSON object: the seconds of each run and the peer's version. Reading, writing and
@@ -49,7 +49,7 @@ def anonypy_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
     return prepare
 
 
-def anonypyx_runs(frame: pandas.DataFrame, task: dict[str, Any], algorithm: str = "Mondrian") -> Prepare:
+def anonypyx_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
     import anonypyx  # type: ignore[import-not-found]
 
     frame = frame.astype({name: "category" for name in frame.columns if name not in task["numeric"]})
@@ -61,17 +61,13 @@ def anonypyx_runs(frame: pandas.DataFrame, task: dict[str, Any], algorithm: str 
         def release() -> pandas.DataFrame:
             # Labels as anonypy has them; its other form has a column for every category.
             readable = anonypyx.Anonymiser(
-                copy, **arguments, algorithm=algorithm, generalisation_strategy="human-readable"
+                copy, **arguments, algorithm="Mondrian", generalisation_strategy="human-readable"
             )
             return readable.anonymise()
 
         return release
 
     return prepare
-
-
-def anonypyx_mdav_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
-    return anonypyx_runs(frame, task, "MDAV-generic")
 
 
 def anjana_runs(frame: pandas.DataFrame, task: dict[str, Any]) -> Prepare:
@@ -107,7 +103,6 @@ def _expanded(released: pandas.DataFrame, quasi_identifiers: list[str]) -> panda
 RUNS = {
     "anonypy": anonypy_runs,
     "anonypyx": anonypyx_runs,
-    "anonypyx-mdav": anonypyx_mdav_runs,
     "anjana": anjana_runs,
 }
 
@@ -130,7 +125,7 @@ def main(peer: str, task_path: Path) -> None:
         released = _expanded(released, task["quasi_identifiers"])
     if len(released):
         released[task["quasi_identifiers"]].astype(str).to_csv(task["output"], index=False)
-    print(json.dumps({"seconds": seconds, "released": len(released), "version": version(peer.partition("-")[0])}))
+    print(json.dumps({"seconds": seconds, "released": len(released), "version": version(peer)}))
 
 
 if __name__ == "__main__":

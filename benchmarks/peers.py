@@ -11,7 +11,7 @@ import json
 import subprocess
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import pandas
 import pyarrow as pa
 
 import sfumato
-from benchmarks.markdown import show
 from benchmarks.peer import SUPPRESSION_PERCENT
 from benchmarks.peer_loss import (
     Penalty,
@@ -31,6 +30,7 @@ from benchmarks.peer_loss import (
     range_penalty,
     set_penalty,
 )
+from benchmarks.section import Row, Rows, Section, Table
 from benchmarks.tables import Options, SmallTable
 from benchmarks.timing import ROUNDS
 from sfumato.evaluation.audit.audit import AuditReport
@@ -38,14 +38,17 @@ from sfumato.methods import AUTO
 
 OURS = (AUTO, "hilbert-fast", "mondrian", "topdown")
 MONDRIAN = "Mondrian"
-PEERS = {"anonypy": MONDRIAN, "anonypyx": MONDRIAN, "anonypyx-mdav": "MDAV", "anjana": "full-domain"}
+PEERS = {"anonypy": MONDRIAN, "anonypyx": MONDRIAN, "anjana": "full-domain"}
 """What each peer does, by its name in peer.py."""
 
 OF_SETS = frozenset(PEERS) - {"anjana"}
 """The peers that release sets of categories and ranges of numbers."""
 
 MEMORY_BYTES = 8 * 10**9
-MANY_K = (10, 5, 50)
+LIMIT = 300.0
+"""The seconds that a peer may take."""
+
+K = 10
 BANDS = (5, 10, 20)
 """The widths of bands of a numeric column without a hierarchy, for the peer that needs one."""
 
@@ -67,44 +70,47 @@ class Original:
         return [*self.quasi_identifiers, self.sensitive]
 
 
-def run(options: Options) -> list[dict[str, Any]]:
-    original = _original(options)
-    results = []
-    for k in MANY_K:
-        ours = [_ours(original, method, k) for method in OURS]
-        default = ours[0]
-        theirs = [] if options.peers is None else [_peer(options, options.peers, original, peer, k) for peer in PEERS]
-        results += [_with_ratios(row, default) for row in (*ours, *theirs)]
-    notes = [
-        f"Best of {ROUNDS}, of slow runs the only one; at most {options.peer_limit:,.0f} seconds a peer. Ratios are to "
-        f"sfumato {AUTO} at the same k. GCP counts the smallest group of the taxonomy that holds a class; as sets it "
-        "counts the categories that occur in a class. anonypy and anonypyx release such sets, sfumato and anjana "
-        "groups; for sfumato the second figure is what its classes would cost if they were released so. "
-        f"anjana may leave out {SUPPRESSION_PERCENT}% of the records, which count as lost. A peer may use "
-        f"{MEMORY_BYTES // 10**9} GB of memory."
-    ]
+def run(options: Options) -> Mapping[str, Table]:
     if options.peers is None:
-        notes.append("No peer was run: --peers names the Python of the environment that has them (`make bench`).")
-    show(f"Peers on {original.table.name}", results, notes)
-    if options.peers is not None:
-        show("Mondrian beside Mondrian", _mondrians(results), ["Ratios are to sfumato mondrian at the same k."])
-    return results
+        raise SystemExit("error: --peers names the Python of the environment that has the peers (`make bench`).")
+    original = _original(options)
+    ours = [_ours(original, method) for method in OURS]
+    rows = [*ours, *(_peer(options, options.peers, original, peer) for peer in PEERS)]
+    about = f"{original.table.name}, k = {K}"
+    losses = ("by", "GCP", "GCP as sets", "smallest class", "k holds", "released", "suppressed")
+    return {
+        "seconds": Table(
+            f"Peers on {about}: seconds",
+            [{"by": row["by"], "seconds": row["seconds"], **_ratios(row, ours)} for row in rows],
+            [
+                f"Best of {ROUNDS}, of slow runs the only one; at most {LIMIT:,.0f} seconds and "
+                f"{MEMORY_BYTES // 10**9} GB a peer. The call alone is timed; of sfumato with its audit and losses."
+            ],
+            worst=f"times {OURS[0]}",
+            worst_is_smallest=True,
+        ),
+        "losses": Table(
+            f"Peers on {about}: losses",
+            [{name: row[name] for name in losses} for row in rows],
+            [
+                "GCP counts the smallest group of the taxonomy that holds a class; as sets it counts the categories "
+                "that occur in a class. anonypy and anonypyx release such sets, sfumato and anjana groups; for sfumato "
+                "the second figure is what its classes would cost if they were released so. "
+                f"anjana may leave out {SUPPRESSION_PERCENT}% of the records, which count as lost."
+            ],
+        ),
+    }
 
 
-def _mondrians(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of Mondrian with their ratios to Sfumato's, which comes first at each k."""
-    rows_with_ratios: list[dict[str, Any]] = []
-    own: dict[str, Any] = {}
-    for row in results:
-        measured = {name: value for name, value in row.items() if not name.startswith("times")}
-        own = measured if row["by"] == "sfumato mondrian" else own
-        if measured is own or row["by"].endswith(MONDRIAN):
-            rows_with_ratios.append(_with_ratios(measured, own))
-    return rows_with_ratios
+def _ratios(row: Row, ours: Rows) -> Row:
+    """Return how many times the seconds of Sfumato's default method, and of its Mondrian, a tool takes."""
+    by = {f"times {method}": one["seconds"] for method, one in zip(OURS, ours, strict=True)}
+    names = (f"times {OURS[0]}", "times mondrian")
+    return {name: None if row["seconds"] is None else row["seconds"] / by[name] for name in names}
 
 
 def _original(options: Options) -> Original:
-    table = options.small_table()
+    table = options.real("adult")
     names = table.quasi_identifiers
     if not table.policy.sensitive:
         raise SystemExit("error: peers need a sensitive column. Give one the role 'sensitive' in schema.json.")
@@ -128,19 +134,19 @@ def _bands(column: pandas.Series[int]) -> list[list[str]]:
     ]
 
 
-def _ours(original: Original, method: str, k: int) -> dict[str, Any]:
+def _ours(original: Original, method: str) -> dict[str, Any]:
     seconds = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sfumato.SfumatoWarning)
         for _ in range(ROUNDS + 1):  # the first may have to compile
             started = time.perf_counter()
-            release = sfumato.anonymize(original.frame, original.table.policy, k=k, method=method)
+            release = sfumato.anonymize(original.frame, original.table.policy, k=K, method=method)
             released = release.data
             seconds.append(time.perf_counter() - started)
-        in_order = sfumato.anonymize(original.frame, original.table.policy, k=k, method=method, keep_order=True)
-    report = sfumato.audit(released, original.table.policy, k=k)
+        in_order = sfumato.anonymize(original.frame, original.table.policy, k=K, method=method, keep_order=True)
+    report = sfumato.audit(released, original.table.policy, k=K)
     losses = (float(release.losses.gcp), _loss_as_sets(original, in_order.data))
-    return _row(k, f"sfumato {method}", min(seconds[1:]), losses, report, len(original.frame))
+    return _row(f"sfumato {method}", min(seconds[1:]), losses, report, len(original.frame))
 
 
 def _loss_as_sets(original: Original, released: pandas.DataFrame) -> float:
@@ -163,11 +169,11 @@ def _shown_set(values: pandas.Series[str]) -> str:
     return ",".join(sorted(set(values)))
 
 
-def _peer(options: Options, python: Path, original: Original, peer: str, k: int) -> dict[str, Any]:
-    package, does = peer.partition("-")[0], PEERS[peer]
-    output = options.work / f"{peer}-{k}.csv"
+def _peer(options: Options, python: Path, original: Original, peer: str) -> dict[str, Any]:
+    does = PEERS[peer]
+    output = options.work / f"{peer}.csv"
     output.unlink(missing_ok=True)
-    task = options.work / f"{peer}-{k}.json"
+    task = options.work / f"{peer}.json"
     contents = {
         "data": str(original.csv.resolve()),
         "columns": original.columns,
@@ -175,7 +181,7 @@ def _peer(options: Options, python: Path, original: Original, peer: str, k: int)
         "numeric": original.numeric,
         "sensitive": original.sensitive,
         "hierarchies": original.hierarchies,
-        "k": k,
+        "k": K,
         "output": str(output.resolve()),
         "memory": MEMORY_BYTES,
     }
@@ -183,27 +189,27 @@ def _peer(options: Options, python: Path, original: Original, peer: str, k: int)
     # Isolated, so that modules of this directory do not hide those of the peers.
     command = [str(python), "-I", str(Path(__file__).with_name("peer.py")), peer, str(task)]
     try:
-        finished = subprocess.run(command, capture_output=True, text=True, timeout=options.peer_limit, check=False)
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired:
-        return _failed(k, f"{package}, {does}", f"not finished after {options.peer_limit:,.0f} s")
+        return _failed(f"{peer}, {does}", f"not finished after {LIMIT:,.0f} s")
     if finished.returncode != 0:
         # The kind of error alone: its text may hold values of the table.
         last = (finished.stderr.strip().splitlines() or ["no message"])[-1].partition(":")[0]
         if last.endswith("MemoryError"):
-            return _failed(k, f"{package}, {does}", f"needs more than {MEMORY_BYTES // 10**9} GB")
-        return _failed(k, f"{package}, {does}", f"failed: {last}")
+            return _failed(f"{peer}, {does}", f"needs more than {MEMORY_BYTES // 10**9} GB")
+        return _failed(f"{peer}, {does}", f"failed: {last}")
     answer = json.loads(finished.stdout)
-    name = f"{package} {answer['version']}, {does}"
+    name = f"{peer} {answer['version']}, {does}"
     if not answer["released"]:
-        return _failed(k, name, "found nothing to release")
+        return _failed(name, "found nothing to release")
     sets = peer in OF_SETS
     columns = _read_release(output, original, of_sets=sets)
-    report = sfumato.audit(pa.table(columns), quasi_identifiers=original.quasi_identifiers, other="drop", k=k)
+    report = sfumato.audit(pa.table(columns), quasi_identifiers=original.quasi_identifiers, other="drop", k=K)
     losses = (
         global_certainty_penalty(columns, _penalties(original, of_sets=sets, as_sets=False), len(original.frame)),
         global_certainty_penalty(columns, _penalties(original, of_sets=sets), len(original.frame)),
     )
-    return _row(k, name, min(answer["seconds"]), losses, report, len(original.frame))
+    return _row(name, min(answer["seconds"]), losses, report, len(original.frame))
 
 
 def _read_release(path: Path, original: Original, *, of_sets: bool) -> dict[str, list[str]]:
@@ -232,11 +238,8 @@ def _penalties(original: Original, *, of_sets: bool, as_sets: bool = True) -> Ma
     return penalties
 
 
-def _row(
-    k: int, by: str, seconds: float, losses: tuple[float, float], report: AuditReport, records: int
-) -> dict[str, Any]:
+def _row(by: str, seconds: float, losses: tuple[float, float], report: AuditReport, records: int) -> dict[str, Any]:
     return {
-        "k": k,
         "by": by,
         "seconds": seconds,
         "GCP": losses[0],
@@ -248,16 +251,9 @@ def _row(
     }
 
 
-def _failed(k: int, by: str, reason: str) -> dict[str, Any]:
-    names: Sequence[str] = ("seconds", "GCP", "GCP as sets", "smallest class", "released", "suppressed")
-    return {"k": k, "by": by, "k holds": reason, **dict.fromkeys(names)}
+def _failed(by: str, reason: str) -> dict[str, Any]:
+    names = ("seconds", "GCP", "GCP as sets", "smallest class", "released", "suppressed")
+    return {"by": by, "k holds": reason, **dict.fromkeys(names)}
 
 
-def _with_ratios(row: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
-    measured = row["seconds"] is not None
-    return {
-        **{name: row[name] for name in default},
-        "times the seconds": row["seconds"] / default["seconds"] if measured else None,
-        "times the GCP": row["GCP"] / default["GCP"] if measured else None,
-        "times the GCP as sets": row["GCP as sets"] / default["GCP as sets"] if measured else None,
-    }
+SECTION = Section(run, timed=True, parameters={"k": K, "seconds of a peer": LIMIT, "rounds": ROUNDS}, tables=("adult",))

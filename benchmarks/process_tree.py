@@ -18,37 +18,26 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class TreeUsage:
-    """Wall-clock seconds, CPU seconds and peak memory in bytes of a finished command with its child processes.
-
-    ``largest_part`` is the peak memory of one of the processes that ``part`` selects, with its own children.
-    """
+    """Wall-clock seconds, CPU seconds and peak memory in bytes of a finished command with its child processes."""
 
     seconds: float
     cpu: float
     peak_bytes: int
     output: str
-    largest_part: int = 0
 
 
-def run_tree(command: list[Any], environment: Mapping[str, str] | None = None, part: str | None = None) -> TreeUsage:
-    """Run a command to its end. Memory is what processes hold themselves, without pages of files that can be dropped.
-
-    part: a word in the command line of the processes that are also measured one by one.
-    """
+def run_tree(command: list[Any], environment: Mapping[str, str] | None = None) -> TreeUsage:
+    """Run a command to its end. Memory is what processes hold themselves: pages of files can be dropped at any time."""
     started, before = time.perf_counter(), os.times()
     process = subprocess.Popen(
         list(map(str, command)), cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
     )
-    peak = largest = 0
+    peak = 0
     cpu_seen = 0.0
     while True:
         tree = _tree(process.pid)
         peak = max(peak, sum(map(_memory, tree)))
         cpu_seen = max(cpu_seen, sum(map(_cpu_seconds, tree)))
-        if part is not None:
-            for root in tree:
-                if part.encode() in _command(root):
-                    largest = max(largest, sum(map(_memory, _tree(root))))
         try:
             output, _ = process.communicate(timeout=INTERVAL)
             break
@@ -59,7 +48,7 @@ def run_tree(command: list[Any], environment: Mapping[str, str] | None = None, p
         raise SystemExit(f"error: a measured process ended with exit code {process.returncode}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     # Processes that a child started may end without having been waited for; sampling has seen their CPU time.
-    return TreeUsage(time.perf_counter() - started, max(cpu, cpu_seen), peak, output, largest)
+    return TreeUsage(time.perf_counter() - started, max(cpu, cpu_seen), peak, output)
 
 
 def _tree(root: int) -> list[int]:
@@ -91,10 +80,3 @@ def _cpu_seconds(process: int) -> float:
     except OSError:
         return 0.0
     return sum(map(int, words[11:15])) / TICKS
-
-
-def _command(process: int) -> bytes:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return b""

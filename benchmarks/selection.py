@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from benchmarks.learning_trials import (
     real_tables,
     recoded_features,
 )
-from benchmarks.markdown import show
+from benchmarks.section import Section, Table
 from benchmarks.tables import Options
 from sfumato.evaluation.learning.features import Features, regions
 from sfumato.evaluation.learning.learning_study import Study
@@ -34,37 +35,35 @@ from sfumato.progress import Progress
 from sfumato.studies.cross_validation import CrossValidation
 from sfumato.synthetic.agrawal import RULES
 
-RECORDS, TRIALS = 1_000, 20
-MANY_K = (5, 10, 25, 50, 100)
-GROUPS, GROUP_K = (1, 2, 5, 10, 20, 50), 50
+RECORDS, TRIALS = 1_000, 12
+MANY_K = (5, 25, 100)
+GROUPS, GROUP_K = (1, 5, 20, 50), 50
 PROJECTION_K = 100
 MODEL = "tree"
 RESTRICTED = "mondrian on age and salary alone"
 
 
-def run(options: Options) -> dict[str, list[dict[str, Any]]]:
-    results = {}
-    results["imprecision"], results["claims"] = _imprecision(options)
-    show(
-        "Imprecision of function C2 as three selections",
-        results["imprecision"],
-        [f"{TRIALS} trials of {RECORDS:,} records; records that the three selections return but should not."],
-    )
-    show("Claims about selections (the imprecision of mondrian is first)", results["claims"])
-    for table in real_tables(options, {"adult": REAL["adult"]}):
-        results["groups"] = _groups(table)
-        show(
-            f"Random groups, each anonymized separately, on {table.name}",
-            results["groups"],
+def run(options: Options) -> Mapping[str, Table]:
+    imprecision, claims = _imprecision(options)
+    (adult,) = real_tables(options, {"adult": REAL["adult"]})
+    return {
+        "imprecision": Table(
+            "Imprecision of function C2 as three selections",
+            imprecision,
+            [f"{TRIALS} trials of {RECORDS:,} records; records that the three selections return but should not."],
+        ),
+        "claims": Table("Claims about selections (the imprecision of mondrian is first)", claims),
+        "groups": Table(
+            "Random groups, each anonymized separately, on adult",
+            _groups(options, adult),
             [f"k = {GROUP_K}, {MODEL}, {FOLDS} folds; accuracy."],
-        )
-        results["projection"] = _projection(table)
-        show(
-            f"Models without the most predictive attributes, on {table.name}",
-            results["projection"],
+        ),
+        "projection": Table(
+            "Models without the most predictive attributes, on adult",
+            _projection(adult),
             [f"k = {PROJECTION_K}, {MODEL}, {FOLDS} folds; accuracy."],
-        )
-    return results
+        ),
+    }
 
 
 def _selections() -> list[str]:
@@ -80,7 +79,7 @@ def _selections() -> list[str]:
 def _imprecision(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     names = (MEDIAN, RESTRICTED, SELECTION)
     imprecision: dict[tuple[int, str], list[float]] = {(k, name): [] for k in MANY_K for name in names}
-    for seed in range(TRIALS):
+    for seed in range(options.times(TRIALS)):
         table, policy = agrawal(["C2"], RECORDS, seed, options.work)
         policy = merge_flags(policy, select=_selections(), other="drop")
         few = merge_flags(
@@ -114,22 +113,18 @@ def _lesson(table: object, policy: Policy) -> CrossValidation:
     return CrossValidation.of(read_table(table, study.for_reading, Progress()), study).under(policy)
 
 
-def _groups(table: RealTable) -> list[dict[str, Any]]:
+def _groups(options: Options, table: RealTable) -> list[dict[str, Any]]:
     """Put training records into random groups and learn the regions of each group separately."""
     names = (INFORMATION_GAIN, MEDIAN)
     rows = []
-    for groups in GROUPS:
+    for groups in options.some(GROUPS):
         row: dict[str, Any] = {"groups": groups}
         for name in names:
             policy = merge_flags(table.policy, method=name, k=GROUP_K)
             lesson = _lesson(table.path, policy)
             scores = [_score_of_groups(lesson, groups, fold) for fold in range(FOLDS)]
             accuracy = estimate(scores, 1 / (FOLDS - 1))
-            row |= {
-                name: accuracy.value,
-                f"{name}, from": accuracy.low,
-                "to" if name == names[0] else "to ": accuracy.high,
-            }
+            row |= {name: accuracy.value, f"{name}, 95% interval": f"{accuracy.low:.4f} to {accuracy.high:.4f}"}
         rows.append(row)
     return rows
 
@@ -189,3 +184,11 @@ def _by_gain(lesson: CrossValidation) -> list[int]:
 def _entropy(owner: NDArray[np.int64], classes: NDArray[np.uint32], distinct: int) -> float:
     pairs, count = np.unique(np.unique(owner, return_inverse=True)[1] * distinct + classes, return_counts=True)
     return conditional_entropy(pairs // distinct, count)
+
+
+SECTION = Section(
+    run,
+    timed=False,
+    parameters={"trials": TRIALS, "records": RECORDS, "k": MANY_K, "k of groups": GROUP_K, "folds": FOLDS},
+    tables=("adult",),
+)

@@ -1,4 +1,4 @@
-"""How does Spark on one machine compare with the disk engine, what do its jobs move, and what does an executor need?
+"""How does Spark on one machine compare with the disk engine, and what do its jobs move?
 
 Every figure covers a whole command, including the start of Spark. What tasks read, shuffle and write comes from Spark's
 event log. Memory and CPU seconds are those of all processes, Java and Python.
@@ -6,109 +6,80 @@ event log. Memory and CPU seconds are those of all processes, Java and Python.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import sfumato
-from benchmarks.markdown import show
 from benchmarks.process_tree import TreeUsage, run_tree
 from benchmarks.process_usage import ROOT
-from benchmarks.tables import GENERATOR, Options
+from benchmarks.section import Section, Table
+from benchmarks.tables import GENERATOR, GeneratedTable, Options
 
-K, METHOD = 10, "hilbert"
-LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,4096]"
-EXECUTOR = "CoarseGrainedExecutorBackend"
+RECORDS = 10_000_000
+K, METHOD, MASTER = 10, "hilbert", "local[2]"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "2g",
-    "spark.executor.memory": "2g",
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
     "spark.eventLog.rolling.enabled": "false",
     "spark.executorEnv.PYTHONPATH": str(ROOT / "src"),
 }
-# GCP on Adult, 8 quasi-identifiers, k = 10: Mondrian on Spark by De Capitani di Vimercati et al.
-PUBLIC_MONDRIAN = 0.112
 
 
-def run(options: Options) -> dict[str, Any]:
-    if importlib.util.find_spec("pyspark") is None:
-        print("\nSpark is not installed: nothing was measured of it.")
-        return {}
-    sizes = [_beside_disk(options, records) for records in options.records]
-    clusters = [_on_executors(options, records) for records in options.records]
-    notes = [
-        f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}, {METHOD}; fresh processes, kernels compiled before."
-    ]
-    show(f"Spark on {LOCAL} beside the disk engine", [_without_phases(one) for one in sizes], notes)
-    show(f"Spark on {CLUSTER}: separate executors", [_without_phases(one) for one in clusters], notes)
-    phases = [{"records": one["records"], "master": one["master"], **one["phases"]} for one in (*sizes, *clusters)]
-    show("Spark: phases in seconds", phases)
-    losses = _losses(options)
-    return {"sizes": sizes, "clusters": clusters, "losses": losses}
-
-
-def _without_phases(result: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name not in ("phases", "master")}
-
-
-def _beside_disk(options: Options, records: int) -> dict[str, Any]:
+def run(options: Options) -> Mapping[str, Table]:
     target = options.work / "disk-release.parquet"
-    _disk(options, 10_000, target)  # kernels
-    _spark(options, 10_000, LOCAL)
-    disk = _disk(options, records, target)
+    few = options.census(10_000)
+    _disk(few, target)  # kernels
+    _spark(options, few)
+    rows, phases = [], []
+    for records in options.sizes(RECORDS):
+        table = options.census(records)
+        disk = _disk(table, target)
+        spark, moved, summary = _spark(options, table)
+        rows.append(
+            {
+                "records": records,
+                "disk s": disk.seconds,
+                "spark s": spark.seconds,
+                "ratio": spark.seconds / disk.seconds,
+                "disk CPU s": disk.cpu,
+                "spark CPU s": spark.cpu,
+                "all processes GB": spark.peak_bytes / 1e9,
+                **moved,
+            }
+        )
+        phases.append({"records": records, **summary["seconds"], "together": spark.seconds})
+    note = f"Generator {GENERATOR}, 7 quasi-identifiers, k = {K}, {METHOD}; fresh processes, kernels compiled before."
+    return {
+        "ratios": Table(f"Spark on {MASTER} beside the disk engine", rows, [note], worst="ratio"),
+        "phases": Table("Spark: phases in seconds", phases, worst="together"),
+    }
+
+
+def _disk(table: GeneratedTable, target: Path) -> TreeUsage:
+    usage = run_tree([*_command(table, target), "--engine", "disk"])
     target.unlink()
-    spark, moved, summary = _spark(options, records, LOCAL)
-    return {
-        "records": records,
-        "master": LOCAL,
-        "disk s": disk.seconds,
-        "spark s": spark.seconds,
-        "ratio": spark.seconds / disk.seconds,
-        "disk CPU s": disk.cpu,
-        "spark CPU s": spark.cpu,
-        "all processes GB": spark.peak_bytes / 1e9,
-        **moved,
-        "phases": summary["seconds"],
-    }
+    return usage
 
 
-def _on_executors(options: Options, records: int) -> dict[str, Any]:
-    spark, moved, summary = _spark(options, records, CLUSTER)
-    return {
-        "records": records,
-        "master": CLUSTER,
-        "spark s": spark.seconds,
-        "spark CPU s": spark.cpu,
-        "largest executor GB": spark.largest_part / 1e9,
-        **moved,
-        "phases": summary["seconds"],
-    }
-
-
-def _disk(options: Options, records: int, target: Path) -> TreeUsage:
-    return run_tree([*_command(options, records, target), "--engine", "disk"])
-
-
-def _command(options: Options, records: int, target: Path) -> list[Any]:
-    table = options.census(records)
+def _command(table: GeneratedTable, target: Path) -> list[Any]:
     arguments = ["-o", target, "--policy", table.policy_path, "-k", K, "--method", METHOD, "--json"]
     return [sys.executable, "-m", "sfumato", "anonymize", table.path, *arguments]
 
 
-def _spark(options: Options, records: int, master: str) -> tuple[TreeUsage, dict[str, float], dict[str, Any]]:
+def _spark(options: Options, table: GeneratedTable) -> tuple[TreeUsage, dict[str, float], dict[str, Any]]:
     target, configured = options.work / "spark-release.parquet", options.work / "spark"
     shutil.rmtree(configured, ignore_errors=True)
     (configured / "events").mkdir(parents=True)
     settings = {**SETTINGS, "spark.eventLog.dir": (configured / "events").as_uri()}
     (configured / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
-    command = [*_command(options, records, target), "--engine", "spark", "--spark-master", master]
-    usage = run_tree(command, {"SPARK_CONF_DIR": str(configured)}, EXECUTOR)
+    command = [*_command(table, target), "--engine", "spark", "--spark-master", MASTER]
+    usage = run_tree(command, {"SPARK_CONF_DIR": str(configured)})
     shutil.rmtree(target)
     (events,) = (configured / "events").iterdir()
     return usage, _moved(events), json.loads(usage.output)
@@ -129,15 +100,4 @@ def _moved(events: Path) -> dict[str, float]:
     return {name: total[name] / 1e9 for name in ("read GB", "shuffled GB", "written GB", "spilled GB")}
 
 
-def _losses(options: Options) -> list[dict[str, Any]]:
-    """Return the losses on a small table, whose single bucket is searched as in memory."""
-    table, results = options.small_table(), []
-    for effort in ("fast", "balanced"):
-        release = sfumato.anonymize(table.path, table.policy, k=K, effort=effort, engine="spark")
-        gcp = float(release.losses.gcp)
-        result: dict[str, Any] = {"effort": effort, "k": K, "GCP": gcp, "smallest class": release.audit.smallest_class}
-        if table.is_adult:
-            result |= {"public Spark Mondrian": PUBLIC_MONDRIAN, "ratio": gcp / PUBLIC_MONDRIAN}
-        results.append(result)
-    show(f"Spark: loss of auto on {table.name}", results)
-    return results
+SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K, "method": METHOD, "master": MASTER})

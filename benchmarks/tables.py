@@ -5,73 +5,83 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
-import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sfumato import Policy, generate
 from sfumato.policy import merge_flags
 from sfumato.synthetic import Census
 
 GENERATOR = f"{Census.name} {Census.version}"
-REAL_TABLE_RECORDS = 30_000
-"""The number of generated records that replace a real table, about as many as Adult has."""
+SMALLEST = 1_000
+"""The fewest records of a trial."""
+
+One = TypeVar("One")
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command line."""
+    """Where to work, where to find tables and peers, and whether the sizes are those that are recorded."""
 
     work: Path
-    records: tuple[int, ...]
-    data: Path | None
-    peers: Path | None
-    peer_limit: float
+    data: Path | None = None
+    peers: Path | None = None
+    records: tuple[int, ...] = ()
+    trial: bool = False
+
+    @property
+    def recordable(self) -> bool:
+        """Whether the sizes are those that the documentation is made from."""
+        return not (self.trial or self.records)
+
+    def sizes(self, *standard: int) -> tuple[int, ...]:
+        """Return the numbers of records to measure with: the standard ones, those of ``--records``, or tiny ones."""
+        if self.records:
+            return self.records
+        return tuple(max(SMALLEST, one // 1000) for one in standard) if self.trial else standard
+
+    def size(self, standard: int) -> int:
+        return self.sizes(standard)[0]
+
+    def some(self, values: Sequence[One]) -> Sequence[One]:
+        """Return all values, or in a trial the first two."""
+        return values[:2] if self.trial else values
+
+    def times(self, standard: int) -> int:
+        """Return how often to repeat something: as often as given, or in a trial twice."""
+        return min(2, standard) if self.trial else standard
 
     def census(self, records: int) -> GeneratedTable:
-        """Return the census-like table of that size, which is generated once for all sections."""
-        path = self.work / f"census-{Census.version}-{records}" / "census.parquet"
-        policy = path.with_name("census.policy.toml")
+        """Return the census-like table of that size."""
+        return GeneratedTable(*self.generated(Census.name, Census.version, records), records)
+
+    def generated(self, name: str, version: object, records: int, **settings: Any) -> tuple[Path, Path]:
+        """Return a generated Parquet file and its policy. Each is made once for all sections."""
+        path = self.work / "-".join(map(str, (name, version, records, *settings.values()))) / f"{name}.parquet"
+        policy = path.with_name(f"{name}.policy.toml")
         if not (path.exists() and policy.exists()):
             path.parent.mkdir(parents=True, exist_ok=True)
-            generate(Census.name, records, path)
-        return GeneratedTable(path, policy, records)
+            generate(name, records, path, **settings)
+        return path, policy
 
-    def small_table(self) -> SmallTable:
-        """Return the table of ``--data``, or a generated one of the size of Adult."""
-        return _read_directory(self.data) if self.data is not None else self._generated_small_table()
+    def directory(self, name: str) -> Path:
+        """Return the directory of a real table, which the section has declared."""
+        assert self.data is not None
+        return self.data / name
 
-    def _generated_small_table(self) -> SmallTable:
-        path = self.work / f"small-{Census.version}" / "census.csv"
-        policy_path = path.with_name("census.policy.toml")
-        if not (path.exists() and policy_path.exists()):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            generate(Census.name, REAL_TABLE_RECORDS, path)
-        whole = Policy.load(policy_path)
-        contents = whole.to_dict()
-        # Peers get the quasi-identifiers and the sensitive column, no passthrough columns.
-        contents["columns"] = {
-            name: column for name, column in contents["columns"].items() if column["role"] != "other"
-        }
-        policy = Policy.from_dict(contents, whole.base)
-        taxonomies = {
-            name: policy.taxonomy_path(name)
-            for name in policy.quasi_identifiers
-            if policy.columns[name].taxonomy_file is not None
-        }
-        return SmallTable(
-            name=f"{GENERATOR} (generated, {REAL_TABLE_RECORDS:,} records; --data gives a real table)",
-            path=path,
-            policy=policy,
-            numeric=tuple(name for name in policy.quasi_identifiers if name not in taxonomies),
-            hierarchies={name: _rows(file) for name, file in taxonomies.items()},
-            is_adult=False,
-            numeric_columns=tuple(name for name in policy.quasi_identifiers if name not in taxonomies),
-        )
+    def real(self, name: str) -> SmallTable:
+        return _read_directory(self.directory(name))
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), default=str)
+
+    @classmethod
+    def from_json(cls, text: str) -> Options:
+        contents = json.loads(text)
+        paths = {name: contents[name] and Path(contents[name]) for name in ("work", "data", "peers")}
+        return cls(**{**contents, **paths, "records": tuple(contents["records"])})
 
 
 @dataclass(frozen=True)
@@ -82,25 +92,18 @@ class GeneratedTable:
     policy_path: Path
     records: int
 
-    def policy(
-        self, *, k: int, quasi_identifiers: int | None = None, pass_through: bool = False, method: str = "auto"
-    ) -> Policy:
-        """Return the table's policy with another k or method, and with only the first few quasi-identifiers.
+    def policy(self, *, k: int, quasi_identifiers: int | None = None) -> Policy:
+        """Return the table's policy with another k, and with only the first few quasi-identifiers.
 
-        The others are dropped. With ``pass_through`` they are kept as passthrough columns instead, so that the file
-        has the same columns whatever their number.
+        The others are kept as passthrough columns, so that the file has the same columns whatever their number.
         """
         whole = Policy.load(self.policy_path)
         contents = whole.to_dict()
         rest = () if quasi_identifiers is None else whole.quasi_identifiers[quasi_identifiers:]
-        kept = {name: {"role": "other"} for name in rest} if pass_through else {}
-        contents["columns"] = {
-            name: kept.get(name, column)
-            for name, column in contents["columns"].items()
-            if name in kept or name not in rest
-        }
+        kept = {name: {"role": "other"} for name in rest}
+        contents["columns"] = {name: kept.get(name, column) for name, column in contents["columns"].items()}
         policy = Policy.from_dict(contents, whole.base)
-        return merge_flags(policy, k=k, method=method, accept_linkable=list(kept))
+        return merge_flags(policy, k=k, accept_linkable=list(kept))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +118,6 @@ class SmallTable:
     policy: Policy
     numeric: tuple[str, ...]
     hierarchies: dict[str, list[list[str]]]
-    is_adult: bool
     numeric_columns: tuple[str, ...]
     """Columns of any role; ``numeric`` are the quasi-identifiers among them."""
 
@@ -124,15 +126,21 @@ class SmallTable:
         return list(self.policy.quasi_identifiers)
 
 
-ADULT_RECORDS = 30_162
-ADULT_COLUMNS = frozenset(
-    ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "salary-class")
-)
+def without_columns(policy: Policy, names: Collection[str]) -> Policy:
+    """Return the policy for releases that lack these columns."""
+    contents = policy.to_dict()
+    columns = {name: column for name, column in contents["columns"].items() if name not in names}
+    return Policy.from_dict({**contents, "columns": columns, "other": "drop"}, policy.base)
+
+
+def data_file(directory: Path) -> Path | None:
+    """Return the data file of a real table."""
+    return next((file for name in ("data.csv.gz", "data.csv") if (file := directory / name).exists()), None)
 
 
 def _read_directory(directory: Path) -> SmallTable:
     schema = json.loads((directory / "schema.json").read_text("utf-8"))
-    path = next((file for name in ("data.csv.gz", "data.csv") if (file := directory / name).exists()), None)
+    path = data_file(directory)
     if path is None:
         raise SystemExit(f"error: {directory} has no data.csv or data.csv.gz. See --help for what --data must contain.")
     attributes: Sequence[dict[str, Any]] = schema["attributes"]
@@ -150,7 +158,7 @@ def _read_directory(directory: Path) -> SmallTable:
     )
     records = _count_records(path)
     return SmallTable(
-        name=f"{directory.resolve().name} ({records:,} records)",
+        name=f"{directory.name} ({records:,} records)",
         path=path,
         policy=policy,
         numeric=tuple(column["name"] for column in quasi_identifiers if column["type"] == "numeric"),
@@ -159,7 +167,6 @@ def _read_directory(directory: Path) -> SmallTable:
             for column in quasi_identifiers
             if "taxonomy" in column
         },
-        is_adult=records == ADULT_RECORDS and {column["name"] for column in quasi_identifiers} == ADULT_COLUMNS,
         numeric_columns=tuple(column["name"] for column in attributes if column["type"] == "numeric"),
     )
 
@@ -172,14 +179,3 @@ def _count_records(path: Path) -> int:
 def _rows(path: Path) -> list[list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return [row for row in csv.reader(file) if row]
-
-
-def machine_and_versions() -> dict[str, str | int]:
-    """Return what the figures depend on beside the code."""
-    return {
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("sfumato", "numba", "numpy", "pyarrow", "polars")},
-        "generator": GENERATOR,
-    }

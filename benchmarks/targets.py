@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 import sfumato
-from benchmarks.learning import CLASSES, FOLDS
+from benchmarks.learning import FOLDS
 from benchmarks.learning_trials import (
     INFORMATION_GAIN,
     REAL,
@@ -19,41 +20,40 @@ from benchmarks.learning_trials import (
     recoded_features,
     two_halves,
 )
-from benchmarks.markdown import show
+from benchmarks.section import Section, Table
 from benchmarks.tables import Options
 from sfumato.evaluation.learning.models import models
 from sfumato.policy import Policy, merge_flags
 
-TRIALS = 25
+CLASSES = ("C2", "C3", "C4", "C5", "C6", "C7", "C9")
+TRIALS = 12
 MODEL = "tree"
-MANY_L = (1, 2, 3, 4, 5, 6, 7, 8)
+MANY_L = (1, 2, 4, 6, 8)
 
 
-def run(options: Options) -> dict[str, list[dict[str, Any]]]:
-    results = {}
-    results["targets"], results["target claims"] = _several(options)
-    show(
-        "Accuracy by the number of targets that regions are made for",
-        results["targets"],
-        [f"{TRIALS} trials with the functions in random order, models A to {'ABCDEFG'[len(CLASSES) - 1]}; {MODEL}."],
-    )
-    show("Claims about several targets", results["target claims"])
-    diverse = _diverse(options)
-    if diverse:
-        results["diversity"] = diverse
-        show(
+def run(options: Options) -> Mapping[str, Table]:
+    accuracy, claims = _several(options)
+    return {
+        "accuracy": Table(
+            "Accuracy by the number of targets that regions are made for",
+            accuracy,
+            [f"{TRIALS} trials with the functions in random order, models A to G; {MODEL}."],
+        ),
+        "claims": Table("Claims about several targets", claims),
+        "diversity": Table(
             "Entropy l-diversity of the class itself, on adult: what can be learnt about the occupation",
-            diverse,
+            _diverse(options),
             [f"k = 1, {INFORMATION_GAIN}, {MODEL}, {FOLDS} folds."],
-        )
-    return results
+        ),
+    }
 
 
 def _several(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return accuracy[trial, targets - 1, model] of the models when regions are made for the first few targets."""
     count = len(CLASSES)
-    accuracy = np.empty((TRIALS, count, count))
-    for seed in range(TRIALS):
+    trials = options.times(TRIALS)
+    accuracy = np.empty((trials, count, count))
+    for seed in range(trials):
         order = [str(one) for one in np.random.default_rng(seed).permutation(CLASSES)]
         table, policy = agrawal(CLASSES, TRAINING + TEST, seed, options.work)
         for made_for in range(1, count + 1):
@@ -70,8 +70,8 @@ def _several(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any
         for made_for in range(count)
     ]
     # Of each model but A and G: the mean over anonymizations that include it, and over those that do not.
-    included = [np.mean([accuracy[t, p:, p].mean() for p in range(1, count)]) for t in range(TRIALS)]
-    left_out = [np.mean([accuracy[t, :p, p].mean() for p in range(1, count)]) for t in range(TRIALS)]
+    included = [np.mean([accuracy[t, p:, p].mean() for p in range(1, count)]) for t in range(trials)]
+    left_out = [np.mean([accuracy[t, :p, p].mean() for p in range(1, count)]) for t in range(trials)]
     alone, among_all = accuracy[:, 0, 0].tolist(), accuracy[:, -1, 0].tolist()
     return rows, [
         claim("a model that regions are made for learns more than one that they are not", included, left_out),
@@ -87,7 +87,7 @@ def _diverse(options: Options) -> list[dict[str, Any]]:
     rows = []
     for table in real_tables(options, {"adult": ("occupation", REAL["adult"][1])}):
         policy = merge_flags(table.policy, sensitive="occupation", target="occupation", k=1)
-        for l in MANY_L:
+        for l in options.some(MANY_L):
             diverse_policy = merge_flags(policy, require=[f"entropy(occupation, l={l})"])
             evaluation = sfumato.evaluate(
                 table.path, diverse_policy, methods=INFORMATION_GAIN, models=MODEL, folds=FOLDS
@@ -105,3 +105,6 @@ def _diverse(options: Options) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+SECTION = Section(run, timed=False, parameters={"trials": TRIALS, "folds": FOLDS, "l": MANY_L}, tables=("adult",))

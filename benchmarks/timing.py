@@ -32,12 +32,12 @@ def timed(work: Callable[[], dict[str, float]]) -> Timed:
     return Timed(time.perf_counter() - started, time.process_time() - cpu, phases)
 
 
-def best_alternating(*works: Callable[[], dict[str, float]]) -> list[Timed]:
-    """Return the fastest of three runs of each function. They run in turns, after one uncounted run of each."""
+def best_alternating(*works: Callable[[], dict[str, float]], rounds: int = ROUNDS) -> list[Timed]:
+    """Return the fastest of the rounds of each function. They run in turns, after one uncounted run of each."""
     for work in works:
         work()
-    rounds = [[timed(work) for work in works] for _ in range(ROUNDS)]
-    return [fastest([runs[number] for runs in rounds]) for number in range(len(works))]
+    runs = [[timed(work) for work in works] for _ in range(rounds)]
+    return [fastest([one[number] for one in runs]) for number in range(len(works))]
 
 
 def fastest(runs: Sequence[Timed]) -> Timed:

@@ -8,71 +8,60 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.markdown import show
 from benchmarks.process_usage import Usage, run_child
+from benchmarks.section import Section, Table
 from benchmarks.tables import GENERATOR, Options
 from sfumato.evaluation.parameter_values import MOST
 
-RECORDS = (100_000, 1_000_000)
+RECORDS = 1_000_000
 RANGE = "2..100"  # of which MOST values are computed
 SINGLE = (2, 14, 100)
 METHODS = ("auto", "hilbert", "mondrian")
-ROUNDS = 2
 
 
-def run(options: Options) -> dict[str, list[dict[str, Any]]]:
-    commands, phases = [], []
-    for records in RECORDS:
-        for method in METHODS:
-            measured, seconds = _measure(options, records, method)
-            commands.append(measured)
-            phases.append({"records": records, "method": method, **seconds})
-    show(
-        f"Trade-off: {MOST} points against single runs",
-        commands,
-        [
-            f"Generator {GENERATOR}, 7 quasi-identifiers, Parquet, k = {RANGE}; single runs at k = "
-            f"{', '.join(map(str, SINGLE))}, from file to file, and their mean. Whole commands, least CPU seconds of "
-            f"{ROUNDS}. The bar is below 5."
-        ],
+def run(options: Options) -> Mapping[str, Table]:
+    rows, phases = [], []
+    for method in options.some(METHODS):
+        measured, seconds = _measure(options, method)
+        rows.append(measured)
+        phases.append({"method": method, **seconds, "together": measured["points, seconds"]})
+    note = (
+        f"Generator {GENERATOR}, {options.size(RECORDS):,} records, 7 quasi-identifiers, Parquet, k = {RANGE}; single "
+        f"runs at k = {', '.join(map(str, SINGLE))}, from file to file, and their mean. Whole commands."
     )
-    show(
-        "Trade-off: where the time goes, in seconds",
-        phases,
-        [f"{MOST} points together; partition, recode and count grow with the points, the rest is done once."],
-    )
-    return {"commands": commands, "phases": phases}
+    return {
+        "commands": Table(f"Trade-off: {MOST} points against single runs", rows, [note], worst="in single runs"),
+        "phases": Table("Trade-off: where the time goes, in seconds", phases, worst="together"),
+    }
 
 
-def _measure(options: Options, records: int, method: str) -> tuple[dict[str, Any], dict[str, float]]:
-    table, output = options.census(records), options.work / "tradeoff.json"
+def _measure(options: Options, method: str) -> tuple[dict[str, Any], dict[str, float]]:
+    table, output = options.census(options.size(RECORDS)), options.work / "tradeoff.json"
     policy = ["--policy", table.policy_path]
     points = ["tradeoff", table.path, *policy, "--methods", method, "-k", RANGE, "-o", output, "--json"]
     release = ["anonymize", table.path, *policy, "--method", method, "-o", options.work / "single.parquet", "-k"]
-    _command(options, points)  # compiles what there is to compile
-    _command(options, [*release, SINGLE[0]])
-    single = [_least(options, [*release, k]) for k in SINGLE]
-    whole = _least(options, points)
+    _command(points)  # compiles what there is to compile
+    _command([*release, SINGLE[0]])
+    single = [_command([*release, k]) for k in SINGLE]
+    whole = _command(points)
     cpu, seconds = (sum(getattr(one, name) for one in single) / len(single) for name in ("cpu", "seconds"))
     measured = {
-        "records": records,
         "method": method,
+        "single, seconds": seconds,
+        "points, seconds": whole.seconds,
+        "in single runs": whole.seconds / seconds,
         "single, CPU s": cpu,
         "points, CPU s": whole.cpu,
         "in single runs, CPU": whole.cpu / cpu,
-        "single, seconds": seconds,
-        "points, seconds": whole.seconds,
-        "in single runs, seconds": whole.seconds / seconds,
     }
     return measured, json.loads(output.read_text("utf-8"))["seconds"]
 
 
-def _least(options: Options, arguments: list[object]) -> Usage:
-    return min((_command(options, arguments) for _ in range(ROUNDS)), key=lambda usage: usage.cpu)
+def _command(arguments: list[object]) -> Usage:
+    return run_child([sys.executable, "-m", "sfumato", *map(str, arguments)], {})
 
 
-def _command(options: Options, arguments: list[object]) -> Usage:
-    counted = [options.work / "compiled", *arguments]
-    return run_child([sys.executable, "-m", "benchmarks.compilation_count", *map(str, counted)], {})
+SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": RANGE, "single k": SINGLE, "methods": METHODS})

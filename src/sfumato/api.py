@@ -292,8 +292,8 @@ def report_release(
 ) -> ReleaseReport:
     """Make one offline page that says what a finished release shows and what it cost, and write it to ``path``.
 
-    It is safe to share: of the ``original`` it says only how many records were left out. Without a policy the
-    certificate beside the release says what was asked for.
+    It may go wherever the release may go: of the ``original`` it says only how many records were left out. Without a
+    policy the certificate beside the release says what was asked for.
     """
     check_page(path, original, release)
     finished = FinishedRelease.of(release, policy, flags)

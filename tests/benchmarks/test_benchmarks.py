@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Any
 
 import pandas
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are not part of the installed package
 
 from benchmarks import process_usage
 from benchmarks.markdown import table
@@ -22,7 +18,7 @@ from benchmarks.peer_loss import (
     range_penalty,
     set_penalty,
 )
-from benchmarks.peers import _mondrians
+from benchmarks.peers import OURS, _ratios
 
 COUNTRIES = [
     ["France", "Europe", "*"],
@@ -80,19 +76,10 @@ def test_records_of_peers_are_told_one_by_one_whether_their_labels_are_in_lists_
         assert rows["age"].tolist() == ["20-25", "20-25", "17"]
 
 
-def test_mondrians_are_set_beside_our_own_at_the_same_k() -> None:
-    def row(k: int, by: str, seconds: float | None) -> dict[str, Any]:
-        return {"k": k, "by": by, "seconds": seconds, "GCP": 0.5, "GCP as sets": 0.25, "times the seconds": 9.0}
-
-    rows = [row(k, by, k * s) for k in (5, 9) for by, s in (("sfumato hilbert", 3), ("sfumato mondrian", 2))]
-    rows.insert(2, row(5, "anonypy 0.2.1, Mondrian", 40.0))
-    rows.append(row(9, "anonypyx, Mondrian", None))
-    assert [(one["by"], one["times the seconds"], one["times the GCP"]) for one in _mondrians(rows)] == [
-        ("sfumato mondrian", 1.0, 1.0),
-        ("anonypy 0.2.1, Mondrian", 4.0, 1.0),
-        ("sfumato mondrian", 1.0, 1.0),
-        ("anonypyx, Mondrian", None, None),
-    ]
+def test_seconds_are_set_beside_the_default_method_and_mondrian() -> None:
+    ours = [{"by": f"sfumato {method}", "seconds": seconds} for method, seconds in zip(OURS, (2, 1, 4, 8), strict=True)]
+    assert _ratios({"by": "a peer", "seconds": 40.0}, ours) == {"times auto": 20.0, "times mondrian": 10.0}
+    assert _ratios({"by": "a peer", "seconds": None}, ours) == {"times auto": None, "times mondrian": None}
 
 
 def test_a_record_that_was_left_out_costs_one_on_every_attribute() -> None:

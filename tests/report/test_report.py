@@ -489,6 +489,9 @@ def test_the_page_says_what_the_audit_and_the_losses_say(pages: Path) -> None:
         ("plain", "risks", "diagnosis is released as it is"),
         ("plain", "risks", "ward is released unchanged"),
         ("diverse", "risks", "Different values may mean the same"),
+        ("diverse", "risks", "all classes together tell which values go with them"),
+        ("diverse", "risks", "can try out which sensitive values would have led to this release"),
+        ("anatomy", "risks", "all groups together tell which values go with them"),
         ("suppressed", "risks", "Records that were left out"),
         ("persons", "risks", "Persons cannot be counted again"),
         ("persons", "verdict", "k-anonymity, k = 3, in persons"),
@@ -507,6 +510,25 @@ def test_the_page_says_what_the_audit_and_the_losses_say(pages: Path) -> None:
 )  # fmt: skip
 def test_the_page_says_what_is_special_of_a_release(pages: Path, kind: str, section: str, said: str) -> None:
     assert said in read(pages / f"{kind}.html").text[section]
+
+
+def test_the_page_says_how_many_records_show_ranges_that_end_at_true_values(tmp_path: Path) -> None:
+    release = sfumato.anonymize(pa.table({"age": [21, 23, 34, 34, 48, 50]}), quasi_identifiers=["age"], k=2)
+    assert release.data["age"].to_pylist() == ["34", "34", "[21..23]", "[21..23]", "[48..50]", "[48..50]"]
+    release.report(tmp_path / "page.html")
+    assert "66.7% of the records show such a range" in read(tmp_path / "page.html").text["risks"]
+
+
+@pytest.mark.parametrize(
+    "widened", [{"round": {"age": 5}}, {"taxonomy": {"age": {"intervals": [10, 50]}}}, {"boxes": "regions"}]
+)
+def test_ranges_that_were_widened_do_not_end_at_true_values(tmp_path: Path, widened: dict[str, Any]) -> None:
+    table = pa.table({"age": [21, 23, 34, 36, 58, 59, 71, 75]})
+    for more, told in (({}, True), (widened, False)):
+        release = sfumato.anonymize(table, quasi_identifiers=["age"], k=2, method="mondrian", **more)
+        assert any(value.startswith("[") for value in release.data.to_pydict()["age"])
+        release.report(tmp_path / "page.html")
+        assert ("Ranges end at true values" in read(tmp_path / "page.html").text["risks"]) == told
 
 
 def test_bounds_are_no_columns_of_their_own(pages: Path) -> None:

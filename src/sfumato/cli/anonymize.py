@@ -36,7 +36,7 @@ def anonymize(
         typer.Option(
             "--report",
             metavar="R.html",
-            help="Also write a page about the release. It is safe to share.",
+            help="Also write a page about the release, for all who may have the release.",
             readable=False,
         ),
     ] = None,

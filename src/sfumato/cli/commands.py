@@ -47,7 +47,7 @@ def sfumato(
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
     ] = False,
 ) -> None:
-    """Anonymize microdata: blur quasi-identifiers until nobody can be singled out, prove it, and measure the loss.
+    """Anonymize microdata: blur quasi-identifiers until at least k records look alike, check it, measure the loss.
 
     Example: sfumato anonymize patients.csv -o release.csv --quasi-identifiers age,zip,sex --other keep -k 10
     """

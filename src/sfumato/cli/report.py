@@ -65,7 +65,7 @@ def report_release(
     accept_unchecked: AcceptUnchecked = False,
     json: Json = False,
 ) -> int:
-    """Make one page that says what a release shows and what it cost: offline, printable, safe to share.
+    """Make one page that says what a release shows and what it cost: offline, printable, as public as the release.
 
     Without a policy, the certificate beside the release says what is required. Only a policy or --taxonomy supplies
     taxonomies. The exit code is 1 if the release does not hold, and 5 if nothing fails but something could not be

@@ -55,7 +55,7 @@ class Plan:
             return []
         return [
             f"the table is expected to need about {self.needed / 1e9:.1f} GB of memory, more than the "
-            f"{self.memory / 1e9:.1f} GB that are free or allowed; --engine disk keeps to a limit"
+            f"{self.memory / 1e9:.1f} GB that are free or allowed; --engine disk keeps what does not fit in files"
         ]
 
     @property

@@ -80,7 +80,7 @@ class Release:
     def report(self, path: str | Path | None = None) -> ReleaseReport:
         """Make one offline page that says what was released and what it cost, and write it if a path is given.
 
-        It is safe to share. After ``write`` it also names the files and their hashes.
+        It may go wherever the release may go. After ``write`` it also names the files and their hashes.
         """
         REPORT.refuse_on(self._draft.engine.name)
         if path is not None:

@@ -1,4 +1,4 @@
-"""The report of a release: one offline page that is safe to share.
+"""The report of a release: one offline page for everybody who may have the release.
 
 The page is made from the released rows, the policy, and the public figures of the release
 (``evaluation/public_figures.py``). Of the original it knows only how many records were left out: this module never
@@ -36,7 +36,7 @@ from sfumato.taxonomies.taxonomy import Taxonomy
 
 SUFFIXES = (".html", ".htm")
 TITLE = "Report of a release"
-MARKS = {True: ("Safe to share", ""), False: ("Do not share", "fails"), None: ("Not fully checked", "unchecked")}
+MARKS = {True: ("Meets its policy", ""), False: ("Do not share", "fails"), None: ("Not fully checked", "unchecked")}
 WORDS = {True: ("holds", "holds"), False: ("fails", "broken"), None: ("not checked", "undecided")}
 AUDIT = "What the audit checked, reading the release as anybody can"
 AUDIT_WITH_PERSONS = "What the audit checked when the release was made, knowing the person of each record"
@@ -177,6 +177,7 @@ class ReleaseReport:
         remaining = risks(
             self._policy,
             kept,
+            self._facts.exact_ends(self._policy),
             suppressed=self._summary["suppressed"],
             separated=self._separated,
             persons_counted=self._persons_counted,

@@ -79,6 +79,14 @@ class Pair:
     records: NDArray[np.float64] = field(repr=False)
 
 
+@dataclass(frozen=True)
+class ExactEnds:
+    """The columns with ranges whose ends are values of records, and the share of the records that show such a range."""
+
+    columns: list[str]
+    share: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFacts:
     """The counts of a release."""
@@ -95,6 +103,19 @@ class ReleaseFacts:
     @property
     def records(self) -> int:
         return int(self.sizes.sum())
+
+    def exact_ends(self, policy: Policy) -> ExactEnds:
+        """The ranges that end at values of records: those of the smallest boxes, if nothing widens the column."""
+        names = []
+        shows_one = np.zeros(len(self.sizes), np.bool_)
+        if self.classes is not None and policy.release.boxes == "smallest":
+            for column in self.columns:
+                rule = policy.columns.get(column.name)
+                if column.role == "quasi-identifier" and rule is not None and rule.round is None and not rule.taxonomy:
+                    is_range = column.is_range[self.classes.shown[column.name]]
+                    names += [column.name] if is_range.any() else []
+                    shows_one |= is_range
+        return ExactEnds(names, float(self.sizes[shows_one].sum() / max(self.records, 1)))
 
     def as_dict(self) -> dict[str, Any]:
         """The facts as JSON values. They hold only released values and counts of the release."""

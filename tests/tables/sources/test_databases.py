@@ -149,6 +149,14 @@ def test_columns_of_a_directory_may_stand_in_another_order(tmp_path: Path) -> No
     assert read(opened(tmp_path)) == {"name": [CELL, "Trillian"], "age": [42, 31]}
 
 
+def test_files_of_a_directory_come_by_name_and_hidden_ones_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    names = ("c.parquet", "b/a.parquet", "a.parquet", "_aside.parquet", ".hidden.parquet")
+    for number, name in enumerate(names):
+        parquet.write_table(pa.table({"number": [number]}), tmp_path / name)
+    assert read(opened(tmp_path)) == {"number": [2, 1, 0]}
+
+
 def test_a_directory_divided_by_a_column_is_refused(tmp_path: Path) -> None:
     (tmp_path / "year=2024").mkdir()
     parquet.write_table(PEOPLE, tmp_path / "year=2024" / "a.parquet")

@@ -262,6 +262,15 @@ def test_what_cannot_be_given_back_is_refused(home: Home) -> None:
     assert home.tables() == {}
 
 
+def test_a_time_of_day_is_refused_by_sqlite(tmp_path: Path) -> None:
+    table = pa.table({"hour": pa.array([3600], pa.time32("s"))})
+    with (
+        pytest.raises(OutputError, match="column 'hour'"),
+        open_target(location_of(f"{tmp_path}/a.sqlite#t"), separator=",") as target,
+    ):
+        target.write(table.schema, table.to_batches)
+
+
 def _fail(failure: BaseException) -> Callable[..., Any]:
     def fail(*_: object, **__: object) -> None:
         raise failure

@@ -1,0 +1,48 @@
+"""All sections, in the order in which they are measured: those whose figures depend on the load first."""
+
+from __future__ import annotations
+
+from benchmarks import (
+    attacks,
+    bound,
+    curves,
+    disk,
+    diversity,
+    first_use,
+    floor,
+    guides,
+    learning,
+    loss,
+    memory,
+    methods,
+    peers,
+    rothko,
+    selection,
+    spark,
+    targets,
+    tradeoff,
+    workload,
+)
+from benchmarks.section import Section
+
+SECTIONS: dict[str, Section] = {
+    "floor": floor.SECTION,
+    "curves": curves.SECTION,
+    "memory": memory.SECTION,
+    "first-use": first_use.SECTION,
+    "tradeoff": tradeoff.SECTION,
+    "workload": workload.SECTION,
+    "disk": disk.SECTION,
+    "peers": peers.SECTION,
+    "spark": spark.SECTION,
+    "loss": loss.SECTION,
+    "bound": bound.SECTION,
+    "methods": methods.SECTION,
+    "diversity": diversity.SECTION,
+    "learning": learning.SECTION,
+    "targets": targets.SECTION,
+    "selection": selection.SECTION,
+    "rothko": rothko.SECTION,
+    "guides": guides.SECTION,
+    "attacks": attacks.SECTION,
+}

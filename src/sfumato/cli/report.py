@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli.flag_values import hint_at_taxonomies, load_policy
+from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable
 from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
@@ -65,8 +65,8 @@ def report_release(
 ) -> int:
     """Make one page that says what a release shows and what it cost: offline, printable, safe to share.
 
-    Without a policy, the certificate beside the release says what is required. Only a policy or --taxonomy supplies
-    taxonomies. The exit code is 1 if the release does not hold; the page says so too.
+    Without a policy, the certificate beside the release says what is required, and taxonomies are looked for beside the
+    release and in taxonomies/. The exit code is 1 if the release does not hold; the page says so too.
 
     Example: sfumato report patients.csv release.csv --policy policy.toml -o report.html
     """
@@ -77,10 +77,9 @@ def report_release(
         if private is not None:
             _check_different([target, private])
         loaded_policy = load_policy(policy)
-        with hint_at_taxonomies(loaded_policy):
-            page = api.report_release(original, release, target, loaded_policy, **flags)
-            if private is not None:
-                api.report_private(original, release, private, loaded_policy, **flags)
+        page = api.report_release(original, release, target, loaded_policy, **flags)
+        if private is not None:
+            api.report_private(original, release, private, loaded_policy, **flags)
     summary = page.summary()
     holds = all(verdict["holds"] for verdict in summary["audit"])
     if json:

@@ -176,7 +176,7 @@ class Hospital:
                 "admission": pa.array(admission.astype(np.int32)).cast(pa.date32()),
                 "diagnosis": categories(diagnosis, leaves(_DIAGNOSIS_ROWS)),
                 "days": pa.array(days),
-                "readmitted": categories(readmitted, ("no", "yes")),
+                "readmitted": categories(readmitted.astype(np.uint8), ("no", "yes")),
             }
         )
 

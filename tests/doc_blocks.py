@@ -192,7 +192,10 @@ def _wrapped(line: str) -> list[str]:
 
 
 def run_page(blocks: list[Block], directory: Path) -> Iterator[Shown]:
-    """Run the blocks of a page in order, in this process and its working directory, and yield what they show."""
+    """Run the blocks of a page in order, in this process, and yield what they show.
+
+    ``directory`` is the working directory; the user's home, ``~``, is taken to be the one above.
+    """
     space: dict[str, Any] = {"__name__": "page"}
     printed = ""
     for block in blocks:
@@ -215,14 +218,15 @@ def run_page(blocks: list[Block], directory: Path) -> Iterator[Shown]:
             assert block.kind == "shell", f"{block.place}: nothing says how to run this block"
             for number, command in enumerate(block.commands, 1):
                 last = number == len(block.commands)
-                printed = _run_command(block, command, int(block.mark("exit code") or 0) if last else 0)
+                expected = int(block.mark("exit code") or 0) if last else 0
+                printed = _run_command(block, command, expected, home=directory.parent)
 
 
-def _run_command(block: Block, command: str, expected: int) -> str:
+def _run_command(block: Block, command: str, expected: int, *, home: Path) -> str:
     program, *arguments = _words(command)
     assert program == "sfumato", f"{block.place}: {program} is not run on pages of docs; say why in a comment above"
     with redirect_stdout(io.StringIO()) as stream, redirect_stderr(stream):
-        code = main([os.path.expanduser(argument) for argument in arguments])
+        code = main([re.sub("^~(?=/)", str(home), argument) for argument in arguments])
     printed = stream.getvalue()
     assert code == expected, f"{block.place}: exit code {code} of: {command}\n{printed}"
     return printed

@@ -45,7 +45,6 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory of a user who has released nothing yet."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SFUMATO_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path / "here"

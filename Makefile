@@ -8,13 +8,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Without compiled bytecode every process of a test compiles the sources, and every run rewrites the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo system-packages quick test test-all lint format bench figures clean
+.PHONY: help demo system-packages quick test test-all docs lint format bench figures clean
 
 help:
 	@echo "make demo      anonymize a generated census-like table, audit, measure and report it; files in demo/"
 	@echo "make quick     some cases of every test that needs nothing but Python; about a minute"
 	@echo "make test      all tests but the slow ones; needs Chromium, PostgreSQL and Java"
 	@echo "make test-all  all tests, with many more random examples (hours)"
+	@echo "make docs      run the blocks of README and docs, and rewrite what the pages show"
 	@echo "make lint      style, types and the direction of imports"
 	@echo "make format    rewrite the sources in the house style"
 	@echo "make bench     measure speed, memory and loss, record the figures and write them into the docs (long)"
@@ -58,6 +59,9 @@ test: $(VENV)/installed-dev system-packages
 
 test-all: $(VENV)/installed-dev system-packages
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest --numprocesses auto
+
+docs: $(VENV)/installed-dev
+	$(BIN)/python -m pytest tests/docs/test_blocks.py --write-docs
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -35,6 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help=f"leave out tests marked {', '.join(NOT_QUICK)}, and try {QUICK_CASES} cases of each other test",
     )
+    parser.addoption(
+        "--write-docs", action="store_true", help="rewrite what README and docs show instead of comparing it"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -387,13 +387,63 @@ def test_measure_counts_records_that_were_left_out(directory: Path, shell: Shell
     assert (found["records"], found["released"], found["suppressed"]) == (40, 6, 34)
 
 
-def test_measure_says_how_to_give_taxonomies_that_a_certificate_only_names(directory: Path, shell: Shell) -> None:
+TOWNS = "c0,north,*\nc1,north,*\nc2,south,*\nc3,south,*\n"
+
+
+def test_measure_says_where_it_looked_for_a_taxonomy_that_a_certificate_only_names(
+    directory: Path, shell: Shell
+) -> None:
     (directory / "trees").mkdir()
-    (directory / "trees" / "towns.csv").write_text("c0,north,*\nc1,north,*\nc2,south,*\nc3,south,*\n")
+    (directory / "trees" / "towns.csv").write_text(TOWNS)
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", "--taxonomy", "city=trees/towns.csv")
     shell("measure", "table.csv", "out.csv", code=4)
+    assert f"in none of the folders {directory}, {directory / 'taxonomies'}." in shell.err
+    assert "--taxonomy city=FILE" in shell.err
     assert "--policy" in shell.err
     assert shell.json("measure", "table.csv", "out.csv", "--taxonomy", "city=trees/towns.csv")["records"] == 40
+    shell("measure", "table.csv", "out.csv", "--taxonomy", f"city={directory / 'nothing.csv'}", code=4)
+    assert "there is no such file" in shell.err
+
+
+@pytest.mark.parametrize(
+    ("taxonomies", "release"),
+    [
+        ("taxonomies", "out.csv"),  # as a policy that `generate` writes has it
+        ("taxonomies", "releases/out.csv"),  # the release is elsewhere, the command is run here
+        ("releases/taxonomies", "releases/out.csv"),
+        ("releases", "releases/out.csv"),
+        (".", "releases/out.csv"),
+    ],
+)
+def test_commands_find_the_taxonomies_of_a_release_without_a_policy(
+    directory: Path, shell: Shell, taxonomies: str, release: str
+) -> None:
+    for folder in (directory / taxonomies, directory / "releases"):
+        folder.mkdir(parents=True, exist_ok=True)
+    towns, roles = f"{taxonomies}/towns.csv", [*ROLES, "-k", "3", "--taxonomy"]
+    (directory / towns).write_text(TOWNS)
+    shell("anonymize", "table.csv", "-o", release, *roles, f"city={towns}")
+    given = shell.json("measure", "table.csv", release, "--taxonomy", f"city={towns}")
+    found = shell.json("measure", "table.csv", release)
+    assert (found["gcp"], found["columns"]) == (given["gcp"], given["columns"])
+    assert shell.json("report", "table.csv", release)["gcp"] == pytest.approx(given["gcp"], abs=0.001)
+    assert "not available" not in shell("plot", release, "--x", "city", "--y", "age")
+    assert shell.json("bound", "table.csv", "--release", release)["release"]["gcp"] == pytest.approx(given["gcp"])
+
+
+def test_the_taxonomy_beside_the_release_comes_first(directory: Path, shell: Shell) -> None:
+    (directory / "releases").mkdir()
+    (directory / "towns.csv").write_text(TOWNS.replace("north", "*").replace("south", "*"))
+    (directory / "releases" / "towns.csv").write_text(TOWNS)
+    release, towns = "releases/out.csv", "releases/towns.csv"
+    shell(
+        "anonymize", "table.csv", "-o", release, *ROLES, "-k", "15", "--weight", "city=9", "--taxonomy", f"city={towns}"
+    )
+    assert "north" in (directory / release).read_text()
+    found, given = (
+        shell.json("measure", "table.csv", release, *flags) for flags in ((), ("--taxonomy", f"city={towns}"))
+    )
+    assert found["gcp"] == given["gcp"]
 
 
 # generate, methods, demo

@@ -643,7 +643,13 @@ def test_a_taxonomy_puts_categories_in_its_order(countries: Path) -> None:
     assert picture.remarks == ()
 
 
+def test_a_picture_finds_the_taxonomy_of_its_release(countries: Path) -> None:
+    policy = sfumato.Policy.load(countries.with_name("policy.toml"))
+    assert sfumato.plot(countries, "country", "age").svg == sfumato.plot(countries, "country", "age", policy).svg
+
+
 def test_a_picture_without_its_taxonomy_says_so(countries: Path) -> None:
+    (countries.parent / "taxonomies" / "country.csv").unlink()
     picture = sfumato.plot(countries, "country", "age")
     assert picture.remarks == ("country in the order of its names: its taxonomy is not available",)
     assert picture.remarks[0] in "".join(texts(picture))
@@ -660,6 +666,7 @@ def test_a_taxonomy_that_the_policy_names_must_be_there(countries: Path) -> None
 
 
 def test_the_command_draws_beside_the_release(countries: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (countries.parent / "taxonomies" / "country.csv").unlink()
     assert main(["plot", str(countries)]) == 0
     target = countries.with_name("release.parquet.classes.svg")
     assert target.read_text() == sfumato.plot(countries).svg

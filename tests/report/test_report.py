@@ -940,7 +940,7 @@ def test_the_page_made_with_a_release_says_when_its_persons_were_counted(
     arguments = ["anonymize", files / "original.csv", "-o", files / "release.csv", "--policy", files / "policy.toml"]
     assert run(capsys, *arguments, "--report", files / "at-once.html")[0] == 0
     page = (files / "at-once.html").read_text()
-    assert marks(page) == [("mark", "Safe to share")]
+    assert marks(page) == [("mark", "Meets its policy")]
     found = Read(page).text
     held = "k = 4 and the requirement on sensitive columns hold, counted in persons when the release was made; "
     assert held in found["verdict"]
@@ -969,7 +969,7 @@ def test_the_page_of_a_file_has_its_own_words_for_what_was_not_checked(
     assert [line["holds"] for line in told["audit"]] == [None, None, True]
     page = (files / "release.csv.report.html").read_text()
     assert marks(page) == [("mark unchecked", "Not fully checked")]
-    assert "Safe to share" not in page
+    assert "Meets its policy" not in page
     assert page.count('<span class="undecided">not checked</span>') == 2
     assert '<div class="unchecked"><p class="verdict">' in page
     assert '<div class="fails">' not in page

@@ -25,13 +25,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sfumato
 from sfumato.errors import OutputError, UsageError
-from sfumato.synthetic import GENERATORS, Agrawal, Census, Generator, Normal, generate, make_generator
+from sfumato.synthetic import GENERATORS, Agrawal, Census, Generator, Hospital, Normal, generate, make_generator
 from sfumato.synthetic.agrawal import AgrawalRule
 
 MILLION = 1_000_000
 QUASI_IDENTIFIERS = ["age", "gender", "education", "marital", "race", "work-class", "country"]
-EVERY_KIND = [Census(), Agrawal(), Agrawal(function="R10", salary="normal"), Normal(dimensions=3)]
+EVERY_KIND = [
+    Hospital(),
+    Hospital(stays=4),
+    Census(),
+    Agrawal(),
+    Agrawal(function="R10", salary="normal"),
+    Normal(dimensions=3),
+]
 
 
 def table_of(generator: Generator, records: int, seed: int = 0) -> pa.Table:
@@ -52,6 +60,7 @@ def kind_name(generator: Generator) -> str:
 
 def test_the_generators_are_found_by_their_names() -> None:
     assert {name: kind.name for name, kind in GENERATORS.items()} == {
+        "hospital": "hospital",
         "census": "census",
         "agrawal": "agrawal",
         "normal": "normal",
@@ -82,16 +91,18 @@ def test_another_seed_and_another_batch_give_other_records(generator: Generator)
 @pytest.mark.parametrize(
     ("generator", "version", "digest"),
     [
+        (Hospital(), "1", "799a9180448720fb"),
+        (Hospital(stays=4), "1", "363ae0271315f50f"),
         (Census(), "1", "6542ac417aa1ee1d"),
         (Agrawal(), "1", "fcc46c4e52824cc1"),
         (Agrawal(function="C5", random_constants=True, salary="normal"), "1", "0a10df4285817784"),
         (Normal(dimensions=3), "1", "c0df862e0fb6d0b6"),
     ],
-    ids=["census", "agrawal", "agrawal with random constants", "normal"],
+    ids=["hospital", "hospital with several stays", "census", "agrawal", "agrawal with random constants", "normal"],
 )
 def test_the_values_are_those_of_the_version(generator: Generator, version: str, digest: str) -> None:
     """If this fails, the values have changed: raise the version, since figures name it."""
-    rows = json.dumps(rows_of(generator, 1_000, seed=7))
+    rows = json.dumps(rows_of(generator, 1_000, seed=7), default=str)
     assert (generator.version, hashlib.sha256(rows.encode()).hexdigest()[:16]) == (version, digest)
 
 
@@ -120,7 +131,7 @@ def test_the_policy_gives_every_column_a_role(generator: Generator) -> None:
     policy, taxonomies = generator.policy(), generator.taxonomies()
     assert list(policy["columns"]) == table_of(generator, 1).column_names
     assert policy["other"] == "drop"
-    assert policy["privacy"] == {"k": 10}
+    assert policy["privacy"]["k"] == 10
     for name, column in policy["columns"].items():
         if column["role"] != "quasi-identifier":
             assert list(column) == ["role"]
@@ -131,7 +142,96 @@ def test_the_policy_gives_every_column_a_role(generator: Generator) -> None:
                 "taxonomy": f"taxonomies/{name}.csv",
             }
         else:
-            assert column == {"role": "quasi-identifier", "type": "numeric"}
+            assert column["type"] in {"numeric", "categorical", "date"}
+            assert (column["type"] == "numeric") == pa.types.is_integer(table_of(generator, 1)[name].type)
+
+
+# --- hospital ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stays() -> pa.Table:
+    return table_of(Hospital(stays=4), 200_000)
+
+
+def test_hospital_roles() -> None:
+    policy = Hospital().policy()
+    assert {name: column["role"] for name, column in policy["columns"].items()} == {
+        **dict.fromkeys(["patient_id", "name"], "identifier"),
+        **dict.fromkeys(["sex", "age", "zip", "country", "admission"], "quasi-identifier"),
+        "diagnosis": "sensitive",
+        **dict.fromkeys(["days", "readmitted"], "other"),
+    }
+    assert policy["columns"]["zip"] == {
+        "role": "quasi-identifier",
+        "type": "categorical",
+        "taxonomy": {"prefix": [2, 3]},
+    }
+    assert policy["columns"]["admission"]["taxonomy"] == {"calendar": ["month", "quarter"]}
+    assert policy["privacy"] == {"k": 10}
+    assert Hospital(stays=2).policy()["privacy"] == {"k": 10, "person": "patient_id"}
+
+
+def test_a_patient_of_the_hospital_has_one_stay_unless_more_are_allowed(stays: pa.Table) -> None:
+    once = table_of(Hospital(), 200_000)
+    assert pc.count_distinct(once["patient_id"]).as_py() == 200_000
+    assert {len(str(number)) for number in once["patient_id"].to_pylist()} == {9}
+    counts = Counter(stays["patient_id"].to_pylist())
+    assert set(counts.values()) == {1, 2, 3, 4}
+    # The patients are the same; how many stays they have changes nothing about them.
+    patients = dict(zip(once["patient_id"].to_pylist(), once["name"].to_pylist(), strict=True))
+    assert all(patients[number] == name for number, name in firsts(stays, "name").items())
+
+
+def firsts(table: pa.Table, column: str) -> dict[int, Any]:
+    """What stands in a column at the first stay of each patient of the first 20,000 records."""
+    head = table.slice(0, 20_000)
+    return dict(zip(reversed(head["patient_id"].to_pylist()), reversed(head[column].to_pylist()), strict=True))
+
+
+def test_other_seeds_have_other_patients() -> None:
+    one, two = (set(table_of(Hospital(), 5_000, seed)["patient_id"].to_pylist()) for seed in (1, 2))
+    assert len(one & two) < 5
+
+
+def test_the_stays_of_a_patient_belong_to_one_person_and_fit_what_is_said_of_them(stays: pa.Table) -> None:
+    rows = stays.slice(0, 20_000).to_pylist()
+    further = [(a, b) for a, b in pairwise(rows) if a["patient_id"] == b["patient_id"]]
+    assert len(further) > 5_000
+    for before, after in further:
+        assert all(before[name] == after[name] for name in ("name", "sex", "age", "zip", "country"))
+        pause = (after["admission"] - before["admission"]).days - before["days"]
+        assert pause >= 1
+        assert (pause <= 30) == (before["readmitted"] == "yes")
+    assert {day.year for day in firsts(stays, "admission").values()} == {2024}
+
+
+def test_hospital_diagnoses_depend_on_age_and_sex(stays: pa.Table) -> None:
+    women, men = (stays.filter(pc.field("sex") == sex) for sex in ("female", "male"))
+    assert pc.max(women.filter(pc.field("diagnosis") == "childbirth")["age"]).as_py() < 50
+    assert "childbirth" not in men["diagnosis"].unique().to_pylist()
+    assert "prostate cancer" not in women["diagnosis"].unique().to_pylist()
+    ages = {name: mean_of(stays, "age", "diagnosis", name) for name in stays["diagnosis"].unique().to_pylist()}
+    assert len(ages) == 29
+    assert ages["hip fracture"] > ages["back pain"] + 15
+    assert mean_of(stays, "days", "diagnosis", "stroke") > 2 * mean_of(stays, "days", "diagnosis", "hernia")
+    old, young = stays.filter(pc.field("age") >= 80), stays.filter(pc.field("age") < 50)
+    back = [pc.mean(pc.equal(table["readmitted"], "yes").cast(pa.float64())).as_py() for table in (old, young)]
+    assert back[0] > 2 * back[1]
+    counts = stays.group_by("diagnosis").aggregate([([], "count_all")])["count_all"]
+    assert pc.max(counts).as_py() < 0.1 * stays.num_rows  # frequency l-diversity with l of up to 10 is possible
+
+
+@pytest.mark.not_quick
+@pytest.mark.parametrize("stays", [1, 3])
+def test_a_generated_hospital_is_released_by_its_own_policy(tmp_path: Path, stays: int) -> None:
+    table, policy, *_ = generate("hospital", 1_000, tmp_path / "patients.csv", stays=stays)
+    release = sfumato.anonymize(table, policy=policy, l=3)
+    assert release.audit.holds
+    assert set(release.data.column_names) == {
+        *("sex", "age", "zip", "country", "admission"),
+        *("diagnosis", "days", "readmitted"),
+    }
 
 
 # --- census -----------------------------------------------------------------------------------------------------------
@@ -458,6 +558,7 @@ def test_files_hold_the_records_taxonomies_and_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suffix", "name", "options"),
     [
+        (".csv", "hospital", {"stays": 3}),
         (".csv", "census", {}),
         (".csv.gz", "census", {}),
         (".csv.zst", "census", {}),
@@ -540,7 +641,12 @@ def test_the_files_have_ordinary_permissions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("sensus", {}, "unknown generator 'sensus'. Did you mean 'census'? Available: 'census', 'agrawal', 'normal'."),
+        (
+            "sensus",
+            {},
+            "unknown generator 'sensus'. Did you mean 'census'? Available: 'hospital', 'census', 'agrawal', 'normal'.",
+        ),
+        ("hospital", {"stays": 0}, "stays must be a whole number of at least 1, not 0."),
         ("census", {"dimensions": 2}, "the generator census has no option 'dimensions'. It has no options."),
         (
             "agrawal",
@@ -639,6 +745,7 @@ def run_limited(before: str, path: Path) -> str:
     script = f"""
 import os, resource, sys
 from pathlib import Path
+import sfumato
 from sfumato.errors import OutputError
 from sfumato.synthetic import generate
 {before}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sfumato.errors import TaxonomyError, UsageError
+from sfumato.errors import UsageError
 
 if TYPE_CHECKING:
     from sfumato.policy import Policy
@@ -25,20 +24,6 @@ def load_policy(file: Path | None) -> Policy | None:
     from sfumato.policy import Policy
 
     return None if file is None else Policy.load(file)
-
-
-@contextmanager
-def hint_at_taxonomies(policy: Policy | None) -> Iterator[None]:
-    """Where the certificate stands in for a policy, tell the user how to supply the taxonomies that it only names."""
-    try:
-        yield
-    except TaxonomyError as error:
-        if policy is not None:
-            raise
-        raise TaxonomyError(
-            f"{error} A certificate only names its taxonomies: give the policy with --policy, or each taxonomy with "
-            "--taxonomy."
-        ) from None
 
 
 def column_names(flag: str, values: Sequence[str] | None) -> list[str]:

@@ -15,12 +15,18 @@ from sfumato.cli.summaries import show_files
 
 
 def generate(
-    generator: Annotated[str, typer.Argument(metavar="census|agrawal|normal", help="The kind of table.")],
+    generator: Annotated[str, typer.Argument(metavar="hospital|census|agrawal|normal", help="The kind of table.")],
     records: Annotated[int, typer.Option("-n", "--records", metavar="N", help="How many records.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help=".parquet, .csv, .csv.gz or .csv.zst", readable=False)
     ],
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same table.")] = 0,
+    stays: Annotated[
+        int | None,
+        typer.Option(
+            "--stays", metavar="N", rich_help_panel="hospital", help="How many stays a patient may have: 1 by default."
+        ),
+    ] = None,
     function: Annotated[
         str | None,
         typer.Option(
@@ -61,9 +67,10 @@ def generate(
 ) -> None:
     """Make a table of synthetic records with its policy and taxonomies. No real person is in it.
 
-    Example: sfumato generate census -n 100000 -o census.parquet
+    Example: sfumato generate hospital -n 5000 -o patients.csv
     """
     all_options = {
+        "stays": stays,
         "function": function,
         "salary": salary,
         "random_constants": random_constants or None,

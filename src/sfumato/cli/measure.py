@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.flag_values import by_column, hint_at_taxonomies, load_policy
+from sfumato.cli.flag_values import by_column, load_policy
 from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable, Temporary
 from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
@@ -98,8 +98,9 @@ def measure(
 ) -> None:
     """Measure every loss of a release, from the two tables alone.
 
-    Without a policy, the certificate beside the release says how. Do not publish what is measured against the original:
-    it can reveal records that were left out. The JSON lists it under private_figures.
+    Without a policy, the certificate beside the release says how, and taxonomies are looked for beside the release and
+    in taxonomies/. Do not publish what is measured against the original: it can reveal records that were left out. The
+    JSON lists it under private_figures.
 
     Example: sfumato measure patients.csv release.csv --policy policy.toml
     """
@@ -111,22 +112,21 @@ def measure(
         from sfumato.releases.certificate import read_certificate
 
         loaded_policy = load_policy(policy)
-        with hint_at_taxonomies(loaded_policy):
-            losses = measure_losses(
-                original,
-                release,
-                loaded_policy,
-                target=target,
-                queries=queries,
-                bins=by_column("--bins", "A,B", bins, lambda text: text.split(",")),
-                range_queries=range_queries,
-                range_attributes=range_attributes,
-                selectivity=selectivity,
-                seed=seed,
-                temporary=temporary,
-                progress=progress,
-                **flags,
-            )
+        losses = measure_losses(
+            original,
+            release,
+            loaded_policy,
+            target=target,
+            queries=queries,
+            bins=by_column("--bins", "A,B", bins, lambda text: text.split(",")),
+            range_queries=range_queries,
+            range_attributes=range_attributes,
+            selectivity=selectivity,
+            seed=seed,
+            temporary=temporary,
+            progress=progress,
+            **flags,
+        )
         report = audit_release(release, loaded_policy, temporary=temporary, progress=progress, **flags)
         certificate = read_certificate(release) or {}
         method = certificate.get("method")

@@ -54,8 +54,8 @@ def plot(
 ) -> None:
     """Draw the classes of a release on two of its quasi-identifiers.
 
-    Without a policy, the certificate beside the release names the quasi-identifiers. Only a policy or --taxonomy
-    supplies the taxonomies that put categories in order.
+    Without a policy, the certificate beside the release names the quasi-identifiers, and the taxonomies that put
+    categories in order are looked for beside the release and in taxonomies/.
 
     Example: sfumato plot release.csv --x age --y zip -o classes.svg
     """

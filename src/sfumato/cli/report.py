@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.exit_codes import exit_code_of
-from sfumato.cli.flag_values import hint_at_taxonomies, load_policy
+from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import AcceptUnchecked, Json, OriginalTable, PolicyFile, ReleasedTable
 from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
@@ -67,9 +67,9 @@ def report_release(
 ) -> int:
     """Make one page that says what a release shows and what it cost: offline, printable, as public as the release.
 
-    Without a policy, the certificate beside the release says what is required. Only a policy or --taxonomy supplies
-    taxonomies. The exit code is 1 if the release does not hold, and 5 if nothing fails but something could not be
-    checked; the page says so too.
+    Without a policy, the certificate beside the release says what is required, and taxonomies are looked for beside the
+    release and in taxonomies/. The exit code is 1 if the release does not hold, and 5 if nothing fails but something
+    could not be checked; the page says so too.
 
     Example: sfumato report patients.csv release.csv --policy policy.toml -o report.html
     """
@@ -80,10 +80,9 @@ def report_release(
         if private is not None:
             _check_different([target, private])
         loaded_policy = load_policy(policy)
-        with hint_at_taxonomies(loaded_policy):
-            page = api.report_release(original, release, target, loaded_policy, **flags)
-            if private is not None:
-                api.report_private(original, release, private, loaded_policy, **flags)
+        page = api.report_release(original, release, target, loaded_policy, **flags)
+        if private is not None:
+            api.report_private(original, release, private, loaded_policy, **flags)
     if json:
         files = {"file": str(target)} | ({} if private is None else {"private": str(private)})
         print_json({**page.summary(), "holds": page.holds, **files, **version_and_seconds(progress)})

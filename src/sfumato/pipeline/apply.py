@@ -126,5 +126,5 @@ def _check_left_out(policy: Policy, records: int, outside: int, left_out: int) -
         f"{left_out:,} of the {records:,} records ({left_out / records:.2%}) cannot be released under these rules: "
         f"{outside:,} have a value outside the domain, {failing:,} are in regions that do not meet the policy in this "
         f"table. max_suppressed_fraction allows {limit:.2%}. Nothing was written. Wait until there are more records, "
-        "allow more with --max-suppressed, or learn rules on a table like this one."
+        "allow more with --max-suppressed, or learn the rules with a larger k than the release needs."
     )

@@ -271,7 +271,7 @@ class _Merged:
 
     def policy(self) -> Policy:
         origin = Origin(self._start.origin.file, self._lines)
-        return Policy.from_dict(self._data, self._start.base, origin=origin)
+        return Policy.from_dict(self._data, self._start.base, origin=origin, places=self._start.places)
 
     @property
     def columns(self) -> dict[str, dict[str, Any]]:

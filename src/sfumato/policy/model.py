@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError
 
-from sfumato.errors import PolicyError, UsageError
+from sfumato.errors import PolicyError, TaxonomyError, UsageError
 from sfumato.policy.column_settings import ColumnSettings, Role, column_name
 from sfumato.policy.completeness import check_columns, check_complete
 from sfumato.policy.error_text import explain, unknown_key_sentence
@@ -52,6 +52,7 @@ class Policy(PolicySection):
     """The directory that relative taxonomy paths start from: that of the policy file. None is the working directory."""
 
     _origin: Origin = PrivateAttr(default_factory=Origin)
+    _places: tuple[Path, ...] = PrivateAttr(default=())
 
     @classmethod
     def of(cls, policy: PolicyLike | None) -> Policy:
@@ -80,10 +81,18 @@ class Policy(PolicySection):
         return cls.from_dict(data, Path(path).absolute().parent, origin=origin)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], base: Path | None = None, *, origin: Origin | None = None) -> Policy:
+    def from_dict(
+        cls,
+        data: Mapping[str, Any],
+        base: Path | None = None,
+        *,
+        origin: Origin | None = None,
+        places: Sequence[Path] = (),
+    ) -> Policy:
         """Make a policy from what a policy file holds.
 
-        ``origin`` says where the keys stand in the file, so that error messages can name the line.
+        ``origin`` says where the keys stand in the file, so that error messages can name the line. ``places`` are
+        further directories where taxonomy files may lie: a certificate has only their names.
         """
         origin = origin or Origin()
         if "base" in data:
@@ -93,6 +102,7 @@ class Policy(PolicySection):
         except ValidationError as error:
             raise explain(error, origin) from None
         policy._origin = origin
+        policy._places = tuple(places)
         return policy
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,6 +123,11 @@ class Policy(PolicySection):
     def origin(self) -> Origin:
         """The file and lines that the policy was read from, for error messages."""
         return self._origin
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Further directories where taxonomy files may lie."""
+        return self._places
 
     @property
     def k(self) -> int:
@@ -183,11 +198,25 @@ class Policy(PolicySection):
         return int(self.release.max_suppressed_fraction * records * (1 + 1e-12))  # 0.07 * 100 is less than 7
 
     def taxonomy_path(self, column: str) -> Path:
-        """Return the path of the taxonomy file of a column that has one."""
+        """Return the path of the taxonomy file of a column that has one.
+
+        Raises TaxonomyError if a file that may lie in several places is in none of them.
+        """
         taxonomy = self.columns[column].taxonomy_file
         if taxonomy is None:
             raise ValueError(f"the column {column!r} has no taxonomy file")
-        return self._directory() / taxonomy
+        candidates = list(dict.fromkeys(place / taxonomy for place in (self._directory(), *self._places)))
+        if len(candidates) == 1:
+            return candidates[0]
+        for file in candidates:
+            if file.exists():
+                return file
+        folders = ", ".join(str(file.parent) for file in candidates)
+        raise TaxonomyError(
+            f"column {column!r}: the taxonomy {taxonomy!r} is in none of the folders {folders}. A certificate has only "
+            f"the names of taxonomies: copy the file beside the release, or give it with --taxonomy {column}=FILE or "
+            "with --policy."
+        )
 
     def check_complete(self) -> None:
         """Raise PolicyError if the policy leaves open what it asks for."""

@@ -28,7 +28,8 @@ class FinishedRelease:
         """Find the policy of a release. Flags override the policy, or the certificate beside the file."""
         certificate = read_certificate(release) if isinstance(release, str | Path) else None
         if policy is None and certificate is not None:
-            policy = Policy.from_dict(certificate["policy"], location_of(release).home)  # type: ignore[arg-type]
+            home = location_of(release).home  # type: ignore[arg-type]
+            policy = Policy.from_dict(certificate["policy"], home, places=_taxonomy_places(home))
         if policy is None and not flags:
             raise UsageError(
                 "nothing says what to check: there is no certificate beside the release. "
@@ -54,6 +55,14 @@ class FinishedRelease:
         if not isinstance(self.given, str | Path):
             raise UsageError("a release by anatomy is two tables. Give both, as (first, second).")
         return open_location(location_of(self.given).sensitive, options)
+
+
+def _taxonomy_places(home: Path) -> list[Path]:
+    """Return where the taxonomies of a release may lie: beside it or in the working directory, or in taxonomies/ there.
+
+    ``home`` is the directory of the release.
+    """
+    return [place for directory in (home, Path.cwd()) for place in (directory, directory / "taxonomies")]
 
 
 def open_original(original: object, policy: Policy) -> Source:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import UsageError
+from sfumato.errors import TaxonomyError, UsageError
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
 from sfumato.policy import InputOptions, PolicyLike
@@ -43,8 +43,12 @@ def plot_finished(
         column = finished.policy.columns.get(name)
         if column is None or column.taxonomy_file is None:
             continue
-        path = finished.policy.taxonomy_path(name)
-        # A certificate has only the name of a taxonomy. The picture does without one that is not beside the release.
-        if policy is not None or name in (flags.get("taxonomy") or {}) or path.exists():
+        try:
+            path = finished.policy.taxonomy_path(name)
+        except TaxonomyError:
+            # A certificate has only the name of a taxonomy. The picture does without one that is not found.
+            if name in (flags.get("taxonomy") or {}):
+                raise
+        else:
             taxonomies[name] = read_taxonomy(path, name)
     return plot_classes(source, finished.policy, taxonomies, x, y, title=title, theme=theme)

@@ -4,6 +4,7 @@ from sfumato.synthetic.agrawal import Agrawal
 from sfumato.synthetic.census import Census
 from sfumato.synthetic.generate import GENERATORS, generate, make_generator
 from sfumato.synthetic.generator import GeneratedColumn, Generator
+from sfumato.synthetic.hospital import Hospital
 from sfumato.synthetic.normal import Normal
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Census",
     "GeneratedColumn",
     "Generator",
+    "Hospital",
     "Normal",
     "generate",
     "make_generator",

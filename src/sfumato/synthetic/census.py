@@ -18,7 +18,7 @@ and describes nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
@@ -30,12 +30,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.synthetic import census_population
 from sfumato.synthetic.generator import BATCH_RECORDS, GeneratedColumn, draw_batches, policy_of, taxonomies_of
+from sfumato.synthetic.shares import (
+    CHANCES,
+    Chances,
+    Codes,
+    TaxonomyRows,
+    bands,
+    between,
+    by_chance,
+    categories,
+    draw_chances,
+    grouped,
+    leaves,
+)
 
-CHANCES = 2**16
-"""The number of different random numbers that decide a value. Every share is a multiple of 1 / CHANCES."""
-
-Codes = NDArray[np.uint8]
-Chances = NDArray[np.uint16]
 Thousandths = NDArray[np.int16]
 
 AGES = np.arange(census_population.YOUNGEST, census_population.OLDEST + 1)
@@ -59,20 +67,16 @@ class Census:
         return policy_of(_COLUMNS)
 
 
-def _flat(values: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _flat(values: Sequence[str]) -> TaxonomyRows:
     return tuple((value, "*") for value in values)
-
-
-def _grouped(groups: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple((value, group, "*") for group, values in groups.items() for value in values)
 
 
 _JOBS = [job for group in census_population.OCCUPATION_GROUPS.values() for job in group]
 _SECTORS = [sector for sectors in census_population.WORK_CLASS_GROUPS.values() for sector in sectors]
 
-_MARITAL_ROWS = _grouped(census_population.MARITAL_GROUPS)
-_COUNTRY_ROWS = _grouped({region.name: tuple(region.countries) for region in census_population.REGIONS})
-_OCCUPATION_ROWS = _grouped(
+_MARITAL_ROWS = grouped(census_population.MARITAL_GROUPS)
+COUNTRY_ROWS = grouped({region.name: tuple(region.countries) for region in census_population.REGIONS})
+_OCCUPATION_ROWS = grouped(
     {name: [job.name for job in jobs] for name, jobs in census_population.OCCUPATION_GROUPS.items()}
 )
 _WORK_CLASS_ROWS = tuple(
@@ -96,7 +100,7 @@ _COLUMNS = (
     GeneratedColumn(name="marital", role="quasi-identifier", type="categorical", taxonomy=_MARITAL_ROWS),
     GeneratedColumn(name="race", role="quasi-identifier", type="categorical", taxonomy=_flat(census_population.RACES)),
     GeneratedColumn(name="work-class", role="quasi-identifier", type="categorical", taxonomy=_WORK_CLASS_ROWS),
-    GeneratedColumn(name="country", role="quasi-identifier", type="categorical", taxonomy=_COUNTRY_ROWS),
+    GeneratedColumn(name="country", role="quasi-identifier", type="categorical", taxonomy=COUNTRY_ROWS),
     GeneratedColumn(name="occupation", role="sensitive", type="categorical", taxonomy=_OCCUPATION_ROWS),
     GeneratedColumn(name="salary-class", role="other", type="categorical"),
 )
@@ -143,7 +147,7 @@ def _draw(numbers: np.random.Generator) -> pa.RecordBatch:
     tables = _tables()
 
     def chance() -> Chances:
-        return numbers.integers(0, CHANCES, BATCH_RECORDS, dtype=np.uint16)
+        return draw_chances(numbers, BATCH_RECORDS)
 
     age = tables.age[chance()]
     gender = tables.gender[tables.gender_band[age], chance()]
@@ -165,24 +169,16 @@ def _draw(numbers: np.random.Generator) -> pa.RecordBatch:
     return pa.record_batch(
         {
             "age": pa.array(AGES[age]),
-            "gender": _categories(gender, census_population.GENDERS),
+            "gender": categories(gender, census_population.GENDERS),
             "education": pa.array(EDUCATIONS[education]),
-            "marital": _categories(marital, _leaves(_MARITAL_ROWS)),
-            "race": _categories(race, census_population.RACES),
-            "work-class": _categories(work_class, _leaves(_WORK_CLASS_ROWS)),
-            "country": _categories(country, _leaves(_COUNTRY_ROWS)),
-            "occupation": _categories(occupation, _leaves(_OCCUPATION_ROWS)),
-            "salary-class": _categories(tables.salary_class[pay], _SALARY_CLASSES),
+            "marital": categories(marital, leaves(_MARITAL_ROWS)),
+            "race": categories(race, census_population.RACES),
+            "work-class": categories(work_class, leaves(_WORK_CLASS_ROWS)),
+            "country": categories(country, leaves(COUNTRY_ROWS)),
+            "occupation": categories(occupation, leaves(_OCCUPATION_ROWS)),
+            "salary-class": categories(tables.salary_class[pay], _SALARY_CLASSES),
         }
     )
-
-
-def _leaves(taxonomy: Sequence[tuple[str, ...]]) -> list[str]:
-    return [row[0] for row in taxonomy]
-
-
-def _categories(codes: Codes, names: Sequence[str]) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(names))
 
 
 @cache
@@ -191,21 +187,21 @@ def _tables() -> _Tables:
     races, schoolings = list(census_population.RACE_SHARES), list(census_population.SCHOOLING_TILT)
     without_work = [sector == census_population.WITHOUT_WORK for _, sector, _, _ in _WORK_CLASS_ROWS]
     return _Tables(
-        age=_by_chance(_between(census_population.AGE_SHARES)),
-        gender=_by_chance(census_population.GENDER_SHARES),
-        country=_by_chance(_country_shares()),
-        race=_by_chance(list(census_population.RACE_SHARES.values())),
-        education=_by_chance(_education_shares()),
-        marital=_by_chance([census_population.MARITAL_SHARES[gender] for gender in census_population.GENDERS]),
-        work_class=_by_chance(_work_class_shares()),
-        occupation=_by_chance(_occupation_shares()),
-        gender_band=_bands(AGES, census_population.GENDER_BANDS),
-        country_band=_bands(AGES, census_population.COUNTRY_BANDS),
-        education_band=_bands(AGES, census_population.EDUCATION_BANDS),
-        marital_band=_bands(AGES, census_population.MARITAL_BANDS),
-        work_class_band=_bands(AGES, census_population.WORK_CLASS_BANDS),
-        work_class_schooling=_bands(EDUCATIONS, census_population.WORK_CLASS_SCHOOLING),
-        occupation_schooling=_bands(EDUCATIONS, census_population.OCCUPATION_SCHOOLING),
+        age=by_chance(between(AGES, census_population.AGE_SHARES)),
+        gender=by_chance(census_population.GENDER_SHARES),
+        country=by_chance(country_shares()),
+        race=by_chance(list(census_population.RACE_SHARES.values())),
+        education=by_chance(_education_shares()),
+        marital=by_chance([census_population.MARITAL_SHARES[gender] for gender in census_population.GENDERS]),
+        work_class=by_chance(_work_class_shares()),
+        occupation=by_chance(_occupation_shares()),
+        gender_band=bands(AGES, census_population.GENDER_BANDS),
+        country_band=bands(AGES, census_population.COUNTRY_BANDS),
+        education_band=bands(AGES, census_population.EDUCATION_BANDS),
+        marital_band=bands(AGES, census_population.MARITAL_BANDS),
+        work_class_band=bands(AGES, census_population.WORK_CLASS_BANDS),
+        work_class_schooling=bands(EDUCATIONS, census_population.WORK_CLASS_SCHOOLING),
+        occupation_schooling=bands(EDUCATIONS, census_population.OCCUPATION_SCHOOLING),
         races=np.array(
             [races.index(census_population.RACE_OF_COUNTRY.get(name, region.race)) for name, region in regions.items()],
             np.uint8,
@@ -213,7 +209,7 @@ def _tables() -> _Tables:
         schooling=np.array([schoolings.index(region.schooling) for region in regions.values()], np.uint8),
         sector=np.array([_SECTORS.index(sector) for _, sector, _, _ in _WORK_CLASS_ROWS], np.uint8),
         pay_of_occupation=_logarithms([1000 * job.pay for job in _JOBS]),
-        pay_of_age=_logarithms(_between(census_population.PAY_BY_AGE)),
+        pay_of_age=_logarithms(between(AGES, census_population.PAY_BY_AGE)),
         pay_of_gender=_logarithms([1, census_population.PAY_OF_WOMEN]),
         pay_of_education=_logarithms(
             census_population.PAY_PER_EDUCATION ** (EDUCATIONS - census_population.HIGH_SCHOOL)
@@ -224,26 +220,8 @@ def _tables() -> _Tables:
     )
 
 
-def _by_chance(shares: ArrayLike) -> Codes:
-    """Repeat the values 0, 1, ... of the last axis in proportion to their shares, ``CHANCES`` values in all."""
-    sums = np.cumsum(np.asarray(shares, np.float64), axis=-1)
-    *situations, values = sums.shape
-    ends = np.asarray(np.rint(sums / sums[..., -1:] * CHANCES), np.int64)
-    counts = np.diff(ends, axis=-1, prepend=0).reshape(-1, values)
-    return np.stack([np.repeat(np.arange(values, dtype=np.uint8), row) for row in counts]).reshape(*situations, CHANCES)
-
-
-def _between(anchors: Mapping[int, float]) -> NDArray[np.float64]:
-    """Interpolate linearly between the given ages, and return a number for every age."""
-    return np.interp(AGES, list(anchors), list(anchors.values()))
-
-
-def _bands(values: NDArray[np.int64], starts: Sequence[int]) -> Codes:
-    """Return the number of the band of each value. starts: the first value of each band."""
-    return (np.searchsorted(starts, values, side="right") - 1).astype(np.uint8)
-
-
-def _country_shares() -> NDArray[np.float64]:
+def country_shares() -> NDArray[np.float64]:
+    """Return the shares of the countries, in the order of ``COUNTRY_ROWS``, for each band of ``COUNTRY_BANDS``."""
     return np.array(
         [
             [share * region.by_age[band] for region in census_population.REGIONS for share in region.countries.values()]

@@ -21,10 +21,11 @@ from sfumato.errors import OutputError, UsageError
 from sfumato.synthetic.agrawal import Agrawal
 from sfumato.synthetic.census import Census
 from sfumato.synthetic.generator import Generator
+from sfumato.synthetic.hospital import Hospital
 from sfumato.synthetic.normal import Normal
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 
-GENERATORS: dict[str, type[Generator]] = {kind.name: kind for kind in (Census, Agrawal, Normal)}
+GENERATORS: dict[str, type[Generator]] = {kind.name: kind for kind in (Hospital, Census, Agrawal, Normal)}
 
 BATCHES_A_ROW_GROUP = 4
 

@@ -7,7 +7,7 @@ drawn on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -22,12 +22,16 @@ SUGGESTED_K = 10
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedColumn:
-    """A generated column: its settings in the policy, and the rows of its taxonomy if it has one."""
+    """A generated column: its settings in the policy, and the rows of its taxonomy if it has one.
+
+    ``grouping`` is the rule by which values are grouped where there are no such rows, as the policy has it.
+    """
 
     name: str
-    role: Literal["quasi-identifier", "sensitive", "other"]
-    type: Literal["numeric", "categorical"]
+    role: Literal["identifier", "quasi-identifier", "sensitive", "other"]
+    type: Literal["numeric", "categorical", "date"]
     taxonomy: tuple[tuple[str, ...], ...] = ()
+    grouping: Mapping[str, Sequence[int | str]] | None = None
 
 
 class Generator(Protocol):
@@ -84,11 +88,13 @@ def taxonomies_of(columns: Sequence[GeneratedColumn]) -> dict[str, list[tuple[st
 
 def policy_of(columns: Sequence[GeneratedColumn]) -> dict[str, Any]:
     """Return a policy that gives each column its role. Only quasi-identifiers have a type and a taxonomy."""
-    settings: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, Any]] = {}
     for column in columns:
         settings[column.name] = {"role": column.role}
         if column.role == "quasi-identifier":
             settings[column.name]["type"] = column.type
             if column.taxonomy:
                 settings[column.name]["taxonomy"] = f"taxonomies/{column.name}.csv"
+            elif column.grouping is not None:
+                settings[column.name]["taxonomy"] = dict(column.grouping)
     return {"other": "drop", "columns": settings, "privacy": {"k": SUGGESTED_K}}

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-import pandas
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.tree import DecisionTreeClassifier
 
 import sfumato
 from benchmarks.section import Section, Table
@@ -19,8 +12,6 @@ from benchmarks.tables import Options, without_columns
 from sfumato import Policy
 
 COMPARED_RECORDS, COMPARED_K, COMPARED = 20_000, (5, 10, 25, 50), ("hilbert", "hilbert-fast", "idistance")
-APPLICANTS, FEATURES, FOLDS = 2_000, ["age", "salary", "commission", "elevel", "hyears", "loan"], 10
-PIPELINE_K = (10, 25, 50, 100)
 QUERY_RECORDS, QUERY_K, QUERIES, SELECTIVITY, SEED = 100_000, 10, 1_000, 0.05, 1
 FREQUENT = "country"
 """The column of the census-like table in which one value has most of the records."""
@@ -31,7 +22,6 @@ def run(options: Options) -> Mapping[str, Table]:
         warnings.simplefilter("ignore", sfumato.SfumatoWarning)
         return {
             "comparison": Table("GCP of three methods", _comparison(options)),
-            "pipeline": Table(f"Accuracy of a decision tree, mean of {FOLDS} folds", _pipeline(options)),
             "range queries": Table(f"Errors of {QUERIES:,} range queries", _range_queries(options)),
         }
 
@@ -42,30 +32,6 @@ def _comparison(options: Options) -> list[dict[str, Any]]:
     return [
         {"method": method, **{f"k = {row['k']}": row["gcp"] for row in rows if row["method"] == method}}
         for method in COMPARED
-    ]
-
-
-def _pipeline(options: Options) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory(dir=options.work) as directory:
-        path = Path(directory) / "applicants.csv"
-        sfumato.generate("agrawal", APPLICANTS, path, seed=1, function="C3")
-        applicants = pandas.read_csv(path)
-    features, classes = applicants[FEATURES], applicants["class"]
-
-    def accuracy(*steps: object) -> float:
-        model = make_pipeline(*steps, DecisionTreeClassifier(random_state=0))
-        return float(cross_val_score(model, features, classes, cv=FOLDS).mean())
-
-    return [
-        {
-            "k": k,
-            **{
-                split: accuracy(sfumato.Mondrian(split=split, k=k, output="bounds"))
-                for split in ("median", "information-gain")
-            },
-            "original": accuracy(),
-        }
-        for k in options.some(PIPELINE_K)
     ]
 
 
@@ -96,7 +62,7 @@ SECTION = Section(
     run,
     timed=False,
     parameters={
-        "records": {"comparison": COMPARED_RECORDS, "pipeline": APPLICANTS, "range queries": QUERY_RECORDS},
+        "records": {"comparison": COMPARED_RECORDS, "range queries": QUERY_RECORDS},
         "k of range queries": QUERY_K,
         "selectivity": SELECTIVITY,
         "seed": SEED,

@@ -65,6 +65,11 @@ class PassthroughColumn:
         null = len(encoded.dictionary)
         return to_numpy(encoded.indices, null).astype(np.uint32), null + 1
 
+    @property
+    def values(self) -> pa.Array:
+        """The distinct values without null and NaN."""
+        return self.array if self.codes is not None else self._encoded().dictionary
+
     def _encoded(self) -> pa.DictionaryArray:
         array = self.array
         if pa.types.is_floating(array.type):

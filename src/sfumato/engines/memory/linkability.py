@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sfumato.engines.memory.coded_table import TableInMemory
-from sfumato.evaluation.linkability.column_facts import ValueTotals
 from sfumato.evaluation.linkability.identifiers import IdentifierRules
 from sfumato.evaluation.linkability.linkable_columns import linkable_columns
-from sfumato.tables.coding.passthrough import PassthroughColumn
 
 
 def linkable_in_memory(table: TableInMemory) -> dict[str, str]:
@@ -16,18 +12,4 @@ def linkable_in_memory(table: TableInMemory) -> dict[str, str]:
     policy, encoded = table.job.policy, table.encoded
     accepted = {*policy.accept_linkable, *policy.sensitive}
     others = [column for column in encoded.carried if column.name not in accepted]
-    reasons = linkable_columns(others, encoded.codes, encoded.domains)
-    rules = IdentifierRules.of(table.job.source, policy)
-    for column in others:
-        if column.name not in reasons:
-            reason = rules.reason(column.name, column.values, _totals(column))
-            if reason is not None:
-                reasons[column.name] = reason
-    return reasons
-
-
-def _totals(column: PassthroughColumn) -> ValueTotals:
-    codes, size = column.distinct
-    counts = np.bincount(codes, minlength=size)[:-1]  # null is the last
-    alone, distinct = np.count_nonzero(counts == 1), np.count_nonzero(counts)
-    return ValueTotals(len(codes), int(counts.sum()), int(alone), int(distinct))
+    return linkable_columns(others, encoded.codes, encoded.domains, IdentifierRules.of(table.job.source, policy))

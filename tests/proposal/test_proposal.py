@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import sfumato
 from sfumato.cli import main
+from sfumato.evaluation.linkability.column_names import hints_of
 from sfumato.policy import Policy
 from sfumato.proposal import Proposal, propose
-from sfumato.proposal.column_names import hints_of
 
 RECORDS = 300
 IDENTIFIER, QUASI, DECIDE = "identifier", "quasi-identifier", "decide"

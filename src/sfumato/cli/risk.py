@@ -119,9 +119,12 @@ def _show_attackers(console: TextConsole, risk: Risk) -> None:
         table.add_row("journalist", "", "", "does not know it: give --population or --sampling-fraction")
     else:
         shares = _shares(risk.journalist.highest, risk.journalist.mean)
-        table.add_row("journalist", *shares, "knows only the population that the table was drawn from")
+        knows = "knows only the population that the table was drawn from"
+        table.add_row("journalist", *shares, knows if risk.caveat is None else f"{knows} (see caveat)")
     table.add_row("marketer", "", *_shares(risk.marketer), "guesses for every record: the share of right guesses")
     console.print(table)
+    if risk.caveat is not None:
+        console.print(f"caveat  {risk.caveat}")
 
 
 def _show_dangerous(console: TextConsole, sets: Sequence[Exposure]) -> None:

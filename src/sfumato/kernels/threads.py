@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -27,7 +28,7 @@ def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
         return list(pool.map(work, items))
 
 
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
+def ahead(items: Iterator[Item]) -> Generator[Item]:
     """Yield the items. While the caller works on one, another thread makes the next."""
     with ThreadPoolExecutor(1) as pool:
         try:
@@ -37,6 +38,25 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
                 yield item
         finally:
             waiting.cancel()
+
+
+def in_threads_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
+    """Yield ``work`` of every item, in order. While the caller works on a result, other threads make the next ones.
+
+    No thread is left when the generator ends or is closed.
+    """
+    with ThreadPoolExecutor(thread_count()) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > thread_count():
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for result in waiting:
+                result.cancel()
 
 
 def slices(total: int, length: int) -> list[tuple[int, int]]:

@@ -12,16 +12,22 @@ import pyarrow as pa
 
 from sfumato.engines.memory.coded_table import scan
 from sfumato.errors import InputError
+from sfumato.evaluation.linkability.column_facts import (
+    ColumnFacts,
+    TextSettings,
+    collect_values,
+    facts_of,
+    find_text_settings,
+)
+from sfumato.evaluation.linkability.column_names import NameHints, hints_of
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determines
+from sfumato.evaluation.linkability.value_forms import is_identifier
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, more_revealing_sets
 from sfumato.policy import ColumnSettings, InputSettings, Policy
 from sfumato.progress import Progress
-from sfumato.proposal.column_facts import ColumnFacts, TextSettings, collect_values, facts_of, find_text_settings
-from sfumato.proposal.column_names import NameHints, hints_of
 from sfumato.proposal.roles import Suggestion, suggest
 from sfumato.proposal.text_format import find_text_format
 from sfumato.proposal.toml_document import policy_document
-from sfumato.proposal.value_forms import is_identifier
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, unify_nulls

@@ -7,26 +7,17 @@ demographic columns, and whether every record has a different value. If none of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from sfumato.evaluation.linkability.column_facts import ColumnFacts
+from sfumato.evaluation.linkability.column_names import ColumnMeaning, NameHints
+from sfumato.evaluation.linkability.identifiers import VARIED, fits, identifier_reason, looks_postal
+from sfumato.evaluation.linkability.value_forms import holds_email, looks_like_persons, share, vocabulary_of
 from sfumato.policy import ColumnSettings, Grouping
 from sfumato.policy.column_settings import CalendarUnit, ColumnType, Role
-from sfumato.proposal.column_facts import YEARS, ColumnFacts
-from sfumato.proposal.column_names import ColumnMeaning, NameHints
-from sfumato.proposal.value_forms import (
-    form_of,
-    holds_email,
-    looks_like_persons,
-    looks_like_streets,
-    postal_form,
-    share,
-    vocabulary_of,
-)
 
 UNIQUE = 0.95  # of the records with a value have one that no other record has
 NEARLY_UNIQUE = 0.2
-VARIED = 0.1
 FEWEST_RECORDS = 20  # with fewer, different values say little
 FEW_VALUES = 20  # so few different numbers need no intervals
 STEPS = 20  # the narrowest intervals cut the range into about this many parts
@@ -59,18 +50,16 @@ def _role(facts: ColumnFacts, hints: NameHints) -> tuple[Role, str, str | None]:
         return "decide", "a quasi-identifier cannot have its type: convert it to text, numbers or dates", None
     if facts.dated:
         return "quasi-identifier", "its dates have another format than other columns, so they are read as text", None
-    by_form = _by_form(facts)
-    if by_form is not None:
-        return by_form
-    if meaning is not None and FITS[meaning.kind](facts):
+    if looks_postal(facts):
+        return "quasi-identifier", "its values look like postal codes", "postal"
+    identifier = identifier_reason(facts, hints)
+    if identifier is not None:
+        return "identifier", identifier, None
+    if meaning is not None and fits(facts, meaning):
         if meaning.role == "decide":
             emails = "; some of its texts contain e-mail addresses" if holds_email(facts.texts) else ""
             return "decide", f"its name suggests {meaning.description}{emails}", meaning.kind
         return meaning.role, f"its name suggests {meaning.description}, and its values fit", meaning.kind
-    if hints.numbers_persons and _is_number(facts, VARIED / 2):
-        return "identifier", "its name suggests that it numbers persons, and its values fit", "number"
-    if hints.numbers_records and _is_number(facts, 0.5):
-        return "identifier", "its name suggests that it numbers records, and its values fit", "number"
     if facts.kind == "date":
         return "quasi-identifier", "its values are dates, which others may know", "date"
     vocabulary = vocabulary_of(facts.texts) if facts.kind == "text" else None
@@ -79,19 +68,6 @@ def _role(facts: ColumnFacts, hints: NameHints) -> tuple[Role, str, str | None]:
     if facts.distinct > 1 and facts.alone_share >= UNIQUE:
         return _by_uniqueness(facts)
     return "decide", _undecided(facts, meaning), None
-
-
-def _by_form(facts: ColumnFacts) -> tuple[Role, str, str | None] | None:
-    if facts.kind not in ("text", "whole"):
-        return None
-    if postal_form(facts.texts):
-        return "quasi-identifier", "its values look like postal codes", "postal"
-    form = form_of(facts.texts, varied=facts.varied >= VARIED)
-    if form is not None:
-        return "identifier", f"its values look like {form.description}", None
-    if facts.kind == "text" and facts.varied >= VARIED and looks_like_streets(facts.texts):
-        return "identifier", "its values look like addresses", None
-    return None
 
 
 def _by_uniqueness(facts: ColumnFacts) -> tuple[Role, str, str | None]:
@@ -123,110 +99,6 @@ def _undecided(facts: ColumnFacts, meaning: ColumnMeaning | None) -> str:
     if facts.distinct > 1 and facts.alone_share >= NEARLY_UNIQUE:
         parts.append(_alone(facts))
     return "; ".join(parts) or "neither its name nor its values show what it is"
-
-
-# ---- do the values agree with the name? ----
-
-
-def _is_number(facts: ColumnFacts, least: float) -> bool:
-    return facts.kind in ("text", "whole") and facts.distinct >= 10 and facts.varied >= least
-
-
-def _few(most: int) -> Callable[[ColumnFacts], bool]:
-    """Return a check for a column of categories: text, or whole numbers that may stand for categories."""
-    return lambda facts: facts.kind in ("text", "whole", "boolean") and facts.distinct <= most
-
-
-def _is_name(facts: ColumnFacts) -> bool:
-    letters = share(facts.texts, lambda text: not any(map(str.isdecimal, text)))
-    return facts.kind == "text" and letters >= 0.8 and (facts.varied >= VARIED / 10 or facts.distinct >= 10)
-
-
-def _is_varied_text(facts: ColumnFacts) -> bool:
-    return facts.kind in ("text", "whole") and facts.varied >= VARIED / 2
-
-
-def _has_digits(facts: ColumnFacts) -> bool:
-    enough = share(facts.texts, lambda text: sum(map(str.isdecimal, text)) >= 6)
-    return facts.kind in ("text", "whole") and enough >= 0.8
-
-
-def _is_age(facts: ColumnFacts) -> bool:
-    if facts.kind in ("whole", "decimal"):
-        return facts.within(0, 130)
-    return facts.kind == "text" and facts.distinct <= 150
-
-
-def _is_postal(facts: ColumnFacts) -> bool:
-    codes = share(facts.texts, lambda text: 3 <= len(text) <= 10 and any(map(str.isdecimal, text)))
-    return facts.kind in ("text", "whole") and codes >= 0.9
-
-
-def _is_year(facts: ColumnFacts) -> bool:
-    return facts.kind == "whole" and facts.within(*YEARS)
-
-
-def _is_moment(facts: ColumnFacts) -> bool:
-    """Return whether the values are dates or parts of dates."""
-    month = facts.kind == "whole" and facts.within(0, 31)
-    return facts.kind == "date" or _is_year(facts) or month or _is_month(facts)
-
-
-def _is_month(facts: ColumnFacts) -> bool:
-    words = vocabulary_of(facts.texts) if facts.kind == "text" else None
-    return (facts.kind == "whole" and facts.within(1, 12)) or (words is not None and words.kind == "month")
-
-
-def _is_place(facts: ColumnFacts) -> bool:
-    return facts.kind == "text" or (facts.kind == "whole" and facts.distinct <= 1000)
-
-
-def _is_coordinate(facts: ColumnFacts) -> bool:
-    return facts.kind == "decimal" and facts.within(-180, 180)
-
-
-def _is_region(facts: ColumnFacts) -> bool:
-    """Return whether the values, under a name such as "state", are not known regions, which would make it a place."""
-    return facts.kind in ("text", "whole") and vocabulary_of(facts.texts) is None
-
-
-def _any(facts: ColumnFacts) -> bool:
-    return facts.kind != "nothing"
-
-
-FITS: Mapping[str, Callable[[ColumnFacts], bool]] = {
-    "name": _is_name,
-    "email": lambda facts: facts.kind == "text" and share(facts.texts, lambda text: "@" in text) >= 0.5,
-    "phone": _has_digits,
-    "address": _is_varied_text,
-    "number": lambda facts: _is_number(facts, VARIED),
-    "account": lambda facts: _is_number(facts, VARIED),
-    "online": lambda facts: facts.kind == "text" and facts.varied >= VARIED / 2,
-    "vehicle": lambda facts: _is_number(facts, VARIED),
-    "postal": _is_postal,
-    "age": _is_age,
-    "birth": _is_moment,
-    "death": _is_moment,
-    "sex": _few(12),
-    "ethnicity": _few(100),
-    "origin": _is_place,
-    "language": _few(300),
-    "marital": _few(20),
-    "household": _few(60),
-    "education": _few(100),
-    "work": _few(60),
-    "place": _is_place,
-    "coordinate": _is_coordinate,
-    "month": _is_month,
-    "year": _is_year,
-    "state": _is_region,
-    "occupation": _any,
-    "money": _any,
-    "health": _any,
-    "belief": _any,
-    "body": _any,
-    "text": lambda facts: facts.kind == "text",
-}
 
 
 # ---- type and taxonomy ----

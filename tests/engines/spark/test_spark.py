@@ -485,6 +485,14 @@ def test_what_cannot_be_released_is_an_error_without_a_cell(spark: Any, tmp_path
         release_of(spark.createDataFrame(table), k=51)
     with pytest.raises(sfumato.PolicyError, match=r"'row'.*alone with it"):
         release_of(spark.createDataFrame(table), k=3, accept_linkable=[])
+    named = table.append_column("surname", pa.array([f"Name{'abcdefghijkl'[row * 5 % 12]}" for row in range(50)]))
+    with pytest.raises(sfumato.PolicyError, match=r"'surname': its name suggests the name of a person") as refused:
+        release_of(spark.createDataFrame(named), k=3)
+    assert "Namea" not in str(refused.value)
+    mailed = table.append_column("contact", pa.array([f"{'abcdef'[row * 5 % 6]}@x.org" for row in range(50)]))
+    with pytest.raises(sfumato.PolicyError, match=r"'contact': its values look like e-mail addresses"):
+        release_of(spark.createDataFrame(mailed), k=3)
+    release_of(spark.createDataFrame(mailed), k=3, accept_linkable=["row", "contact"])
     with pytest.raises(sfumato.InputError, match="has no records"):
         release_of(spark.createDataFrame(table).limit(0), k=3)
     nested = spark.createDataFrame(table).selectExpr("*", "map(row, row) as places")

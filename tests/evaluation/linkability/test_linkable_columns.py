@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 import sfumato
 from sfumato.errors import PolicyError
 from sfumato.evaluation.linkability import linkable_columns as linkability
+from sfumato.evaluation.linkability.identifiers import IdentifierRules
 from sfumato.evaluation.linkability.linkable_columns import linkable_columns
+from sfumato.policy import Policy
 from sfumato.tables.coding.domains import NumericDomain
 from sfumato.tables.coding.passthrough import PassthroughColumn
 
@@ -27,7 +30,12 @@ def found(values: Any, *quasi_identifiers: Sequence[int]) -> dict[str, str]:
     array = values if isinstance(values, pa.Array) else pa.array(values)
     codes = np.array(quasi_identifiers or [[0, 1] * (len(array) // 2) + [0] * (len(array) % 2)], np.uint32).T
     domains = [NumericDomain(f"q{place}", np.unique(column), False) for place, column in enumerate(codes.T)]
-    return linkable_columns([PassthroughColumn.of("c", pa.chunked_array([array]))], codes, domains)
+    column = PassthroughColumn.of("c", pa.chunked_array([array]))
+    return linkable_columns([column], codes, domains, rules_for(array.type))
+
+
+def rules_for(kind: pa.DataType) -> IdentifierRules:
+    return IdentifierRules.of(SimpleNamespace(names=["c"], types={"c": kind}), Policy())
 
 
 @pytest.mark.parametrize(
@@ -161,4 +169,4 @@ def test_a_million_distinct_floats_that_tell_nothing_are_not_linkable() -> None:
     codes = np.column_stack([chance.integers(0, size, 1_000_000) for size in sizes]).astype(np.uint8)
     domains = [NumericDomain(f"q{place}", np.arange(size), False) for place, size in enumerate(sizes)]
     floats = PassthroughColumn.of("c", pa.chunked_array([pa.array(np.round(chance.normal(0, 1e4, 1_000_000), 1))]))
-    assert linkable_columns([floats], codes, domains) == {}
+    assert linkable_columns([floats], codes, domains, rules_for(pa.float64())) == {}

@@ -271,6 +271,39 @@ def test_the_command_takes_a_file_as_population(tmp_path: Path, capsys: pytest.C
     assert found["marketer"] == pytest.approx((1 / 2 + 1 / 3) / 2)
 
 
+@pytest.mark.parametrize("asked", [["--population", "11610"], ["--sampling-fraction", "0.000861326"]])
+def test_an_estimated_population_never_comes_without_its_caveat(
+    asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every record is unique in the table, so each of them may be unique in the population."""
+    (tmp_path / "table.csv").write_text("age\n" + "".join(f"{age}\n" for age in range(30, 40)))
+    arguments = ["risk", str(tmp_path / "table.csv"), "--quasi-identifiers", "age", *asked]
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["journalist"]["highest"] == pytest.approx(1 / 1161, rel=1e-3)
+    assert found["sampling_fraction"] == pytest.approx(1 / 1161, rel=1e-3)
+    for words in (
+        "averages",
+        "the table is an even sample of the population",
+        "on average 1,161 persons of the population stand behind one of the records",
+        "A record that is unique in the population has a risk of 100%",
+        "how many such records there are is not estimated",
+    ):
+        assert words in found["caveat"]
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    line = next(line for line in shown.splitlines() if line.strip().startswith("journalist"))
+    assert "1 in 1,161" in line
+    assert "(see caveat)" in line
+    assert f"caveat {' '.join(found['caveat'].split())}" in " ".join(shown.split())
+
+
+def test_no_caveat_is_needed_where_nothing_is_estimated() -> None:
+    table = pa.table({"age": [30, 30, 40]})
+    for asked in ({}, {"population": pa.table({"age": [30] * 4 + [40] * 2})}, {"population": 3}):
+        assert sfumato.risk(table, quasi_identifiers=["age"], **asked).caveat is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

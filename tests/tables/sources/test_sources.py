@@ -33,6 +33,7 @@ from source_kinds import (
 import sfumato.errors
 from sfumato.errors import InputError, UsageError
 from sfumato.policy import InputOptions
+from sfumato.tables.sources import csv_blocks
 from sfumato.tables.sources.source import Source, open_source
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -233,9 +234,16 @@ def naive_records(text: str) -> list[list[str | None]] | None:
     return records
 
 
-@given(header=st.sampled_from(["a", "a,b", "a,b,c"]), body=st.text(st.sampled_from('x,"\n\r'), max_size=12))
+@given(
+    header=st.sampled_from(["a", "a,b", "a,b,c"]),
+    body=st.text(st.sampled_from('x,"\n\r'), max_size=12),
+    block_bytes=st.integers(13, 20),
+)
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_csv_file_is_read_whole_or_refused(tmp_path: Path, header: str, body: str) -> None:
+def test_a_csv_file_is_read_whole_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str, body: str, block_bytes: int
+) -> None:
+    monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", block_bytes)  # which any record fits into, but not the whole file
     path = tmp_path / "table.csv"
     path.write_bytes(f"{header}\n{body}".encode())
     width = header.count(",") + 1

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from sfumato.engines.disk.coded_table import CodedTable, distinct_column
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
+from sfumato.evaluation.linkability.column_facts import MOST_IN_SAMPLE, ValueTotals
+from sfumato.evaluation.linkability.identifiers import IdentifierRules
 from sfumato.evaluation.linkability.linkable_columns import joint_counts, nearly_determined, nearly_unique
 from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.arrow_arrays import from_numpy
@@ -38,11 +40,12 @@ def linkable_on_disk(
     if any(column.dense for column in columns):
         for rows in table.file.batches(most):
             in_threads(partial(_count, rows), [column for column in columns if column.dense])
+    rules = IdentifierRules.of(table.job.source, table.policy)
     reasons = {}
     for column in columns:
         if not column.dense:
             _count_many(column, budget, scratch)
-        reason = column.reason()
+        reason = column.reason() or rules.reason(column.column.name, column.sample(), column.totals)
         if reason is not None:
             reasons[column.column.name] = reason
     return reasons
@@ -66,7 +69,7 @@ class _LinkedColumn:
         self.counts: list[NDArray[np.int64]] = []  # by quasi-identifier: int64[values, codes]
         if self.dense:
             self.counts = [np.zeros((self.null + 1, domain.size), np.int64) for domain in table.domains]
-        self.alone = self.known = 0
+        self.alone = self.known = self.different = 0
         self.right = np.zeros(len(table.domains), np.int64)
 
     def values(self, rows: Rows) -> NDArray[np.unsignedinteger]:
@@ -88,12 +91,24 @@ class _LinkedColumn:
         if not null:
             self.alone += int(np.count_nonzero(sizes == 1))
             self.known += int(sizes.sum())
+            self.different += len(sizes)
+
+    @property
+    def totals(self) -> ValueTotals:
+        return ValueTotals(self.table.count, self.known, self.alone, self.different)
+
+    def sample(self) -> pa.Array:
+        """Return some of the distinct values."""
+        if self._value_of_code is not None:
+            return self.column.values
+        return self.column.decode(next(self.table.file.batches(MOST_IN_SAMPLE))).unique()
 
     def reason(self) -> str | None:
         if self.dense:
             self.right[:] = [counts.max(axis=1).sum() for counts in self.counts]
             sizes = self.counts[0].sum(axis=1)[:-1]
             self.alone, self.known = int(np.count_nonzero(sizes == 1)), int(sizes.sum())
+            self.different = int(np.count_nonzero(sizes))
         if nearly_unique(self.alone, self.known):
             return f"{self.alone / self.known:.0%} of the records that have a value are alone with it"
         for q, domain in enumerate(self.table.domains):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfumato.engines.memory.coded_table import TableInMemory
+from sfumato.evaluation.linkability.identifiers import IdentifierRules
 from sfumato.evaluation.linkability.linkable_columns import linkable_columns
 
 
@@ -11,4 +12,4 @@ def linkable_in_memory(table: TableInMemory) -> dict[str, str]:
     policy, encoded = table.job.policy, table.encoded
     accepted = {*policy.accept_linkable, *policy.sensitive}
     others = [column for column in encoded.carried if column.name not in accepted]
-    return linkable_columns(others, encoded.codes, encoded.domains)
+    return linkable_columns(others, encoded.codes, encoded.domains, IdentifierRules.of(table.job.source, policy))

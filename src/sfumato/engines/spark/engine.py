@@ -30,6 +30,7 @@ from sfumato.engines.spark.record_sample import sample_by_spark
 from sfumato.engines.spark.released_rows import RowsOnSpark, write_rows
 from sfumato.engines.spark.session import Frame, Session
 from sfumato.errors import UsageError
+from sfumato.evaluation.linkability.identifiers import IdentifierRules
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.public_figures import Examination
 from sfumato.policy import InputOptions
@@ -73,7 +74,8 @@ class SparkEngine:
         quasi = {name: scan.numbers[name] for name in scan.columns.quasi}
         with table.job.progress.phase("check"):
             most = {name: int(counts[name].counts.max()) for name in quasi}
-            refuse_linkable(linkable_by_spark(table.profile.tally, scan.linkable, quasi, most, table.count))
+            rules = IdentifierRules.of(table.job.source, table.job.policy)
+            refuse_linkable(linkable_by_spark(table.profile.tally, scan.linkable, quasi, most, table.count, rules))
             table.job.requirements.check_feasible(whole_table(table.count, table.sensitive))
             self._scratch.remove("tally")
 

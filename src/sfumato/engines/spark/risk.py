@@ -39,12 +39,7 @@ def risk_by_spark(
         counts += _counted(plain, [[names[name] for name in column_set] for column_set in together])
     whole, rest = counts[0], counts[1:]
     total, classes, smallest = whole["records"], whole["classes"], whole["smallest"]
-    if population.size is not None and population.size < total:
-        raise UsageError(
-            f"the population has {population.size:,} persons, but the table has {total:,} records. Give the size of "
-            "the population that the table was drawn from."
-        )
-    fraction = population.fraction if population.size is None else total / population.size
+    fraction = population.drawn(total)
     prosecutor = Attack(1 / smallest, classes / total)
     journalist = None if fraction is None else Attack(fraction / smallest, fraction * classes / total)
     exposures = [_exposure(column_set, counted) for column_set, counted in zip(sets, rest, strict=True)]
@@ -58,6 +53,7 @@ def risk_by_spark(
         sets=most_dangerous_first(exposures, columns),
         left_out=tuple(left_out),
         remarks=(),
+        sampling_fraction=fraction,
     )
 
 

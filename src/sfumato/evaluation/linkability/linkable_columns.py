@@ -1,9 +1,10 @@
 """Linkable columns: kept unchanged, they would reveal the person behind a record or its original values.
 
-A kept column is linkable if it is nearly unique or nearly determines a quasi-identifier. Nearly unique: most records
-that have a value are alone with it, so whoever knows the value knows the record. Nearly determines: guessing the
-quasi-identifier from the column makes at most a tenth of the errors that guessing without it makes (Goodman and
-Kruskal's lambda of 0.9), so the generalized value can be read off again.
+A kept column is linkable if it is nearly unique, nearly determines a quasi-identifier, or is an identifier by its name
+or form. Nearly unique: most records that have a value are alone with it, so whoever knows the value knows the record.
+Nearly determines: guessing the quasi-identifier from the column makes at most a tenth of the errors that guessing
+without it makes (Goodman and Kruskal's lambda of 0.9), so the generalized value can be read off again. ``identifiers``
+has the rules for names and forms.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from functools import partial
 
 import numpy as np
 
+from sfumato.evaluation.linkability.column_facts import MOST_IN_SAMPLE, ValueTotals
+from sfumato.evaluation.linkability.identifiers import IdentifierRules
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.domains import Codes, Domain
@@ -23,7 +26,9 @@ DETERMINED = 0.9
 DENSE = 1 << 24
 
 
-def linkable_columns(columns: Sequence[PassthroughColumn], codes: Codes, domains: Sequence[Domain]) -> dict[str, str]:
+def linkable_columns(
+    columns: Sequence[PassthroughColumn], codes: Codes, domains: Sequence[Domain], rules: IdentifierRules
+) -> dict[str, str]:
     """Find the linkable columns. Returns the reason for each in words."""
     reasons = {}
     for column in columns:
@@ -39,6 +44,11 @@ def linkable_columns(columns: Sequence[PassthroughColumn], codes: Codes, domains
         if any(determined):
             name = domains[determined.index(True)].name
             reasons[column.name] = f"it nearly determines the quasi-identifier {name!r}"
+            continue
+        totals = ValueTotals(len(values), int(known.sum()), alone, int(np.count_nonzero(known)))
+        identifier = rules.reason(column.name, column.some_values(MOST_IN_SAMPLE), totals)
+        if identifier is not None:
+            reasons[column.name] = identifier
     return reasons
 
 

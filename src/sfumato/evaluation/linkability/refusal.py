@@ -13,5 +13,5 @@ def refuse_linkable(reasons: Mapping[str, str]) -> None:
         listed = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items())
         raise PolicyError(
             f"kept columns would undo the release: {listed}. Drop them (role identifier), make them "
-            "quasi-identifiers, or list them in accept_linkable if nobody else can know them."
+            "quasi-identifiers, or list them in accept_linkable if nobody could recognize a person by them."
         )

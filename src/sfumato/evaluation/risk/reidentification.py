@@ -59,9 +59,16 @@ class Population:
                 f"the sampling fraction must be above 0 and at most 1, not {self.fraction}. Write 0.1 for 10%."
             )
 
-    @property
-    def known(self) -> bool:
-        return self.size is not None or self.fraction is not None or self.source is not None
+    def drawn(self, total: int) -> float | None:
+        """Return the share of the population that is in a table of ``total``, or None without a size or a fraction."""
+        if self.size is None:
+            return self.fraction
+        if self.size < total:
+            raise UsageError(
+                f"the population is {self.size:,}, but the table has {total:,}. A population contains the table: give "
+                "the size of the whole population."
+            )
+        return total / self.size
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,8 @@ class Risk:
 
     ``whole`` is the exposure to somebody who knows all quasi-identifiers, ``sets`` to somebody who knows a few, the
     most dangerous sets first. ``journalist`` is None unless the population is known. ``counted`` is "records" or
-    "persons".
+    "persons". ``sampling_fraction`` is the share of every class of the population that was assumed to be in the table;
+    None unless classes of the population were estimated so.
     """
 
     whole: Exposure
@@ -82,6 +90,20 @@ class Risk:
     sets: tuple[Exposure, ...]
     left_out: tuple[str, ...]
     remarks: tuple[str, ...]
+    sampling_fraction: float | None = None
+
+    @property
+    def caveat(self) -> str | None:
+        """What the estimated risk of journalist and marketer rests on, and what it does not say; None if exact."""
+        if self.sampling_fraction is None or self.sampling_fraction == 1:
+            return None
+        behind = 1 / self.sampling_fraction
+        return (
+            "the figures of journalist and marketer are averages. They assume that the table is an even sample of the "
+            f"population: on average {behind:,.{1 if behind < 10 else 0}f} persons of the population stand behind one "
+            f"of the {self.counted} of the table. A record that is unique in the population has a risk of 100%, and "
+            "how many such records there are is not estimated."
+        )
 
     def __repr__(self) -> str:
         return (
@@ -100,6 +122,8 @@ class Risk:
             "prosecutor": self.prosecutor.as_dict(),
             "journalist": None if self.journalist is None else self.journalist.as_dict(),
             "marketer": self.marketer,
+            "sampling_fraction": self.sampling_fraction,
+            "caveat": self.caveat,
             "sets": [exposure.as_dict() for exposure in self.sets],
             "left_out": list(self.left_out),
             "remarks": list(self.remarks),
@@ -129,8 +153,11 @@ def measure_risk(
     total = raw.records if person is None else len(raw.values[person])
     remarks: list[str] = []
     journalist = None
-    if population.known:
-        sizes = _population_sizes(population, classes, whole, key, tokens, total, remarks)
+    fraction = population.drawn(total)
+    if fraction is not None:
+        journalist = _attack(whole.records, whole.sizes / fraction)
+    elif population.source is not None:
+        sizes = _sizes_in_population(population.source, classes, whole, key, tokens, remarks)
         journalist = _attack(whole.records, sizes)
     prosecutor = _attack(whole.records, whole.sizes.astype(np.float64))
     exposed = exposures(classes, columns, largest=largest_set, person=person)
@@ -144,6 +171,7 @@ def measure_risk(
         sets=exposed.sets,
         left_out=exposed.left_out,
         remarks=tuple(remarks),
+        sampling_fraction=fraction,
     )
 
 
@@ -151,31 +179,19 @@ def _attack(records: NDArray[np.int64], sizes: NDArray[np.float64]) -> Attack:
     return Attack(float(1 / sizes.min()), float((records / sizes).sum() / records.sum()))
 
 
-def _population_sizes(
-    population: Population,
+def _sizes_in_population(
+    population: Source,
     classes: ReleasedClasses,
     whole: MergedClasses,
     key: Sequence[str],
     tokens: Sequence[str],
-    total: int,
     remarks: list[str],
 ) -> NDArray[np.float64]:
-    """How many records or persons of the population are in each class. Adds to ``remarks``."""
-    if population.source is None:
-        fraction = population.fraction
-        if population.size is not None:
-            if population.size < total:
-                raise UsageError(
-                    f"the population is {population.size:,}, but the table has {total:,}. A population contains "
-                    "the table: give the size of the whole population."
-                )
-            fraction = total / population.size
-        assert fraction is not None
-        return np.asarray(whole.sizes / fraction)
+    """Count the records of a table of the population in each class. Adds to ``remarks``."""
     for name in key:
-        if name not in population.source.names:
-            raise UsageError.unknown_column(name, "the population", population.source.names)
-    elsewhere = sizes_in_other_table(classes, find_classes(population.source, key), key, tokens)[whole.one]
+        if name not in population.names:
+            raise UsageError.unknown_column(name, "the population", population.names)
+    elsewhere = sizes_in_other_table(classes, find_classes(population, key), key, tokens)[whole.one]
     if not elsewhere.any():
         raise UsageError(
             "no record of the population has the quasi-identifiers of any record of the table. Recode the population "

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from contextlib import closing
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,12 +15,11 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError
+from sfumato.kernels.threads import ahead, in_threads_ahead
+from sfumato.tables.sources import csv_blocks
 from sfumato.tables.sources.source_batches import TEXT, NoRecordsError, checked_names, normalize_batches
 from sfumato.tables.sources.text_stream import open_text
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
-
-# Also the longest record that can be read: a record may lie in two blocks, but not in three.
-_BLOCK_BYTES = 1 << 23
 
 
 class CsvSource:
@@ -48,11 +49,14 @@ class CsvSource:
         wanted = list(dict.fromkeys([*columns, last]))
         final_cell = None
         try:
-            with self._open() as stream, self._arrow_reader(stream, wanted) as reader:
-                for batch in reader:
-                    if batch.num_rows:
-                        final_cell = batch.column(last)[-1]
-                        yield batch
+            with (
+                self._open() as stream,
+                closing(ahead(enumerate(csv_blocks.blocks_of_text(stream, self._separator)))) as blocks,
+                closing(in_threads_ahead(partial(self._parsed, wanted), blocks)) as parsed,
+            ):
+                for batch in chain.from_iterable(parsed):
+                    final_cell = batch.column(last)[-1]
+                    yield batch
         except pa.ArrowException:
             raise self._fault() or self._unreadable() from None
         # The text ends with a line end, so an open quote has made that line end part of the last cell.
@@ -67,20 +71,18 @@ class CsvSource:
     def _lines(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(self._open(), encoding="utf-8", newline="")
 
-    def _arrow_reader(self, stream: io.BufferedReader, wanted: list[str]) -> arrow_csv.CSVStreamingReader:
-        return arrow_csv.open_csv(
-            stream,
-            # The header has been read already. It is skipped as a record, whether it has one line or several.
-            read_options=arrow_csv.ReadOptions(
-                block_size=_BLOCK_BYTES, column_names=list(self.names), skip_rows_after_names=1
-            ),
-            parse_options=arrow_csv.ParseOptions(
+    def _parsed(self, wanted: list[str], numbered: tuple[int, pa.Buffer]) -> list[pa.RecordBatch]:
+        number, block = numbered
+        return csv_blocks.parsed_block(
+            block,
+            self.names,
+            arrow_csv.ParseOptions(
                 delimiter=self._separator,
                 newlines_in_values=True,
                 # With a single column, an empty line is a record whose cell is null. With more, it is not a record.
                 ignore_empty_lines=len(self.names) > 1,
             ),
-            convert_options=arrow_csv.ConvertOptions(
+            arrow_csv.ConvertOptions(
                 check_utf8=False,
                 column_types=dict.fromkeys(wanted, TEXT),
                 include_columns=wanted,
@@ -88,6 +90,8 @@ class CsvSource:
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
+            # The header has been read already. It is skipped as a record, whether it has one line or several.
+            skipped=1 if number == 0 else 0,
         )
 
     def _read_header(self) -> tuple[str, ...]:
@@ -141,8 +145,8 @@ class CsvSource:
 
     def _unreadable(self) -> InputError:
         return InputError(
-            f"{self._where} cannot be read as CSV. A record longer than {_BLOCK_BYTES >> 20} MiB may be the cause: "
-            "check for missing quotes."
+            f"{self._where} cannot be read as CSV. A record longer than {csv_blocks.BLOCK_BYTES >> 20} MiB may be the "
+            "cause: check for missing quotes."
         )
 
 

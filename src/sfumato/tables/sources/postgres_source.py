@@ -7,26 +7,24 @@ one, of their physical position in the table.
 
 from __future__ import annotations
 
-import io
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError, OutputError
+from sfumato.kernels.threads import in_threads_ahead
 from sfumato.tables.databases import Relation, find_relation, missing_package, quoted
 from sfumato.tables.locations import ServerLocation
+from sfumato.tables.sources.csv_blocks import blocks_of_records, parsed_block
 from sfumato.tables.sources.source_batches import checked_names, normalize_batches, normalized_types
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-_BLOCK_BYTES = 1 << 23
-_READ_BYTES = 1 << 20
 _MOST_DIGITS = 76
 _TYPES = {
     "bool": pa.bool_(),
@@ -119,23 +117,22 @@ class PostgresSource:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(f"SET TRANSACTION SNAPSHOT '{self._snapshot}'")
             with connection.cursor().copy(query) as copy:
-                stream = io.BufferedReader(_CopyStream(copy), _READ_BYTES)
                 try:
-                    if stream.peek(1):
-                        yield from self._parsed(stream, columns)
+                    # The server sends every row in a message of its own.
+                    with closing(in_threads_ahead(partial(self._parsed, columns), blocks_of_records(copy))) as parsed:
+                        yield from chain.from_iterable(parsed)
                 finally:
                     # Otherwise leaving the block would wait for the rest of the table.
                     connection.close()
 
-    def _parsed(self, stream: io.BufferedIOBase, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _parsed(self, columns: Sequence[str], block: pa.Buffer) -> list[pa.RecordBatch]:
         wanted = {name: self._columns[name].type for name in columns}
-        parsed = {name: pa.string() if pa.types.is_binary(kind) else kind for name, kind in wanted.items()}
-        reader = arrow_csv.open_csv(
-            stream,
-            read_options=arrow_csv.ReadOptions(column_names=list(columns), block_size=_BLOCK_BYTES, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=parsed,
+        batches = parsed_block(
+            block,
+            columns,
+            arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            arrow_csv.ConvertOptions(
+                column_types={name: pa.string() if pa.types.is_binary(kind) else kind for name, kind in wanted.items()},
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
@@ -143,12 +140,16 @@ class PostgresSource:
                 false_values=["f"],
             ),
         )
-        for batch in reader:
-            arrays = [
-                _as_bytes(array) if pa.types.is_binary(wanted[name]) else array
-                for name, array in zip(columns, batch.columns, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+        return [
+            pa.RecordBatch.from_arrays(
+                [
+                    _as_bytes(array) if pa.types.is_binary(kind) else array
+                    for kind, array in zip(wanted.values(), batch.columns, strict=True)
+                ],
+                names=list(wanted),
+            )
+            for batch in batches
+        ]
 
     def _describe_columns(self, connection: Any, oid: int) -> list[_PostgresColumn]:
         catalogue = connection.execute(_COLUMNS, (oid,)).fetchall()
@@ -212,30 +213,9 @@ class PostgresSource:
             ) from None
         except pa.ArrowException:
             raise InputError(
-                f"{self._where} holds a value that cannot be read, such as an infinite date, a date BC, or a cell of "
-                f"more than {_BLOCK_BYTES >> 20} MiB. Create a view without that value, and use the view."
+                f"{self._where} holds a value that cannot be read, such as an infinite date or a date BC. Create a "
+                "view without that value, and use the view."
             ) from None
-
-
-class _CopyStream(io.RawIOBase):
-    """The output of COPY as a readable file."""
-
-    def __init__(self, copy: Any) -> None:
-        super().__init__()
-        self._blocks = iter(copy)
-        self._unread = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        if not self._unread:
-            self._unread = memoryview(next(self._blocks, b""))
-        target = memoryview(buffer)
-        size = min(len(target), len(self._unread))
-        target[:size] = self._unread[:size]
-        self._unread = self._unread[size:]
-        return size
 
 
 def open_postgres(location: ServerLocation, error: type[InputError | OutputError]) -> Any:

@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import InputError
@@ -14,7 +15,7 @@ from sfumato.errors import InputError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_READ_BYTES = 1 << 20
+READ_BYTES = 1 << 20
 
 
 def open_text(path: Path, encoding: str, compression: str | None) -> io.BufferedReader:
@@ -66,7 +67,7 @@ class _Utf8Stream(io.RawIOBase):
 
     def _next(self) -> bytes:
         try:
-            block = self._content.read(_READ_BYTES)
+            block = self._content.read(READ_BYTES)
         except OSError:
             raise InputError(
                 f"{self._where} cannot be read to its end: it is damaged, or not compressed as its name says. Write "
@@ -85,19 +86,21 @@ class _Utf8Stream(io.RawIOBase):
             raise self._not_in_encoding(error, len(block)) from None
         except UnicodeError:
             raise InputError(f"{self._where} is not text in the encoding {self._encoding}. {_OTHER_ENCODING}") from None
-        if "\0" in text:
-            self._count_lines(text[: text.index("\0")])
+        if b"\0" in encoded:
+            self._count_lines(encoded[: encoded.index(b"\0")])
             raise InputError(
                 f"{self._where} has a NUL character at line {self._line()}: it is not text in the encoding "
                 f"{self._encoding}, or is damaged. If it was exported as UTF-16, set encoding = 'utf-16' in [input]."
             )
-        self._count_lines(text)
+        self._count_lines(encoded)
         self._last_character = text[-1:] or self._last_character
         return encoded
 
-    def _count_lines(self, text: str) -> None:
-        self._line_feeds += text.count("\n")
-        self._carriage_returns += text.count("\r")
+    def _count_lines(self, text: bytes) -> None:
+        # Several times as fast as bytes.count, which would take longer than all else here.
+        characters = np.frombuffer(text, np.uint8)
+        self._line_feeds += int(np.count_nonzero(characters == ord("\n")))
+        self._carriage_returns += int(np.count_nonzero(characters == ord("\r")))
 
     def _line(self) -> int:
         """Return the number of the current line, whichever of the three line ends the file has."""
@@ -110,9 +113,7 @@ class _Utf8Stream(io.RawIOBase):
             advice = "It begins like UTF-16: set encoding = 'utf-16' in [input]."
         else:
             advice = _OTHER_ENCODING
-        before = error.object[: error.start]
-        self._line_feeds += before.count(b"\n")
-        self._carriage_returns += before.count(b"\r")
+        self._count_lines(error.object[: error.start])
         return InputError(
             f"{self._where} is not text in the encoding {self._encoding}: byte {position:,}, near line {self._line()}, "
             f"does not fit. {advice}"

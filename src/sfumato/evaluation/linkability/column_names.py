@@ -1,8 +1,8 @@
 """What the name of a column suggests, in English, German, French and Spanish.
 
 A name is split into words. It has a meaning if some of its consecutive words are one of the phrases below. The longest
-phrase wins: "birth country" is a country of birth, neither a birth nor a country. ``roles`` checks whether the values
-agree: a name alone decides nothing.
+phrase wins: "birth country" is a country of birth, neither a birth nor a country. ``identifiers`` checks whether the
+values agree: a name alone decides nothing.
 """
 
 from __future__ import annotations

@@ -6,20 +6,22 @@ import datetime
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.profile import LEADING_ZERO
 from sfumato.tables.coding.value_order import is_missing, text_of
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source
 
 SAMPLED_VALUES = 5000  # distinct values in which forms and words are searched for
+MOST_IN_SAMPLE = 1000  # distinct values that show the form of a kept column
 TRIED_FIRST = 50  # values on which a date format is tried before all are read
 LARGEST_WHOLE = 2**63 - 1
 YEARS = (1900, 2100)
@@ -57,6 +59,15 @@ class ColumnValues:
         """Return the values that are neither null nor one of the texts ``nulls``, and their counts."""
         indices = [index for index, value in enumerate(self.values) if not is_missing(value, nulls)]
         return [self.values[index] for index in indices], self.counts[indices]
+
+
+class ValueTotals(NamedTuple):
+    """The numbers of records, of those with a value, of those alone with their value, and of distinct values."""
+
+    records: int
+    known: int
+    alone: int
+    distinct: int
 
 
 @dataclass(frozen=True)
@@ -255,6 +266,15 @@ def facts_of(column: ColumnValues, settings: TextSettings) -> ColumnFacts:
     width = max(set(lengths), key=lengths.count) if lengths and kind in ("text", "whole") else 0
     dated = kind == "text" and bool(_formats([text_of(value) for value in values]))
     return ColumnFacts(column.name, kind, column.records, known, len(values), alone, texts, low, high, width, dated)
+
+
+def facts_of_sample(
+    name: str, kind: pa.DataType, sample: pa.Array, totals: ValueTotals, settings: TextSettings
+) -> ColumnFacts:
+    """Collect the facts about a column from some of its distinct values and the counts of all of them."""
+    values = sample.take(from_numpy(np.arange(0, len(sample), -(-len(sample) // MOST_IN_SAMPLE) or 1))).to_pylist()
+    column = ColumnValues(name, kind, True, values, np.ones(len(values), np.int64), len(values))
+    return replace(facts_of(column, settings), **totals._asdict())
 
 
 def _read(column: ColumnValues, values: Sequence[Any], settings: TextSettings) -> tuple[str, float, float]:

@@ -188,8 +188,8 @@ def test_a_command_that_asks_for_what_an_engine_lacks_ends_with_exit_code_2(
 def test_what_a_release_of_spark_lacks_is_refused_by_the_release(call: str, feature: str, tmp_path: Path) -> None:
     policy = merge_flags(None, **QUASI)
     draft: Any = SimpleNamespace(engine=SimpleNamespace(name=SPARK), job=SimpleNamespace(policy=policy))
-    nothing: Any = None
-    release = Release(draft, nothing, nothing)
+    nothing: Any = SimpleNamespace(audit=None, losses=None)
+    release = Release(draft, nothing)
     with refused(SPARK, feature):
         getattr(release, call)(*([tmp_path / "page.html"] if call == "report_private" else []))
 

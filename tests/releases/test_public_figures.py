@@ -174,7 +174,13 @@ def test_the_shareable_page_follows_from_release_policy_and_certificate(name: st
     asked = Policy.from_dict(certificate["policy"], tmp_path)
     first, *others = (open_source(file, InputOptions()) for file in files)
     again = release_report(
-        first, others[0] if others else None, asked, load_taxonomies(asked), certificate, remarks=release.audit.remarks
+        first,
+        others[0] if others else None,
+        asked,
+        load_taxonomies(asked),
+        certificate,
+        remarks=release.audit.remarks,
+        persons_counted=asked.privacy.person is not None,  # the page says who counted them, and when
     )
     assert again.page() == release.report().page()
     figures = {key: value for key, value in certificate.items() if key not in ("format", "policy")}

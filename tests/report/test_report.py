@@ -237,7 +237,8 @@ def test_a_verdict_that_leaves_something_open_does_not_say_that_it_holds(names: 
     lines = [{"requirement": name, "holds": None, "value": 12, "reason": "nobody knows"} for name in names]
     held = {"requirement": "distinct l-diversity of 'd', l = 2", "holds": True, "value": 3}
     assert verdict(summary(audit=[*lines, held]), asked, "released file") == (
-        f"Nothing fails, but {which}: {'; '.join(names)}. 3 in 1,000 records left out; 5% of the information lost."
+        f"Nothing fails, but {which}: {'; '.join(names)}. "
+        "3 in 1,000 records left out; 5% of a column left open on average."
     )
     failed = verdict(summary(audit=[*lines, {**held, "holds": False}]), asked, "released file")
     assert failed.startswith("The release does not meet its policy.")

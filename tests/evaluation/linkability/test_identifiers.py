@@ -160,3 +160,11 @@ def test_what_is_refused_is_what_a_proposed_policy_calls_an_identifier() -> None
     proposed = {column.name for column in sfumato.propose_policy(data).columns if column.role == "identifier"}
     message = refusal(data)
     assert proposed == {name for name in data.column_names if f"{name!r}: " in message}
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_ranges_of_numbers_are_no_telephone_numbers(engine: str) -> None:
+    wages = [f"{low}-{low + 3999}" for low in range(4000, 100_000, 4000)]
+    table = pa.table({"age": [20 + number % 5 for number in range(120)], "wages": [wages[n % 24] for n in range(120)]})
+    release = sfumato.anonymize(table, quasi_identifiers=["age"], other="keep", k=5, method="hilbert", engine=engine)
+    assert set(release.data["wages"].to_pylist()) == set(wages)

@@ -135,10 +135,12 @@ class CodedTable:
             columns = [encoder.encode(batch.column(number)) for number, encoder in enumerate(self.encoders)]
             yield np.stack(columns, axis=1).astype(self.file.kind[CODES].base)
 
-    def records(self, rows: Rows) -> Records:
-        """Return packed records in the form that methods take. They are numbered by their position in ``rows``."""
-        sizes = [domain.size for domain in self.domains]
-        distinct, line = collapse(self.codes_of(rows), sizes, shuffled=bool(self.sensitive))
+    def records(self, rows: Rows, *, shuffled: bool = False) -> Records:
+        """Return packed records in the form that methods take. They are numbered by their position in ``rows``.
+
+        shuffled: records of equal codes are taken in another order, as ``collapse`` explains.
+        """
+        distinct, line = collapse(self.codes_of(rows), [domain.size for domain in self.domains], shuffled=shuffled)
         sensitive = {name: counted.of(rows) for name, counted in self.sensitive.items()}
         return Records(
             distinct,

@@ -83,7 +83,7 @@ def cut_line(
 def ranges_along_line(
     table: CodedTable, method: OptimalOneDimensional, most: int, scratch: Scratch
 ) -> Iterator[tuple[Rows, Line]]:
-    """Sort the records by their keys, and keep the order of the table among records of equal keys.
+    """Sort the records by their keys. Records of equal keys are in the order of the memory engine.
 
     Yields at most ``most`` packed records at a time, in that order, and their line.
     """
@@ -97,7 +97,7 @@ def ranges_along_line(
         return [*keys_of(codes).fields(), *(Field(codes[:, q], bits) for q, bits in enumerate(sizes))]
 
     for rows in sorted_ranges(table.file, fields_of, most, scratch):
-        line = line_of(table.records(rows), method.ordering)
+        line = line_of(table.records(rows, shuffled=bool(table.sensitive)), method.ordering)
         yield np.take(rows, line.rows), line
 
 

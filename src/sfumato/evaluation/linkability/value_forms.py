@@ -80,7 +80,20 @@ def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
 
 def _is_phone(text: str) -> bool:
     digits = sum(map(str.isdecimal, text))
-    return 7 <= digits <= 15 and (_PLAIN_PHONE.fullmatch(text) or _GROUPED_PHONE.fullmatch(text)) is not None
+    return (
+        not _is_range(text)
+        and 7 <= digits <= 15
+        and (_PLAIN_PHONE.fullmatch(text) or _GROUPED_PHONE.fullmatch(text)) is not None
+    )
+
+
+def _is_range(text: str) -> bool:
+    """Return whether a text is a range of whole numbers, such as 20000-23999."""
+    found = re.fullmatch(r"([1-9]\d*)-([1-9]\d*)", text)
+    if found is None:
+        return False
+    low, high = found.groups()
+    return len(high) - len(low) in (0, 1) and int(low) < int(high)
 
 
 def _is_iban(text: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from naming import hiding_methods, needs_workload
 from strategies import Case, Diverse, cases, diverse_cases
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 FOR_WORKLOAD = sorted(name for name, method in methods().items() if needs_workload(method))
 by_method = pytest.mark.parametrize("method", hiding_methods())
 SAMPLED = {"method": "mondrian", "sampled": True}
+few = settings(max_examples=max(settings().max_examples // 4, 2))  # an example is two releases by one method
 orders = st.integers(0, 2**32).map(random.Random)
 
 
@@ -70,6 +71,7 @@ def assert_order_does_not_matter(table: pa.Table, **asked: Any) -> None:
 
 
 @by_method
+@few
 @given(case=cases(), order=orders)
 def test_order_of_the_input_does_not_matter_with_k(method: str, tmp_path_factory: Any, case: Case, order: Any) -> None:
     asked = case.settings(tmp_path_factory.mktemp("order"))
@@ -80,6 +82,7 @@ def test_order_of_the_input_does_not_matter_with_k(method: str, tmp_path_factory
 
 
 @by_method
+@few
 @given(diverse=diverse_cases(), order=orders)
 def test_order_of_the_input_does_not_matter_with_diversity(
     method: str, tmp_path_factory: Any, diverse: Diverse, order: Any

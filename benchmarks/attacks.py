@@ -264,11 +264,11 @@ def _placed(table: AttackedTable, members: NDArray[np.int64], settings: Mapping[
     key = list(policy.quasi_identifiers)
     # The rows stay in the order of the input only to find out afterwards which conclusions are right.
     release = sfumato.anonymize(table.data.take(pa.array(members)), policy, keep_order=True)
-    records = read_table(table.data, merge_flags(table.policy, k=1), Progress()).records
+    encoded = read_table(table.data, merge_flags(table.policy, k=1), Progress()).encoded
     register = np.empty((len(table.data), len(key)), np.int64)
-    register[records.rows] = np.repeat(records.codes, np.diff(records.starts), axis=0)
+    register[encoded.input_rows] = encoded.codes
     classes = find_classes(open_source(release.data, policy.input_options), key, by_row=True)
-    spans, shown = shown_spans(records.domains, classes)
+    spans, shown = shown_spans(encoded.domains, classes)
     low = np.stack([spans[q][shown[:, q], 0] for q in range(len(key))], axis=1)
     high = np.stack([spans[q][shown[:, q], 1] - 1 for q in range(len(key))], axis=1)
     ends = []

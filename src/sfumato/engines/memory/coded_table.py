@@ -26,7 +26,7 @@ from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profile_column
 from sfumato.tables.coding.row_hash import hashed_columns, hashes_of_column, row_hashes
-from sfumato.tables.coding.sorting import collapse
+from sfumato.tables.coding.sorting import SortedRows, collapse
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -81,10 +81,11 @@ class Encoded:
 
         return in_threads(counted, range(len(self.domains)))
 
-    def in_order(self, rows: NDArray[np.uint32]) -> Encoded:
-        """Return the table with its rows in another order. rows: uint32[n], the row that comes first, second, ..."""
-        carried = in_threads(lambda column: column.in_order(rows), self.carried)
-        return replace(self, codes=np.take(self.codes, rows, axis=0), carried=carried, input_rows=rows)
+    def in_order(self, distinct: Codes, line: SortedRows) -> Encoded:
+        """Return the table with its rows in the order of ``collapse``, which returned the arguments."""
+        codes = np.repeat(distinct, np.diff(line.starts), axis=0)
+        carried = [column.in_order(line.rows) for column in self.carried]
+        return replace(self, codes=codes, carried=carried, input_rows=line.rows)
 
 
 @dataclass(frozen=True)
@@ -184,10 +185,14 @@ def table_in_memory(scanned: ScannedInput, encoders: Sequence[Encoder]) -> Table
     policy, progress = job.policy, job.progress
     encoded = encode(scanned.columns, encoders, progress)
     with progress.phase("order"):
-        ties = _ties(encoded, scanned.person, policy)
         sizes = [domain.size for domain in encoded.domains]
-        distinct, line = collapse(encoded.codes, sizes, ties, shuffled=bool(job.requirements.attributes))
-        encoded = encoded.in_order(line.rows)
+        distinct, line = collapse(
+            encoded.codes,
+            sizes,
+            _ties(encoded, scanned.person, policy),
+            shuffled=bool(job.requirements.attributes),
+        )
+        encoded = encoded.in_order(distinct, line)
         persons = None if scanned.person is None else _person_numbers(scanned.person.in_order(line.rows))
         costs = exact_costs(encoded.domains, policy.weights(encoded.domains), encoded.count)
     with progress.phase("encode"):

@@ -17,7 +17,7 @@ from sfumato.errors import InputError
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.coding.domains import Codes
-from sfumato.tables.coding.sorting import Field, bits_for
+from sfumato.tables.coding.sorting import Field, bits_for, gathered
 from sfumato.tables.sources.in_memory_source import nan_as_null
 
 SIGN = np.uint64(1 << 63)
@@ -92,7 +92,7 @@ class PassthroughColumn:
         """Return the column with its rows in another order. rows: the row that comes first, second, ..."""
         if self.codes is None:
             return replace(self, array=self.array.take(from_numpy(rows)))
-        return replace(self, codes=self.codes[rows])
+        return replace(self, codes=gathered(self.codes, rows))
 
     def take(self, rows: NDArray[np.uint32] | None) -> pa.Array:
         """Return the given rows, or all in their order, with no trace of values that are not among them."""
@@ -100,7 +100,7 @@ class PassthroughColumn:
             # Copied even if the order stays: the buffers of the input hold values beneath nulls and around slices.
             rows = np.arange(len(self.array), dtype=np.uint32) if rows is None else rows
             return self.array.take(from_numpy(rows))
-        return dictionary_array(self.codes if rows is None else self.codes[rows], self.array)
+        return dictionary_array(self.codes if rows is None else gathered(self.codes, rows), self.array)
 
 
 def order_numbers(array: pa.Array) -> NDArray[np.uint64]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads, slices
+
+Number = TypeVar("Number", bound=np.generic)
 
 WORD = 64
 SMALL_TABLE = 1 << 20
@@ -61,8 +63,11 @@ def distinct_numbers(numbers: NDArray[np.int64], bound: int) -> tuple[NDArray[np
     return distinct, index_of_number[numbers]
 
 
-def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
-    """Order ``count`` rows by the fields, the most significant first, then by row number."""
+def sort_rows(fields: Sequence[Field], count: int, ties: NDArray[np.uint64] | None = None) -> SortedRows:
+    """Order ``count`` rows by the fields, the most significant first, then by row number.
+
+    ties: uint64[count]; rows of equal keys are ordered by as many of their first bits as fit, before the row number.
+    """
     if count == 0:
         return SortedRows(np.empty(0, np.uint32), np.zeros(1, np.int64))
     row_bits = bits_for(count)
@@ -79,13 +84,18 @@ def sort_rows(fields: Sequence[Field], count: int) -> SortedRows:
         width = min(WORD - row_bits - run_bits, total - offset)
         tied_rows = rows[tied]
         packed = key_bits(fields, offset, width, tied_rows if offset else None)
+        tie_bits = 0
+        if ties is not None and row_bits + run_bits + width < WORD:
+            tie_bits = WORD - row_bits - run_bits - width
+            packed <<= np.uint64(tie_bits)
+            packed |= (ties[tied_rows] if offset else ties) >> np.uint64(WORD - tie_bits)
         packed <<= np.uint64(row_bits)
         packed |= tied_rows
         if run_bits:
-            packed |= runs << np.uint64(width + row_bits)
+            packed |= runs << np.uint64(width + tie_bits + row_bits)
         packed.sort()
         rows[tied] = packed & np.uint64((1 << row_bits) - 1)
-        packed >>= np.uint64(row_bits)
+        packed >>= np.uint64(row_bits + tie_bits)
         begins[tied] |= np.append(True, packed[1:] != packed[:-1])
         offset += width
         if offset < total:
@@ -109,10 +119,10 @@ def collapse(
     do with their values, and is the same in every run. In the order of a hash, rows of equal values stand together, and
     methods that take neighbours find fewer different sensitive values there.
     """
-    sorted_rows = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes))
+    sorted_rows = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes), ties)
     distinct = np.take(codes, sorted_rows.rows[sorted_rows.starts[:-1]], axis=0)
     if ties is not None:
-        _sort_runs(sorted_rows, lambda part: ties[sorted_rows.rows[part]])
+        _sort_runs(sorted_rows, lambda part: np.take(ties, sorted_rows.rows[part], mode="clip"))
     if shuffled:
         numbers = np.random.PCG64(0).random_raw(len(codes))
         _sort_runs(sorted_rows, lambda part: numbers[part])
@@ -133,6 +143,18 @@ def _sort_runs(sorted_rows: SortedRows, keys_of: Callable[[slice], NDArray[np.ui
         sort_runs(rows[part], begins - begins[0], keys_of(part))
 
     in_threads(sort, list(pairwise(edges.tolist())))
+
+
+def gathered(values: NDArray[Number], rows: NDArray[np.uint32]) -> NDArray[Number]:
+    """Return the values of the given rows. Chunks that fit in a core's cache make this several times faster."""
+    result = np.empty(len(rows), values.dtype)
+
+    def fill(part: tuple[int, int]) -> None:
+        # Row numbers are right, and NumPy would copy everything once more to be sure ("raise").
+        np.take(values, rows[slice(*part)], out=result[slice(*part)], mode="clip")
+
+    in_threads(fill, slices(len(rows), CHUNK))
+    return result
 
 
 def key_bits(

@@ -15,7 +15,7 @@ from sfumato.report.sentences import percent
 
 # Phrases of the recorded section "attacks". Two tables are a generated census and Adult, three also its raw form.
 GUESSED_WITHOUT_RELEASE = "11 and 34%"
-GUESSED_BY_ANATOMY = "57 and 66%"
+GUESSED_BY_ANATOMY = "57 and 67%"
 GUESSED_IN_CLASSES = "33 and 53%"
 CERTAIN = "14%"
 PLACED = "10 to 25%"

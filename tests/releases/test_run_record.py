@@ -472,10 +472,16 @@ def test_a_search_that_was_interrupted_may_have_formed_other_classes(folder: Pat
     assert warning.startswith("this table was released 1 time before")
 
 
-@pytest.mark.parametrize(("method", "expected"), [("hilbert", 0), ("auto", 1)])
-def test_another_engine_may_form_other_classes(folder: Path, method: str, expected: int) -> None:
-    release(TABLE, folder / "one.csv", method=method)
-    assert len(release(TABLE, method=method, engine="disk")) == expected
+@pytest.mark.parametrize(
+    ("flags", "more", "expected"),
+    [({"method": "hilbert"}, {}, 0), ({"method": "auto"}, {}, 1), ({"method": "mondrian"}, {"sampled": True}, 1)],
+    ids=str,
+)
+def test_another_engine_may_form_other_classes(
+    folder: Path, flags: dict[str, Any], more: dict[str, Any], expected: int
+) -> None:
+    release(TABLE, folder / "one.csv", **flags)
+    assert len(release(TABLE, engine="disk", **flags, **more)) == expected
 
 
 def test_numbers_that_files_write_differently_may_give_other_classes(folder: Path) -> None:

@@ -18,9 +18,14 @@ def class_recipe(engine: Engine, job: Job) -> ClassRecipe:
     """Return what decides the classes of a run: the policy, and what else makes a difference."""
     policy = job.policy
     circumstances: dict[str, Any] = {}
-    if engine.name == "spark" or policy.method.name == AUTO or policy.privacy.sensitive:
-        # With other methods and k alone, the memory and disk engines make the same classes.
-        circumstances |= {"engine": engine.name, "memory": engine.facts().get("memory")}
+    decides = (policy.method.name == AUTO, policy.privacy.sensitive, policy.workload, policy.engine.sampled)
+    if engine.name == "spark" or any(decides):
+        # Otherwise, with k alone, the memory and disk engines make the same classes.
+        circumstances |= {
+            "engine": engine.name,
+            "memory": engine.facts().get("memory"),
+            "sampled": policy.engine.sampled,
+        }
     if engine.name != "spark":
         # Rows of equal codes are ordered by the texts of their other values, which may differ between kinds of files.
         others = {*job.kept, policy.privacy.person} - set(policy.quasi_identifiers)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import pyarrow as pa
 import pytest
 from conftest import FrameKind
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from naming import hiding_methods
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
@@ -119,30 +116,6 @@ def test_release_is_diverse_covers_every_value_and_is_in_canonical_order(
     assert released == oracle.canonical_order(after, key, case.others)
 
 
-@given(case=cases(others=False), seed=st.integers(0, 100))
-def test_order_of_the_input_leaves_no_trace(method: str, folder: Path, case: Case, seed: int) -> None:
-    order = list(range(case.table.num_rows))
-    random.Random(seed).shuffle(order)
-    settings = case.settings(folder)
-    released = sfumato.anonymize(case.table, method=method, **settings).data
-    assert sfumato.anonymize(case.table.take(order), method=method, **settings).data.equals(released)
-
-
-@given(case=cases(), seed=st.integers(0, 100))
-def test_order_of_distinct_records_leaves_no_trace_in_kept_columns(
-    method: str, folder: Path, case: Case, seed: int
-) -> None:
-    first: dict[tuple[Any, ...], int] = {}
-    for row, record in enumerate(case.table.to_pylist()):
-        first.setdefault(tuple(oracle.plain(record[name]) for name in case.quasi), row)
-    order = list(first.values())
-    table = case.table.take(order)
-    random.Random(seed).shuffle(order)
-    settings = {**case.settings(folder), "k": min(case.k, len(order))}
-    released = sfumato.anonymize(table, method=method, **settings).data
-    assert sfumato.anonymize(case.table.take(order), method=method, **settings).data.equals(released)
-
-
 @given(case=cases())
 def test_classes_hold_every_record_once_in_the_smallest_box(method: str, folder: Path, case: Case) -> None:
     settings = case.settings(folder)
@@ -161,30 +134,6 @@ def test_classes_hold_every_record_once_in_the_smallest_box(method: str, folder:
     if isinstance(method_named(method), OptimalOneDimensional):
         # Before classes that show the same are counted as one.
         assert max(sizes) <= 2 * case.k - 1
-
-
-@pytest.mark.not_quick
-@settings(max_examples=40)
-@given(asked=diverse_cases(), seed=st.integers(0, 100))
-def test_order_of_distinct_records_leaves_no_trace_in_a_diverse_release(
-    method: str, folder: Path, asked: Diverse, seed: int
-) -> None:
-    case = asked.case
-    first: dict[tuple[Any, ...], int] = {}
-    for row, record in enumerate(case.table.to_pylist()):
-        first.setdefault(tuple(oracle.plain(record[name]) for name in case.quasi), row)
-    order = list(first.values())
-    table = case.table.take(order)
-    random.Random(seed).shuffle(order)
-    asks = {**case.settings(folder), "k": min(case.k, len(order)), "method": method}
-    policy = sfumato.Policy.from_dict(asked.policy)
-    try:
-        released = sfumato.anonymize(table, policy, **asks).data
-    except sfumato.InfeasibleError as error:
-        with pytest.raises(sfumato.InfeasibleError, match=f"^{re.escape(str(error))}$"):
-            sfumato.anonymize(case.table.take(order), policy, **asks)
-        return
-    assert sfumato.anonymize(case.table.take(order), policy, **asks).data.equals(released)
 
 
 def test_release_is_the_same_kind_of_frame_with_the_same_content(method: str, frame_kind: FrameKind) -> None:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 FOR_WORKLOAD = sorted(name for name, method in methods().items() if needs_workload(method))
 by_method = pytest.mark.parametrize("method", hiding_methods())
 SAMPLED = {"method": "mondrian", "sampled": True}
-few = settings(max_examples=max(settings().max_examples // 4, 2))  # an example is two releases by one method
+few = settings(max_examples=max(settings().max_examples // 3, 2))  # an example is two releases by one method
 orders = st.integers(0, 2**32).map(random.Random)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import stat
-from typing import IO
 
 # On Windows there is nothing to wait for, but text would be translated.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -22,7 +22,7 @@ class NotRegularError(OSError):
         super().__init__(errno.EINVAL, reason)
 
 
-def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
+def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a regular file to read it. Raise OSError for anything else, without waiting."""
     number = os.open(path, _FLAGS)
     try:

@@ -8,13 +8,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Without compiled bytecode every process of a test compiles the sources, and every run rewrites the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo system-packages quick test test-all docs lint format bench figures clean
+.PHONY: help demo system-packages quick test test-all test-versions docs lint format bench figures clean
 
 help:
 	@echo "make demo      anonymize a generated census-like table, audit, measure and report it; files in demo/"
 	@echo "make quick     some cases of every test that needs nothing but Python; about a minute"
 	@echo "make test      all tests but the slow ones; needs Chromium, PostgreSQL and Java"
 	@echo "make test-all  all tests, with many more random examples (hours)"
+	@echo "make test-versions  the tests of make quick with the lowest versions that are declared, and with the newest"
 	@echo "make docs      run the blocks of README and docs, and rewrite what the pages show"
 	@echo "make lint      style, types and the direction of imports"
 	@echo "make format    rewrite the sources in the house style"
@@ -42,6 +43,13 @@ $(VENV)-peers/installed: benchmarks/peers.txt
 	$(VENV)-peers/bin/python -m pip --disable-pip-version-check install --quiet --requirement benchmarks/peers.txt
 	@touch $@
 
+# What is declared at its lowest; and what is newest, without Spark, which does not allow the newest pandas. Each time
+# anew: the newest of yesterday is not the newest.
+$(VENV)-lowest $(VENV)-newest: FORCE
+	$(PYTHON) -m venv --clear $@
+
+FORCE:
+
 demo: $(VENV)/installed
 	$(BIN)/sfumato demo --directory demo
 
@@ -59,6 +67,14 @@ test: $(VENV)/installed-dev system-packages
 
 test-all: $(VENV)/installed-dev system-packages
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest --numprocesses auto
+
+test-versions: $(VENV)-lowest $(VENV)-newest
+	scripts/lowest-versions > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint $(VENV)-lowest/constraints.txt --editable '.[spark,test]'
+	$(VENV)-newest/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[test]'
+	$(VENV)-lowest/bin/python -m pytest --quick --numprocesses auto
+	$(VENV)-newest/bin/python -m pytest --quick --numprocesses auto
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m pytest tests/docs/test_blocks.py --write-docs
@@ -80,4 +96,4 @@ figures: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks docs
 
 clean:
-	rm -rf $(VENV) $(VENV)-peers demo build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-lowest $(VENV)-newest demo build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from sfumato.bounds.bound import Bound
 from sfumato.engines.engine import Draft
-from sfumato.errors import UsageError
+from sfumato.errors import SfumatoWarning, UsageError
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.comparison_points import ALL, points_of
@@ -58,10 +58,6 @@ from sfumato.studies.report import check_page, report_finished, report_finished_
 from sfumato.studies.tradeoff import TradeoffStudy
 from sfumato.tables.locations import location_of
 from sfumato.tables.targets.target import refuse_input_as_output
-
-
-class SfumatoWarning(UserWarning):
-    """Something that a data steward should know about a release."""
 
 
 class ApplyFlags(LevelFlags, total=False):

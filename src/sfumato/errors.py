@@ -1,4 +1,4 @@
-"""All errors that users can see, and the exit code of each on the command line.
+"""All errors that users can see, and the exit code of each on the command line; and warnings.
 
     SfumatoError
     ├── UsageError            2   flags, arguments or policy are wrong
@@ -79,6 +79,14 @@ class OutputError(DataError):
 
 class AuditError(SfumatoError):
     """A finished release did not pass its audit. It was not returned, and nothing was written."""
+
+
+class SfumatoWarning(UserWarning):
+    """Something that a data steward should know about a release."""
+
+
+class KernelCacheWarning(SfumatoWarning):
+    """Compiled kernels are not kept, since other users could exchange them."""
 
 
 def _choices(name: str, available: Iterable[str]) -> str:

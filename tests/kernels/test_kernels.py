@@ -156,7 +156,7 @@ with on_compilation(lambda: compiled.append(1)):
 """
 ASK_REQUIREMENT = """
 import numpy as np
-from sfumato.kernels.cache import cache_directory
+from sfumato.kernels.cache_directory import cache_directory
 from sfumato.kernels.decorator import on_compilation
 from sfumato.requirements import KAnonymity, Requirements
 from sfumato.requirements.conjunction import class_holds, conjunction
@@ -178,7 +178,7 @@ if os.getuid() == 0:
 """
 ANONYMIZE = """
 import sfumato
-from sfumato.kernels.cache import cache_directory
+from sfumato.kernels.cache_directory import cache_directory
 from sfumato.kernels.decorator import on_compilation
 import pyarrow as pa
 compiled = []

@@ -31,7 +31,7 @@ import typer
 from sfumato._version import __version__
 from sfumato.cli.commands import app
 from sfumato.cli.output import forget_standard_output
-from sfumato.errors import OutputError, SfumatoError
+from sfumato.errors import KernelCacheWarning, OutputError, SfumatoError
 
 UNEXPECTED = 70
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings(), ExitStatus() as status, _stopped_by_signals():
         # Warnings of libraries may contain cell values.
         warnings.simplefilter("ignore")
+        warnings.simplefilter("always", KernelCacheWarning)
+        warnings.showwarning = _warn
         words = None if arguments is None else list(arguments)
         status.code = app(words, prog_name="sfumato", standalone_mode=False) or 0
         sys.stdout.flush()
@@ -137,6 +139,10 @@ def _complain(text: str) -> None:
         print(" ".join(text.splitlines()), file=sys.stderr, flush=True)
     except OSError:  # nobody reads it; the exit code remains
         return
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    _complain(f"warning: {message}")
 
 
 def _usage(error: BaseException) -> str:

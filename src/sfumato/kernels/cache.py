@@ -5,6 +5,9 @@ changes its meaning, and releases, checkouts and branches that share a kernel sh
 
 Where several processes need the same kernel, one compiles it and the others wait for its file. The operating system
 releases the lock when its holder ends, however it ends. Whoever cannot lock, or waits too long, compiles for itself.
+
+A file begins with the SHA-256 of the rest. A file that is damaged, or that another user could have written, is removed,
+and its kernel is compiled again.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -12,22 +15,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import pickle
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import IO, Any
 
-import numba
 from numba.core import caching, compiler, serialize
 from numba.core.compiler_lock import global_compiler_lock
-from platformdirs import user_cache_path
 
+from sfumato.files.regular_file import open_regular
+from sfumato.kernels.cache_directory import is_own
 from sfumato.kernels.fingerprint import CannotHashError, fingerprint
 
 if sys.platform == "win32":
@@ -35,30 +39,10 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+DIGEST_BYTES = hashlib.sha256().digest_size
 LONGEST_WAIT = 120.0  # seconds; the holder of the lock may have been stopped
 WAIT = 0.02  # seconds between two attempts to lock
-
-
-@cache
-def cache_directory() -> Path | None:
-    """Return the directory of machine code, or None if it is not writable: kernels then compile in every process.
-
-    Its name is a hash of how kernels are compiled: Python, numba and this package. Each file knows its kernel and CPU.
-    """
-    root = os.environ.get("SFUMATO_CACHE_DIR")
-    directory = (Path(root) if root else user_cache_path("sfumato")) / "kernels" / _compiler_digest()
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return directory if os.access(directory, os.W_OK) else None
-
-
-def _compiler_digest() -> str:
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {numba.__version__}".encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+_LOCK_FLAGS = os.O_CREAT | os.O_APPEND | os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)
 
 
 class KernelCache(caching._Cache):
@@ -128,19 +112,40 @@ class KernelCache(caching._Cache):
 
 
 def _load(path: Path, target_context: Any) -> Any:
+    """Return the compiled kernel in a file, or None. A file that cannot be used is removed."""
     try:
-        parts = pickle.loads(path.read_bytes())  # noqa: S301 - from the user's own directory, written below
-    except (OSError, EOFError, pickle.UnpicklingError):  # absent, or cut off when the machine went down
+        with open_regular(path) as file:
+            own, content = is_own(os.fstat(file.fileno())), file.read()
+    except FileNotFoundError:
         return None
-    return compiler.CompileResult._rebuild(target_context, *parts)
+    except OSError:
+        return _remove(path)
+    digest, machine_code = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    if not own or hashlib.sha256(machine_code).digest() != digest:
+        return _remove(path)
+    try:
+        # From a directory and a file that only this user can write to, and whole.
+        return compiler.CompileResult._rebuild(target_context, *pickle.loads(machine_code))  # noqa: S301
+    except Exception:  # noqa: BLE001 - a pickle may raise anything, and every kernel can be compiled again
+        return _remove(path)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _remove(path: Path) -> None:
+    """Remove what stands in the place of a kernel, so that it is compiled again and kept."""
+    logging.getLogger(__name__).debug("%s in the kernel cache is damaged and compiled again", path.name)
+    with contextlib.suppress(OSError):  # the kernel is compiled all the same
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _write(path: Path, machine_code: bytes) -> None:
     """Write the file whole or not at all."""
     number, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(number, "wb") as file:
-            file.write(content)
+            file.write(hashlib.sha256(machine_code).digest() + machine_code)
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
@@ -153,7 +158,8 @@ class _FileLock:
     def __init__(self, path: Path) -> None:
         self._file: IO[bytes] | None = None
         with contextlib.suppress(OSError):
-            self._file = path.open("ab")
+            # A named pipe in its place must not keep us waiting for somebody who reads it.
+            self._file = os.fdopen(os.open(path, _LOCK_FLAGS, 0o600), "ab")
             give_up = time.monotonic() + LONGEST_WAIT
             while not _try_lock(self._file) and time.monotonic() < give_up:
                 time.sleep(WAIT)

@@ -18,7 +18,8 @@ import numba
 from numba.core import compiler, event, types
 from numba.core.ccallback import CFunc
 
-from sfumato.kernels.cache import KernelCache, cache_directory
+from sfumato.kernels.cache import KernelCache
+from sfumato.kernels.cache_directory import cache_directory
 
 # The compiler class relies on numba's internals, so it is used only with versions that all tests were run with. Other
 # versions compile kernels in numba's own way: the results are the same, the wait on first use is longer.

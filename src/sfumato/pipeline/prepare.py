@@ -128,6 +128,11 @@ def policy_warnings(policy: Policy) -> list[str]:
             f"the sensitive column {names} is released as it is: k-anonymity hides who a record is, not what it says; "
             "a class whose records all share one value reveals it"
         )
+    if outside := policy.taxonomies_outside:
+        files = ", ".join(f"{str(policy.taxonomy_path(name))!r} for column {name!r}" for name in outside)
+        warnings.append(
+            f"the policy takes taxonomies from outside its own folder: {files}; make sure that you know these files"
+        )
     if policy.release.form == "statistics":
         warnings.append(WARNING)
         if (policy.privacy.k or 1) < policy.k:

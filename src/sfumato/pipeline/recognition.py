@@ -56,7 +56,7 @@ def recognised(engine: Engine, job: Job, table: object, recipe: ClassRecipe) -> 
             earlier = earlier_releases(fingerprints, recipe, ordered=ordered)
         except OSError:
             warnings.append(
-                "no run record can be kept (the state directory is not writable), so an earlier release of this table "
+                "no run record can be kept (the state directory cannot be used), so an earlier release of this table "
                 "under another policy would go unnoticed"
             )
             return None

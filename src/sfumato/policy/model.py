@@ -19,7 +19,7 @@ from sfumato.policy.privacy_settings import PrivacySettings
 from sfumato.policy.release_settings import ReleaseSettings
 from sfumato.policy.run_settings import EngineSettings, MethodSettings
 from sfumato.policy.section import PolicySection, text_list
-from sfumato.policy.taxonomy_paths import moved, real_path
+from sfumato.policy.taxonomy_paths import is_inside, moved, real_path
 from sfumato.policy.toml_lines import Origin
 from sfumato.policy.workload import WorkloadSettings
 
@@ -216,6 +216,18 @@ class Policy(PolicySection):
             f"column {column!r}: the taxonomy {taxonomy!r} is in none of the folders {folders}. A certificate has only "
             f"the names of taxonomies: copy the file beside the release, or give it with --taxonomy {column}=FILE or "
             "with --policy."
+        )
+
+    @property
+    def taxonomies_outside(self) -> tuple[str, ...]:
+        """The columns whose taxonomies the policy file, not a flag, takes from outside its own folder."""
+        return tuple(
+            name
+            for name, column in self.columns.items()
+            if column.taxonomy_file is not None
+            and self.base is not None
+            and self.origin.line(("columns", name, "taxonomy")) is not None
+            and not is_inside(self.base / column.taxonomy_file, self.base)
         )
 
     def check_complete(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import tomli_w
 
 from sfumato.errors import InputError, OutputError, PolicyError
+from sfumato.files.regular_file import read_file
 from sfumato.policy.toml_lines import Origin, key_lines
 
 
@@ -45,8 +46,8 @@ def write_policy_file(file: Path, data: Mapping[str, Any]) -> None:
 
 def _text(file: str) -> str:
     try:
-        content = Path(file).read_bytes()
-    except OSError as error:
+        content = read_file(file)
+    except (OSError, ValueError) as error:  # ValueError: the path holds a NUL
         raise InputError(f"the policy {file} cannot be read: {_reason(error)}. Check the path.") from None
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
@@ -57,9 +58,9 @@ def _text(file: str) -> str:
         ) from None
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | ValueError) -> str:
     """The message of the system without the path, which our message names already."""
-    return (error.strerror or type(error).__name__).lower()
+    return (getattr(error, "strerror", None) or "it is no path of a file").lower()
 
 
 def _syntax_sentence(file: str, text: str, message: str) -> str:

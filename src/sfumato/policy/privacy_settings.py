@@ -49,7 +49,7 @@ class SensitiveRequirement(PolicySection):
             if name not in data:
                 raise wrong(f"is missing. Choose one of {listed(known)}" if name == "kind" else "is missing", name)
         kind = data["kind"]
-        if kind not in known:
+        if not isinstance(kind, str) or kind not in known:
             raise unknown_choice("kind", kind, list(known))
         declared = known[kind].parameters
         of_any_kind = {name for other_kind in known.values() for name in other_kind.parameters}

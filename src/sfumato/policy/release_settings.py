@@ -18,7 +18,7 @@ LARGEST_SEED = 2**63 - 1  # the largest integer that every reader of TOML accept
 
 
 def _fraction(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) < 1:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < 1:  # type: ignore[operator]
         raise wrong("must be a number of at least 0 and below 1")
     return float(value)
 

@@ -31,6 +31,11 @@ def moved(path: str, source: Path, target: Path) -> str:
     return f"./{FLAT}" if relative == FLAT else relative
 
 
+def is_inside(file: Path, directory: Path) -> bool:
+    """Whether a file lies in a directory or below it, wherever links lead."""
+    return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(directory))
+
+
 def real_path(file: Path) -> Path:
     """Resolve links in the directories of a path, since ``..`` after a link leads elsewhere; the file may be a link."""
     return Path(os.path.realpath(file.parent), file.name)

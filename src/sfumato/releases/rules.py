@@ -16,6 +16,7 @@ import numpy as np
 
 from sfumato._version import __version__
 from sfumato.errors import InputError, PolicyError
+from sfumato.files.regular_file import read_file
 from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
 from sfumato.releases.recoding import Recoding
@@ -84,7 +85,7 @@ def check_rules_target(table: object, path: Path) -> None:
 def load_rules(path: Path) -> Recoding:
     """Read a recoding from a file of rules."""
     try:
-        text = path.read_text("utf-8")
+        text = read_file(path).decode("utf-8")
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise InputError(f"the rules {str(path)!r} cannot be read: {reason}. Check the path.") from None
@@ -102,19 +103,20 @@ def read_rules(text: str, where: str = "the text") -> Recoding:
     try:
         if not isinstance(content, dict) or content.get("what") != WHAT:
             raise _not_rules(where)
-        if content["format"] != FORMAT:
+        if _whole_number(content["format"]) != FORMAT:
             raise InputError(
-                f"the rules in {where} have format {content['format']!r}, but this version reads format {FORMAT}. "
+                f"the rules in {where} have format {content['format']}, but this version reads format {FORMAT}. "
                 "Learn them again with sfumato fit."
             )
         recoding = _recoding(content)
         shown = [node["shows"] for node in content["nodes"] if "shows" in node]
-    except (ValueError, KeyError, TypeError, IndexError, PolicyError):
+        changed = shown != list(_in_node_order(recoding))
+    except (ValueError, OverflowError, KeyError, TypeError, IndexError, PolicyError):
         raise InputError(
             f"the rules in {where} are damaged: they do not describe regions that tile a domain. Restore the file, or "
             "learn them again with sfumato fit."
         ) from None
-    if shown != list(_in_node_order(recoding)):
+    if changed:
         raise InputError(
             f"the rules in {where} were changed: the labels of a region do not match its bounds. Restore the file, or "
             "learn them again with sfumato fit."
@@ -177,38 +179,65 @@ def _in_node_order(recoding: Recoding) -> Iterator[list[str | None]]:
 
 
 def _recoding(content: Mapping[str, Any]) -> Recoding:
-    policy = Policy.from_dict(content["policy"])
+    policy = Policy.from_dict(_object(content["policy"]))
     policy.check_complete()
-    domains = tuple(_domain(rules, policy) for rules in content["columns"])
+    domains = tuple(_domain(_object(rules), policy) for rules in _list(content["columns"]))
     if tuple(domain.name for domain in domains) != policy.quasi_identifiers:
         raise ValueError
-    taxonomies = {name: _taxonomy(rules) for name, rules in content["taxonomies"].items()}
-    names = tuple(content["names"])
-    if not all(isinstance(name, str) for name in (*names, content["method"])):
-        raise TypeError
-    return Recoding(_regions(content["nodes"], domains), policy, content["method"], taxonomies, names)
+    taxonomies = {name: _taxonomy(_object(rules)) for name, rules in _object(content["taxonomies"]).items()}
+    names = tuple(map(_text, _list(content["names"])))
+    nodes = list(map(_object, _list(content["nodes"])))
+    return Recoding(_regions(nodes, domains), policy, _text(content["method"]), taxonomies, names)
 
 
 def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
-    name, kind, null = rules["name"], rules["kind"], rules["null"] is True
+    name, kind, null = _text(rules["name"]), rules["kind"], rules["null"] is True
     if "taxonomy" in rules:
-        return CategoricalDomain(name, _taxonomy(rules["taxonomy"]), null)
-    numbers = rules["bounds"] if kind == "numeric" else [int(read_number(text, kind)) for text in rules["bounds"]]
-    values = np.array(numbers, np.int64 if rules["whole"] else np.float64)
-    if values.ndim != 1 or not (np.diff(values) > 0).all() or not np.isfinite(values).all():
+        return CategoricalDomain(name, _taxonomy(_object(rules["taxonomy"])), null)
+    if kind not in ("numeric", "date", "moment"):
+        raise ValueError
+    bounds = _list(rules["bounds"])
+    numbers = bounds if kind == "numeric" else [int(read_number(_text(text), kind)) for text in bounds]
+    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
+        raise TypeError
+    values = np.array(numbers, np.int64 if rules["whole"] is True else np.float64)
+    if values.tolist() != numbers or not (np.diff(values) > 0).all() or not np.isfinite(values).all():
         raise ValueError
     return NumericDomain(name, values, null, kind, snap_of(name, policy.columns[name]))
 
 
 def _taxonomy(rules: Mapping[str, Any]) -> Taxonomy:
-    labels, *indices = zip(*rules["nodes"], strict=True)
-    parent, first, last = (np.array(column, np.int32) for column in indices)
-    leaves = tuple(rules["leaves"])
-    if not all(isinstance(name, str) for name in (*leaves, *labels)) or last.max(initial=-1) >= len(leaves):
+    leaves = tuple(map(_text, _list(rules["leaves"])))
+    labels, *indices = zip(*map(_list, _list(rules["nodes"])), strict=True)
+    parent, first, last = (np.array(list(map(_whole_number, column)), np.int32) for column in indices)
+    taxonomy = Taxonomy(leaves=leaves, labels=tuple(map(_text, labels)), first=first, last=last, parent=parent)
+    if not taxonomy.is_tree():
         raise ValueError
-    if (parent >= np.arange(len(parent))).any() or (parent[1:] < 0).any() or parent[0] != -1:
-        raise ValueError
-    return Taxonomy(leaves=leaves, labels=tuple(labels), first=first, last=last, parent=parent)
+    return taxonomy
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _whole_number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError
+    return value
 
 
 def _regions(nodes: list[dict[str, Any]], domains: tuple[Domain, ...]) -> Regions:

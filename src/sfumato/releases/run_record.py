@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 from platformdirs import user_state_path
 
 from sfumato._version import __version__
+from sfumato.files.regular_file import NotRegularError, open_regular, read_file
 from sfumato.policy import Policy
 from sfumato.releases.fingerprints import Fingerprints
 from sfumato.releases.keyed_sample import KeyedSample, shared_part
@@ -81,7 +83,7 @@ class ClassRecipe:
         for name, column in self.policy.columns.items():
             if column.taxonomy_file is not None:
                 with contextlib.suppress(OSError):
-                    taxonomy = hashlib.sha256(self.policy.taxonomy_path(name).read_bytes()).hexdigest()
+                    taxonomy = hashlib.sha256(read_file(self.policy.taxonomy_path(name))).hexdigest()
                     content["columns"][name]["taxonomy"] = taxonomy
         content["circumstances"] = dict(self.circumstances)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -157,7 +159,11 @@ def record_run(
 
 
 def _open_record() -> int:
-    return os.open(state_directory() / "runs.jsonl", os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+    handle = os.open(state_directory() / "runs.jsonl", os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):  # a pipe would swallow the line
+        os.close(handle)
+        raise NotRegularError
+    return handle
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,8 @@ class _Run:
 
 def _runs() -> list[_Run]:
     try:
-        lines = (state_directory() / "runs.jsonl").read_bytes().split(b"\n")
+        with open_regular(state_directory() / "runs.jsonl") as file:
+            lines = file.read().split(b"\n")
     except FileNotFoundError:
         return []
     runs = []
@@ -194,7 +201,8 @@ def _secret() -> bytes:
     path = directory / "secret"
     if not path.exists():
         _make_secret(path)
-    secret = path.read_bytes()
+    with open_regular(path) as file:
+        secret = file.read(SECRET_BYTES + 1)
     if len(secret) != SECRET_BYTES:
         raise OSError(errno.EIO, "the secret of the run record is damaged")
     return secret

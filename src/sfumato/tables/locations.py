@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sfumato.errors import UsageError
+from sfumato.files.regular_file import open_regular
 
 CERTIFICATE = ".sfumato.json"
 DATABASE_SUFFIXES = {".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": None}
@@ -232,7 +233,7 @@ def _server(text: str, *, is_text: bool) -> ServerLocation:
 def _in_file(path: Path, table: str | None) -> DatabaseLocation:
     kind = DATABASE_SUFFIXES[path.suffix.lower()]
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             header = file.read(_HEADER_BYTES)
     except (OSError, ValueError):
         header = b""

@@ -42,6 +42,26 @@ class Taxonomy:
         # Leaves may be cells of the table, so only their number is shown.
         return f"Taxonomy({len(self.leaves)} leaves, {len(self.labels)} nodes, {self.levels} levels)"
 
+    def is_tree(self) -> bool:
+        """Whether the nodes are what this class promises. What a file says about them may be wrong."""
+        count, nodes = len(self.leaves), len(self.labels)
+        if not nodes or len(set(self.labels)) < nodes or len(set(self.leaves)) < count:
+            return False
+        if (self.labels[0], self.first[0], self.last[0], self.parent[0]) != (ROOT, 0, count - 1, -1):
+            return False
+        first, last, parent = self.first[1:], self.last[1:], self.parent[1:]
+        if (parent < 0).any() or (parent >= np.arange(1, nodes)).any() or (first > last).any():
+            return False
+        inside = (self.first[parent] <= first) & (last <= self.last[parent])
+        preorder = np.lexsort((-self.last, self.first))
+        leaf_nodes = self._leaf_nodes
+        return bool(
+            inside.all()
+            and (preorder == np.arange(nodes)).all()
+            and self.first[leaf_nodes].tolist() == list(range(count))
+            and tuple(self.labels[node] for node in leaf_nodes) == self.leaves
+        )
+
     @cached_property
     def levels(self) -> int:
         """The number of nodes on the longest path from a leaf to the root, both included."""

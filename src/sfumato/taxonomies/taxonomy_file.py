@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from sfumato.errors import TaxonomyError
+from sfumato.files.regular_file import read_file
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy, grow
 
 SEPARATORS = (",", ";")
@@ -61,7 +62,7 @@ class _Row:
 
 def _text(file: _TaxonomyFile) -> str:
     try:
-        content = file.path.read_bytes()
+        content = read_file(file.path)
     except FileNotFoundError:
         raise file.error("there is no such file. Paths in a policy are relative to its directory.") from None
     except IsADirectoryError:

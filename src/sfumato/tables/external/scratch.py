@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from sfumato.errors import OutputError
+from sfumato.files.regular_file import open_regular
 
 try:
     import fcntl
@@ -104,7 +105,7 @@ def scratch_errors(directory: Path) -> Iterator[None]:
 def _remove_abandoned(parent: Path) -> None:
     for abandoned in parent.glob(f"{MARK}*"):
         # Errors mean that the directory belongs to another user or a living run, or that another run just removed it.
-        with contextlib.suppress(OSError), (abandoned / LOCK).open("rb") as file:
+        with contextlib.suppress(OSError), open_regular(abandoned / LOCK) as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(abandoned, ignore_errors=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sfumato.errors import InputError
 from sfumato.tables.sources.parquet_source import ParquetSource
+from sfumato.tables.sources.source import check_readable
 from sfumato.tables.sources.source_batches import normalize_batches
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
@@ -33,6 +34,8 @@ class DirectorySource:
             raise InputError(
                 f"{str(path)!r} is a directory without Parquet files. Give a single file, or a directory that has some."
             )
+        for file in files:
+            check_readable(file)
         self._parts = [ParquetSource(file) for file in files]
         first = self._parts[0]
         self.names = first.names

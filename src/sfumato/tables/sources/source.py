@@ -10,6 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from sfumato.errors import InputError
+from sfumato.files.regular_file import NotRegularError, open_regular
 from sfumato.policy import InputOptions
 from sfumato.tables.locations import DatabaseLocation, DirectoryLocation, FileLocation, Location, location_of
 
@@ -142,12 +143,16 @@ def check_readable(path: Path) -> None:
     try:
         if path.is_dir():
             raise InputError(f"{str(path)!r} is a directory. Give a single file.")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             empty = not file.read(1)
     except FileNotFoundError:
         raise InputError(f"{name} does not exist. Check the path.") from None
     except PermissionError:
         raise InputError(f"{name} may not be read by this user. Ask for permission, or give another file.") from None
+    except NotRegularError:
+        raise InputError(
+            f"{str(path)!r} is a pipe or a device, and a table is read more than once. Write it to a file first."
+        ) from None
     except (OSError, ValueError) as error:
         reason = f" ({os.strerror(error.errno)})" if isinstance(error, OSError) and error.errno else ""
         raise InputError(f"{name} cannot be opened{reason}. Check the path.") from None

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from sfumato.files.regular_file import open_regular
 from sfumato.tables.sources.source import Source
 
 
 def file_digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

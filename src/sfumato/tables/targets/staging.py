@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from sfumato.errors import OutputError, UsageError
+from sfumato.files.regular_file import open_regular
 
 try:
     import fcntl
@@ -166,7 +167,7 @@ def _stage_name(target: Path) -> Path:
 
 def _remove_abandoned(target: Path) -> None:
     for abandoned in target.parent.glob(f".*{MARK}{glob.escape(target.name)}"):
-        with contextlib.suppress(OSError), abandoned.open("rb") as file:
+        with contextlib.suppress(OSError), open_regular(abandoned) as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(_scratch_of(abandoned), ignore_errors=True)

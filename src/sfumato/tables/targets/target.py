@@ -15,6 +15,7 @@ from typing import Protocol, Self, TypedDict
 import pyarrow as pa
 
 from sfumato.errors import InputError, UsageError
+from sfumato.files.regular_file import open_regular
 from sfumato.policy import InputOptions
 from sfumato.tables.locations import (
     DatabaseLocation,
@@ -156,7 +157,8 @@ def certificate_text(location: Location) -> str | None:
     if isinstance(location, FileLocation | DirectoryLocation):
         path = certificate_path(location.path) if isinstance(location, FileLocation) else location.certificate
         try:
-            return path.read_text("utf-8")
+            with open_regular(path) as file:
+                return file.read().decode("utf-8")
         except FileNotFoundError:
             return None
     if location.table is None:

@@ -1,0 +1,175 @@
+"""Files that version 0.1 wrote: policies, rules, certificates and run records are read by every later version.
+
+``tests/golden/0.1`` was written before certificates had format 2 and run records named their version, and
+``tests/golden/0.1-format-2`` after that. A golden file is never edited. A change that cannot read one is mended, not
+the file; a new format adds a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.csv
+import pytest
+
+import sfumato
+from sfumato.cli import main
+from sfumato.policy import Policy
+from sfumato.releases.certificate import read_certificate
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+FOLDERS = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
+FORMATS = {"0.1": 1, "0.1-format-2": 2}
+LABELS = [
+    ["[20..60]", "*", "101**", "Tuscany"],
+    ["[55..90]", "*", "101**", "Tuscany"],
+    ["*", "*", "200**", "Tuscany"],
+    ["*", "*", "200**", "Tuscany"],
+    ["*", "*", "*", "Roma"],
+    ["*", "*", "101**", "Viterbo"],
+    ["*", "*", "200**", "Viterbo"],
+    ["*", "*", "200**", "Viterbo"],
+]
+# The first 12 digits of the SHA-256 of each file.
+DIGESTS = {
+    "0.1/applied.csv": "1a3664206f9a",
+    "0.1/applied.csv.sfumato.json": "09f6fdfcae31",
+    "0.1/every-key.toml": "e0d2ae70873f",
+    "0.1/patients.csv": "927304d196fd",
+    "0.1/policy.toml": "fbb6dce586b0",
+    "0.1/release.csv": "f93220a9b55f",
+    "0.1/release.csv.sfumato.json": "39ea4de7c574",
+    "0.1/rules.json": "24219ddd9e93",
+    "0.1/state/runs.jsonl": "d06ec4925f08",
+    "0.1/state/secret": "ed1eb2ea2211",
+    "0.1/towns.csv": "8dca20deaf08",
+    "0.1-format-2/applied.csv": "1a3664206f9a",
+    "0.1-format-2/applied.csv.sfumato.json": "021bab110f13",
+    "0.1-format-2/every-key.toml": "e0d2ae70873f",
+    "0.1-format-2/patients.csv": "927304d196fd",
+    "0.1-format-2/policy.toml": "fbb6dce586b0",
+    "0.1-format-2/release.csv": "f93220a9b55f",
+    "0.1-format-2/release.csv.sfumato.json": "f5d28eb8a092",
+    "0.1-format-2/rules.json": "025a43b7ec19",
+    "0.1-format-2/state/runs.jsonl": "10ec7bd06446",
+    "0.1-format-2/state/secret": "4a9839799c4b",
+    "0.1-format-2/towns.csv": "8dca20deaf08",
+}
+
+
+@pytest.fixture(params=FOLDERS, ids=[path.name for path in FOLDERS])
+def golden(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of one folder as the working directory, with the run record of its time."""
+    folder: Path = shutil.copytree(request.param, tmp_path / request.param.name)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SFUMATO_STATE_DIR", str(folder / "state"))
+    return folder
+
+
+def rows(path: Path) -> Counter[tuple[str, ...]]:
+    table = pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(delimiter=";"))
+    return Counter(tuple(map(str, row.values())) for row in table.to_pylist())
+
+
+def test_no_golden_file_was_edited() -> None:
+    files = [path for path in GOLDEN.rglob("*") if path.is_file()]
+    digests = {
+        path.relative_to(GOLDEN).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in files
+    }
+    assert digests == DIGESTS
+
+
+def test_a_policy_with_every_key_asks_for_the_same(golden: Path) -> None:
+    policy = Policy.load("every-key.toml")
+    policy.check_complete()
+    assert policy.other == "keep"
+    assert policy.accept_linkable == ("visit_time",)
+    assert policy.quasi_identifiers == ("age", "height", "born", "zip", "sex", "country")
+    assert policy.identifiers == ("patient_id",)
+    assert policy.sensitive == ("diagnosis", "salary")
+    assert policy.others == ("income",)
+    assert policy.input.model_dump(exclude_unset=True) == {
+        "separator": ";",
+        "encoding": "cp1252",
+        "decimal": ",",
+        "nulls": ("", "NA", "?"),
+        "date_format": "%d.%m.%Y",
+        "sheet": "2024",
+    }
+    columns = {name: column.model_dump(exclude_unset=True, exclude={"role"}) for name, column in policy.columns.items()}
+    assert columns["age"] == {"type": "numeric", "round": 5, "mean_round": 0.5}
+    assert columns["height"] == {"taxonomy": {"intervals": (5, 10, 20)}}
+    assert columns["born"] == {"taxonomy": {"calendar": ("month", "quarter", "year", "decade")}}
+    assert columns["zip"] == {"taxonomy": {"prefix": (2, 3)}}
+    assert columns["sex"] == {"taxonomy": "flat"}
+    assert columns["country"] == {"taxonomy": "taxonomies/country.csv", "weight": 2.0}
+    assert (policy.k, policy.privacy.person, policy.privacy.null_sensitive) == (10, "patient_id", "missing")
+    assert [(part.kind, part.requirement().attribute) for part in policy.privacy.sensitive] == [
+        ("frequency", "diagnosis"),
+        ("distinct", "diagnosis"),
+        ("entropy", "diagnosis"),
+        ("recursive", "diagnosis"),
+        ("alpha-k", "diagnosis"),
+        ("variance", "salary"),
+        ("t-closeness", "diagnosis"),
+        ("beta-likeness", "diagnosis"),
+        ("delta-disclosure", "diagnosis"),
+    ]
+    assert policy.workload.predicted == ("income",)
+    assert [selection.where for selection in policy.workload.selection] == ["age > 40 and sex = 'F'"]
+    assert (policy.method.name, policy.method.effort, policy.method.seconds) == ("auto", "balanced", 60)
+    assert (policy.engine.name, policy.engine.memory, policy.engine.sampled) == ("auto", 2 * 10**9, False)
+    assert policy.release.model_dump(exclude_unset=True) == {
+        "seed": 0,
+        "keep_order": False,
+        "max_suppressed_fraction": 0.05,
+        "form": "labels",
+        "boxes": "smallest",
+    }
+
+
+@pytest.mark.parametrize("name, classes, smallest", [("release.csv", 8, 5), ("applied.csv", 6, 7)])
+def test_a_release_holds_by_the_certificate_beside_it(golden: Path, name: str, classes: int, smallest: int) -> None:
+    certificate = read_certificate(name)
+    assert certificate is not None
+    assert certificate["format"] == FORMATS[golden.name]
+    assert (certificate["records"], certificate["classes"], certificate["smallest_class"]) == (60, classes, smallest)
+    policy = Policy.from_dict(certificate["policy"], golden)
+    if name == "release.csv":
+        assert policy == Policy.load("policy.toml")
+    report = sfumato.audit(name)
+    assert report.holds
+    assert (report.records, report.classes, report.smallest_class) == (60, classes, smallest)
+    assert [verdict.requirement for verdict in report.verdicts] == [
+        "k-anonymity, k = 5",
+        "distinct l-diversity of 'illness', l = 2",
+        "the file is the one that was certified",
+    ]
+
+
+def test_an_edited_release_does_not_hold_by_its_old_certificate(golden: Path) -> None:
+    release = golden / "release.csv"
+    release.write_text(release.read_text().replace("cold", "gout", 1))
+    assert main(["audit", "release.csv"]) == 1
+
+
+@pytest.mark.compiled
+def test_rules_recode_a_table_as_they_did(golden: Path) -> None:
+    recoding = sfumato.Recoding.load("rules.json")
+    assert recoding.labels() == LABELS
+    assert main(["apply", "rules.json", "patients.csv", "-o", "again.csv"]) == 0
+    assert rows(golden / "again.csv") == rows(golden / "applied.csv")
+
+
+@pytest.mark.compiled
+def test_a_table_of_the_run_record_is_recognised(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["anonymize", "patients.csv", "-o", "again.csv", "--policy", "policy.toml", "-k", "6"]
+    assert main(arguments) == 0
+    assert "this table was released 2 times before" in capsys.readouterr().out
+    assert len((golden / "state" / "runs.jsonl").read_text().splitlines()) == 3
+    old = json.loads((golden / "state" / "runs.jsonl").read_text().splitlines()[0])
+    assert old["output"] == "/data/release.csv"

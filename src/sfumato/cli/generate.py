@@ -94,7 +94,8 @@ def generate(
                 "options": options,
                 "files": [str(file) for file in files],
                 **version_and_seconds(progress),
-            }
+            },
+            files,
         )
     else:
         console = TextConsole()

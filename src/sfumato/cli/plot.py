@@ -68,7 +68,7 @@ def plot(
         picture = plot_release(release, x, y, load_policy(policy), title=title, theme=theme, **flags)
         picture.write(target)
     if json:
-        print_json({**picture.facts, "file": str(target), **version_and_seconds(progress)})
+        print_json({**picture.facts, "file": str(target), **version_and_seconds(progress)}, [target])
     else:
         console = TextConsole()
         console.heading(picture.title)

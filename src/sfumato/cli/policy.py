@@ -58,7 +58,7 @@ def propose(
             proposal.save(output)
     if json:
         file = None if output is None else str(output)
-        print_json({**proposal.as_dict(), "file": file, **version_and_seconds(progress)})
+        print_json({**proposal.as_dict(), "file": file, **version_and_seconds(progress)}, [] if file is None else [file])
     else:
         _show(TextConsole(), proposal, table, output)
 

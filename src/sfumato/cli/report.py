@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
-from sfumato.errors import UsageError
+from sfumato.errors import SfumatoError, UsageError
 from sfumato.tables.locations import location_of, release_files
 
 if TYPE_CHECKING:
@@ -82,14 +83,16 @@ def report_release(
         loaded_policy = load_policy(policy)
         page = api.report_release(original, release, target, loaded_policy, **flags)
         if private is not None:
-            api.report_private(original, release, private, loaded_policy, **flags)
+            with _beside(target):
+                api.report_private(original, release, private, loaded_policy, **flags)
+    written = [target, *([] if private is None else [private])]
     if json:
         files = {"file": str(target)} | ({} if private is None else {"private": str(private)})
-        print_json({**page.summary(), "holds": page.holds, **files, **version_and_seconds(progress)})
+        print_json({**page.summary(), "holds": page.holds, **files, **version_and_seconds(progress)}, written)
     else:
         console = TextConsole()
         console.heading(page.verdict)
-        show_files(console, [target, *([] if private is None else [private])])
+        show_files(console, written)
         warn_of_private_page(console, private, release)
     return exit_code_of(page.holds, accept_unchecked=accept_unchecked)
 
@@ -108,17 +111,27 @@ def check_pages(policy: Policy, table: str, output: str | None, pages: Mapping[s
     policy.check_complete()
 
 
-def write_pages(release: Release, pages: Mapping[str, Path | None]) -> dict[str, Path]:
-    """Write the wanted pages about a release that was just written."""
-    report, private = pages["report"], pages["report_private"]
-    written = {}
-    if report is not None:
-        release.report(report)
-        written["report"] = report
-    if private is not None:
-        release.report_private(private)
-        written["report_private"] = private
+def write_pages(release: Release, pages: Mapping[str, Path | None], files: Sequence[str | Path]) -> dict[str, Path]:
+    """Write the wanted pages about a release that was just written to ``files``."""
+    writers = {"report": release.report, "report_private": release.report_private}
+    written: dict[str, Path] = {}
+    for name, page in pages.items():
+        if page is None:
+            continue
+        with _beside(*files, *written.values()):
+            writers[name](page)
+        written[name] = page
     return written
+
+
+@contextmanager
+def _beside(*written: str | Path) -> Iterator[None]:
+    """Say in an error what is in place although the next file could not be written."""
+    try:
+        yield
+    except SfumatoError as error:
+        text = f"{error} These were written and are complete: {', '.join(map(str, written))}."
+        raise type(error)(text) from None
 
 
 def warn_of_private_page(console: TextConsole, private: Path | None, release: str) -> None:

@@ -80,7 +80,7 @@ def fit(
                 write_query(recoding.to_sql(dialect, sql_table), sql)
     if json:
         run = {"engine": progress.decisions["engine"]["engine"], "files": list(map(str, targets))}
-        print_json({**_summary(recoding), **run, **version_and_seconds(progress)})
+        print_json({**_summary(recoding), **run, **version_and_seconds(progress)}, targets)
         return
     console = TextConsole()
     names = ", ".join(domain.name for domain in recoding.domains)
@@ -128,12 +128,13 @@ def apply(
 
         release = apply_to_file(rules, table, output, progress, **flags)
         summary = release.summary()
+    location = location_of(output)
+    files = release_files(location)
     if json:
-        print_json(summary)
+        print_json(summary, files)
         return
     console = TextConsole()
-    location = location_of(output)
-    show_release(console, summary, release_files(location), f"sfumato audit {shlex.quote(location.shown)}")
+    show_release(console, summary, files, f"sfumato audit {shlex.quote(location.shown)}")
     if summary["suppressed"]:
         console.print(
             f"left out {summary['outside']:,} with a value outside the domain, {summary['failing']:,} in regions that "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.output import TextConsole, print_json
+from sfumato.cli.output import TextConsole, print_json, standard_output
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
 
@@ -86,6 +86,8 @@ def run_study(
     assert results is not None, "a study that ran to its end has results"
     if options.output is not None and results.has_results:
         results.write(options.output, theme=options.theme)
-        if not options.json:
+        if options.json:
+            standard_output.files.append(str(options.output))
+        else:
             show_files(TextConsole(), [options.output])
     return results.exit_code

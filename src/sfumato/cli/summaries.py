@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.output import TextConsole, plain_table
+from sfumato.cli.output import TextConsole, plain_table, standard_output
 
 if TYPE_CHECKING:
     from sfumato.evaluation.queries import QueryAccuracy
@@ -155,6 +155,7 @@ def show_queries(console: TextConsole, queries: Iterable[QueryAccuracy]) -> None
 
 
 def show_files(console: TextConsole, files: Sequence[str | Path]) -> None:
+    standard_output.files += map(str, files)
     for number, file in enumerate(files):
         console.print(f"{'wrote' if number == 0 else '':7} {file}")
 

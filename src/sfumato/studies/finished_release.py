@@ -9,7 +9,7 @@ from typing import Any
 
 from sfumato.errors import UsageError
 from sfumato.methods import method_named
-from sfumato.policy import Policy, PolicyLike, merge_flags
+from sfumato.policy import InputOptions, Policy, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source, open_location, open_source
@@ -31,6 +31,7 @@ class FinishedRelease:
             home = location_of(release).home  # type: ignore[arg-type]
             policy = Policy.from_dict(certificate["policy"], home, places=_taxonomy_places(home))
         if policy is None and not flags:
+            open_source(release[0] if isinstance(release, tuple) else release, InputOptions())  # is there a table?
             raise UsageError(
                 "nothing says what to check: there is no certificate beside the release. "
                 "Give a policy, or the quasi-identifiers and k."

@@ -82,7 +82,7 @@ def scratch_errors(directory: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise OutputError(
-                f"no space left for temporary files in {directory}; nothing was written. Free some space, or name "
+                f"no space left for temporary files in {directory}. Free some space, or name "
                 "another directory with --temporary."
             ) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -91,12 +91,12 @@ def scratch_errors(directory: Path) -> Iterator[None]:
             ) from None
         if error.errno == errno.ENOENT:
             raise OutputError(
-                f"the temporary files in {directory} are gone, or the directory does not exist; nothing was written. "
+                f"the temporary files in {directory} are gone, or the directory does not exist. "
                 "Run again, or name another directory with --temporary."
             ) from None
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
         raise OutputError(
-            f"temporary files in {directory} cannot be used: {reason}; nothing was written. Name another directory "
+            f"temporary files in {directory} cannot be used: {reason}. Name another directory "
             "with --temporary."
         ) from None
 

@@ -127,6 +127,8 @@ def open_duckdb(path: Path, error: type[InputError | OutputError], *, read_only:
     except duckdb.ConnectionException:
         raise error(f"the file {str(path)!r} is already open in this program. Close that connection first.") from None
     except duckdb.Error as problem:
+        if is_full(problem):
+            raise error(f"no space left on the disk of {str(path)!r}. Free some space, or choose another disk.") from None
         raise error(f"the file {str(path)!r} {_reason(problem)}") from None
     with connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -149,6 +151,11 @@ def list_relations(connection: Any) -> list[Relation]:
         " AND database_name = current_database() ORDER BY 1, 2"
     ).fetchall()
     return [Relation(*row) for row in rows]
+
+
+def is_full(error: Exception) -> bool:
+    """Return whether the disk is full, by DuckDB's message: its error has no code of the system."""
+    return "space" in str(error)
 
 
 def _reason(error: Exception) -> str:

@@ -20,7 +20,7 @@ from sfumato.tables.databases import (
     find_relation,
 )
 from sfumato.tables.locations import DatabaseLocation
-from sfumato.tables.sources.duckdb_source import SCHEMA, DuckdbSource, check_package, list_relations, open_duckdb
+from sfumato.tables.sources.duckdb_source import SCHEMA, DuckdbSource, check_package, is_full, list_relations, open_duckdb
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.database_publication import (
     StagedTable,
@@ -32,7 +32,7 @@ from sfumato.tables.targets.database_publication import (
 )
 from sfumato.tables.targets.database_types import as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask, no_space_left
 from sfumato.tables.targets.target import CertifiedTable
 
 FORMAT = "DuckDB"
@@ -50,6 +50,7 @@ class DuckdbTarget:
         self._tables: list[StagedTable] = []
         self._created = False
         self._token = ""
+        self.warnings: list[str] = []
         self._opened: AbstractContextManager[Any] | None = None
 
     def __enter__(self) -> Self:
@@ -60,8 +61,12 @@ class DuckdbTarget:
         mask = os.umask(0o077) if created else None  # the file is private until it is published
         try:
             opened = open_duckdb(path, OutputError, read_only=False)
+            self._created = created
             self._connection = opened.__enter__()
-            self._opened, self._created = opened, created
+            self._opened = opened
+        except BaseException:
+            self.__exit__(None, None, None)  # a full disk may hold an empty file of a database that was not opened
+            raise
         finally:
             if mask is not None:
                 os.umask(mask)
@@ -121,6 +126,8 @@ class DuckdbTarget:
         if self._created:
             self._location.path.chmod(0o666 & ~current_mask())
         with self._writing():
+            # The rows go from the log into the file first: if the disk has no room for them, nothing is published.
+            self._connection.execute("CHECKPOINT")
             self._connection.execute("BEGIN")
             try:
                 put_in_place(
@@ -136,29 +143,35 @@ class DuckdbTarget:
                 with suppress(duckdb.Error):
                     self._connection.execute("ROLLBACK")
                 raise
-            self._tables, self._created = [], False
+        self._tables, self._created = [], False
+        try:
             self._connection.execute("CHECKPOINT")  # moves the log into the file that is passed on
+        except duckdb.Error:
+            # The release is in place, and DuckDB reads it from both files.
+            self.warnings.append(
+                f"a part of the release is still in {self._location.path}.wal, since DuckDB could not move it into the "
+                "file (the disk may be full): pass both files on, or free some space and open the file with DuckDB"
+            )
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         import duckdb
 
-        path = self._location.path
         try:
             yield
         except duckdb.Error as error:
-            if "space" in str(error):
-                message = f"no space left for {path}; nothing was written. Free some space or choose another disk."
-            elif isinstance(error, duckdb.DependencyException | duckdb.CatalogException):
+            if is_full(error):
+                raise no_space_left(self._location.shown) from None
+            if isinstance(error, duckdb.DependencyException | duckdb.CatalogException):
                 message = (
                     f"cannot write {self._location.shown}: another table depends on the existing one. Choose another "
                     "output."
                 )
             else:
-                message = f"cannot write {path} ({type(error).__name__}). Choose another output."
+                message = f"cannot write {self._location.shown} ({type(error).__name__}). Choose another output."
             raise OutputError(message) from None
         except OSError as error:
-            raise cannot_write(path, error) from None
+            raise cannot_write(self._location.shown, error) from None
 
 
 def check_duckdb(location: DatabaseLocation, tables: int) -> None:

@@ -171,7 +171,7 @@ class PostgresTarget:
         except psycopg.errors.LockNotAvailable:
             raise OutputError(f"{shown} is in use by other users. Run again when they are done.") from None
         except (psycopg.errors.DiskFull, psycopg.errors.ConfigurationLimitExceeded):
-            raise OutputError(f"no space left for {shown}; nothing was written. Free some space there.") from None
+            raise OutputError(f"no space left for {shown}; it was not written. Free some space there.") from None
         except psycopg.Error as error:
             reason = error.sqlstate or type(error).__name__
             raise OutputError(

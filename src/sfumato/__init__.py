@@ -14,7 +14,6 @@ from sfumato._version import __version__
 
 if TYPE_CHECKING:
     from sfumato.api import (
-        SfumatoWarning,
         aggregate,
         anonymize,
         apply,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
         OutputError,
         PolicyError,
         SfumatoError,
+        SfumatoWarning,
         TaxonomyError,
         UnmetError,
         UsageError,
@@ -90,7 +90,6 @@ _HOME = {
     "Policy": "sfumato.policy",
     "Recoding": "sfumato.releases.recoding",
     "Release": "sfumato.pipeline.release",
-    "SfumatoWarning": "sfumato.api",
     "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
     "apply": "sfumato.api",

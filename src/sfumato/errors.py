@@ -19,8 +19,11 @@ messages end up in logs. Errors of libraries may hold cells, so they are re-rais
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the numbers of the system for a full disk
 
 
 class SfumatoError(Exception):
@@ -79,6 +82,10 @@ class OutputError(DataError):
 
 class AuditError(SfumatoError):
     """A finished release did not pass its audit. It was not returned, and nothing was written."""
+
+
+class SfumatoWarning(UserWarning):
+    """Something that a data steward should know about a release."""
 
 
 def _choices(name: str, available: Iterable[str]) -> str:

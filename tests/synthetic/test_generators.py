@@ -734,7 +734,7 @@ def test_a_taxonomy_of_somebody_else_is_never_overwritten(tmp_path: Path) -> Non
     (tmp_path / "taxonomies").mkdir()
     mine = tmp_path / "taxonomies" / "country.csv"
     mine.write_text("Atlantis,*\n")
-    with pytest.raises(OutputError, match="holds another taxonomy"):
+    with pytest.raises(UsageError, match="exists with other contents"):
         generate("census", 10, tmp_path / "people.parquet")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [mine]
     assert mine.read_text() == "Atlantis,*\n"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import OUTPUT_HELP, InputTable, Json, PolicyFile, Temporary
-from sfumato.cli.output import TextConsole, print_json
+from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
+from sfumato.cli.output import TextConsole, print_json, say_replaced
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.report import check_pages, warn_of_private_page, write_pages
@@ -70,6 +70,7 @@ def anonymize(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the engine, passes, bytes and memory: first planned, then counted.")
     ] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Make a release in which every record shares its quasi-identifiers with at least k - 1 others.
@@ -105,11 +106,14 @@ def anonymize(
             show_choice(TextConsole(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
         if report is not None or report_private is not None:
-            check_pages(full_policy, table, output, pages)
+            check_pages(full_policy, table, output, pages, force=force)
         if not dry_run and output is not None:
-            release = anonymize_to_file(table, full_policy, output, progress, bound=bound, spark_master=spark_master)
+            release = anonymize_to_file(
+                table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master
+            )
+            say_replaced(release.replaced)
             files = _files(output, full_policy)
-            written_pages = write_pages(release, pages, files)
+            written_pages = write_pages(release, pages, files, force=force)
             files += written_pages.values()
             summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
         else:
@@ -117,7 +121,7 @@ def anonymize(
 
             if output is not None:
                 full_policy.check_complete()
-                check_target_location(table, output, tables=2 if _separates(full_policy) else 1)
+                check_target_location(table, output, tables=2 if _separates(full_policy) else 1, force=force)
             summary = plan_of(prepare(table, full_policy, progress))
     if json:
         print_json(summary, files)

@@ -33,10 +33,9 @@ import typer
 from sfumato._version import __version__
 from sfumato.cli.commands import app
 from sfumato.cli.output import forget_standard_output, standard_output
-from sfumato.errors import OutputError, SfumatoError
+from sfumato.errors import NO_SPACE, OutputError, SfumatoError
 
 UNEXPECTED = 70
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PACKAGE = Path(__file__).parents[1]
 
 # Depending on its version, Typer brings its own copy of click or uses the installed one. This is the base class of all

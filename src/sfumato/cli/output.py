@@ -12,7 +12,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,21 @@ def print_json(content: Mapping[str, Any], written: Iterable[str | Path] = ()) -
         print(json.dumps(content, indent=2), flush=True)
     except OSError as error:
         standard_output.failed(error)
+
+
+def say_replaced(replaced: Iterable[str | Path]) -> None:
+    """Say on standard error what an output has replaced."""
+    for what in replaced:
+        with contextlib.suppress(OSError):  # nobody reads it; the summary says it too
+            print(f"replaced {what}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def saying_replaced(*files: Path) -> Iterator[None]:
+    """Say which of these files were replaced, once the block has written them."""
+    existing = [file for file in files if os.path.lexists(file)]
+    yield
+    say_replaced(existing)
 
 
 def version_and_seconds(progress: Progress) -> dict[str, Any]:

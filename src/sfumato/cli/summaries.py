@@ -42,6 +42,8 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
         tried_on = f"{choice['tried_on']:,} of the records"
         console.print(f"        chosen on {tried_on}: on those, and only on those, hilbert is known not to lose less")
     show_files(console, files)
+    for text in summary.get("replaced", ()):
+        console.print(f"{'':7} instead of {text}")
     console.print(f"next    {next_step}")
 
 

@@ -155,16 +155,47 @@ def test_a_release_is_there_with_its_certificate_and_holds(home: Home) -> None:
 
 
 def test_a_second_release_takes_the_place_of_the_first(home: Home) -> None:
-    home.put(OLD, "release")
-    released().write(home.name)
+    first = released()
+    first.write(home.name)
+    assert (first.replaced, "replaced" in first.summary()) == ((), False)
     release = released(k=4)
-    release.write(home.name)
+    with pytest.warns(sfumato.SfumatoWarning, match="^replaced the earlier release "):
+        release.write(home.name)
+    assert release.summary()["replaced"] == [f"the earlier release {location_of(home.name).shown}"]
     tables = home.tables()
     assert set(tables) == {"release", "sfumato_certificates"}
     assert tables["release"] == rows_of(release.data)
     assert json.loads(tables["sfumato_certificates"][0][1])["policy"]["privacy"]["k"] == 4
     assert sfumato.audit(home.name).holds
     assert home.left() == []
+
+
+def test_what_is_no_release_is_replaced_by_force_alone(home: Home) -> None:
+    home.put(OLD, "release")
+    release = released()
+    with pytest.raises(UsageError, match="exists, and no certificate beside it says that it is a release") as refused:
+        release.write(home.name)
+    assert "add --force" in str(refused.value)
+    assert home.tables() == {"release": rows_of(OLD)}
+    assert home.left() == []
+    release.write(home.name, force=True)
+    assert home.tables()["release"] == rows_of(release.data)
+    assert release.replaced == (f"{location_of(home.name).shown}, no release of Sfumato",)
+    assert sfumato.audit(home.name).holds
+
+
+def test_a_second_table_that_no_certificate_names_is_replaced_by_force_alone(home: Home) -> None:
+    if home.kind == "directory":
+        pytest.skip("both tables are in one directory")
+    home.put(OLD, "release_sensitive")
+    table = pa.table({"age": [1, 2, 3, 4], "diagnosis": ["a", "b", "c", "d"]})
+    release = sfumato.anonymize(table, quasi_identifiers="age", sensitive="diagnosis", l=2, method="anatomy", seed=0)
+    with pytest.raises(UsageError, match="release_sensitive exists"):
+        release.write(home.name)
+    assert home.tables() == {"release_sensitive": rows_of(OLD)}
+    release.write(home.name, force=True)
+    release.write(home.name)  # now its certificate names both
+    assert release.replaced == (f"the earlier release {location_of(home.name).shown}",)
 
 
 def test_other_tables_are_not_touched(home: Home) -> None:
@@ -408,8 +439,9 @@ def test_a_directory_that_holds_other_things_is_never_replaced(tmp_path: Path) -
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     for name in (f"{tmp_path}/mine/", f"{tmp_path}/mine"):
-        with pytest.raises(UsageError, match="is a directory that holds other things than a release"):
-            released().write(name)
+        for force in (False, True):
+            with pytest.raises(UsageError, match="is a directory that holds other things than a release"):
+                released().write(name, force=force)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "mine"
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from sfumato.errors import OutputError
+from sfumato.errors import NO_SPACE, OutputError
 
 try:
     import fcntl
@@ -80,7 +80,7 @@ def scratch_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno in NO_SPACE:
             raise OutputError(
                 f"no space left for temporary files in {directory}. Free some space, or name "
                 "another directory with --temporary."
@@ -96,8 +96,7 @@ def scratch_errors(directory: Path) -> Iterator[None]:
             ) from None
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
         raise OutputError(
-            f"temporary files in {directory} cannot be used: {reason}. Name another directory "
-            "with --temporary."
+            f"temporary files in {directory} cannot be used: {reason}. Name another directory with --temporary."
         ) from None
 
 

@@ -20,7 +20,14 @@ from sfumato.tables.databases import (
     find_relation,
 )
 from sfumato.tables.locations import DatabaseLocation
-from sfumato.tables.sources.duckdb_source import SCHEMA, DuckdbSource, check_package, is_full, list_relations, open_duckdb
+from sfumato.tables.sources.duckdb_source import (
+    SCHEMA,
+    DuckdbSource,
+    check_package,
+    is_full,
+    list_relations,
+    open_duckdb,
+)
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.database_publication import (
     StagedTable,
@@ -174,8 +181,11 @@ class DuckdbTarget:
             raise cannot_write(self._location.shown, error) from None
 
 
-def check_duckdb(location: DatabaseLocation, tables: int) -> None:
-    """Refuse, before any work is done, an output that cannot take a release of that many tables."""
+def check_duckdb(location: DatabaseLocation, tables: int) -> list[DatabaseLocation]:
+    """Refuse, before any work is done, an output that cannot take a release of that many tables.
+
+    Return those of the tables that exist.
+    """
     wanted = [table for table in (location, location.sensitive)[:tables] if check_table_name(table.table)]
     check_target(location.path)
     if not location.path.exists():
@@ -185,8 +195,9 @@ def check_duckdb(location: DatabaseLocation, tables: int) -> None:
     else:
         with open_duckdb(location.path, OutputError, read_only=False) as connection:
             known, schemas = list_relations(connection), _schemas(connection)
-    for table in wanted:
-        _relation(table, known, schemas)
+    relations = {(relation.schema, relation.name.casefold()) for relation in known}
+    found = {table: _relation(table, known, schemas) for table in wanted}
+    return [table for table, relation in found.items() if (relation.schema, relation.name.casefold()) in relations]
 
 
 def certificate_in_duckdb(location: DatabaseLocation) -> str | None:

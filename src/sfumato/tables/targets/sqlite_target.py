@@ -69,6 +69,7 @@ class SqliteTarget:
         self._staged: list[Relation] = []  # also a table that is not finished yet
         self._created = False
         self._token = ""
+        self.warnings: list[str] = []
 
     def __enter__(self) -> Self:
         check_sqlite(self._location, 1)
@@ -161,12 +162,15 @@ class SqliteTarget:
             raise cannot_write(self._location.shown, error) from None
 
 
-def check_sqlite(location: DatabaseLocation, tables: int) -> None:
-    """Refuse, before any work is done, an output that cannot take a release of that many tables."""
-    names = [check_table_name(table.table) for table in (location, location.sensitive)[:tables]]
+def check_sqlite(location: DatabaseLocation, tables: int) -> list[DatabaseLocation]:
+    """Refuse, before any work is done, an output that cannot take a release of that many tables.
+
+    Return those of the tables that exist.
+    """
+    wanted = {check_table_name(table.table).casefold(): table for table in (location, location.sensitive)[:tables]}
     check_target(location.path)
     if not location.path.exists():
-        return
+        return []
     try:
         with closing(open_sqlite(location.path, "rw")) as connection:
             known = {relation.name.casefold(): relation for relation in list_relations(connection)}
@@ -174,9 +178,11 @@ def check_sqlite(location: DatabaseLocation, tables: int) -> None:
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:
         raise _cannot_write(location.shown, error) from None
-    for name in names:
-        if name.casefold() in known and known[name.casefold()].view:
-            raise UsageError(f"the output {location.shown} is a view. Name a table: a view is never replaced.")
+    existing = {name: table for name, table in wanted.items() if name in known}
+    for name, table in existing.items():
+        if known[name].view:
+            raise UsageError(f"the output {table.shown} is a view. Name a table: a view is never replaced.")
+    return list(existing.values())
 
 
 def certificate_in_sqlite(location: DatabaseLocation) -> str | None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from sfumato.errors import OutputError, UsageError
+from sfumato.errors import NO_SPACE, OutputError, UsageError
 
 try:
     import fcntl
@@ -30,7 +30,6 @@ except ImportError:  # on Windows an open file cannot be removed, which serves a
 
 MARK = ".sfumato-stage-"
 SCRATCH = ".scratch"
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Stage:

@@ -90,6 +90,7 @@ _HOME = {
     "Policy": "sfumato.policy",
     "Recoding": "sfumato.releases.recoding",
     "Release": "sfumato.pipeline.release",
+    "SfumatoWarning": "sfumato.errors",
     "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
     "apply": "sfumato.api",

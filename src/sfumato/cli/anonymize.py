@@ -84,6 +84,7 @@ def anonymize(
         from sfumato.api import anonymize_to_file
         from sfumato.engines.target_output import check_target_location
         from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
+        from sfumato.pipeline.engine_choice import tables_of
         from sfumato.pipeline.prepare import prepare
         from sfumato.policy import merge_flags
 
@@ -121,7 +122,7 @@ def anonymize(
 
             if output is not None:
                 full_policy.check_complete()
-                check_target_location(table, output, tables=2 if _separates(full_policy) else 1, force=force)
+                check_target_location(table, output, tables=tables_of(full_policy), force=force)
             summary = plan_of(prepare(table, full_policy, progress))
     if json:
         print_json(summary, files)
@@ -138,10 +139,6 @@ def _files(output: str, policy: Policy) -> list[str | Path]:
     """List what a release was written to."""
     if policy.engine.name == "spark":
         return [output]
-    return [*release_files(location_of(output), separated=_separates(policy))]
+    from sfumato.pipeline.engine_choice import tables_of
 
-
-def _separates(policy: Policy) -> bool:
-    from sfumato.methods import method_named
-
-    return method_named(policy.method.name).separates
+    return [*release_files(location_of(output), separated=tables_of(policy) > 1)]

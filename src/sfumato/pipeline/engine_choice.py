@@ -74,13 +74,17 @@ def choose_engine(
             engine.check_target(data, target, tables=1, force=force)
         return Chosen(engine, open_table(session, data, policy.input_options))
     if target is not None:
-        tables = 2 if method_named(policy.method.name).separates else 1
-        check_target_location(data, target, tables=tables, force=force)
+        check_target_location(data, target, tables=tables_of(policy), force=force)
     plan, source = plan_run(data, policy)
     progress.decisions["engine"] = plan.as_dict()
     if plan.engine == DISK:
         return Chosen(DiskEngine(plan.memory, progress), source)
     return Chosen(MemoryEngine(), source, plan.warnings)
+
+
+def tables_of(policy: Policy) -> int:
+    """Return how many tables a release has: two if the method releases sensitive values separately."""
+    return 2 if method_named(policy.method.name).separates else 1
 
 
 def choose_learning_engine(data: object, policy: Policy, progress: Progress) -> tuple[LearningEngine, Input]:

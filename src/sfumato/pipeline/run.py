@@ -13,8 +13,7 @@ from sfumato.errors import AuditError
 from sfumato.evaluation.audit.audit import require_pass
 from sfumato.evaluation.public_figures import Examination
 from sfumato.kernels.decorator import on_compilation
-from sfumato.methods import method_named
-from sfumato.pipeline.engine_choice import choose_engine
+from sfumato.pipeline.engine_choice import choose_engine, tables_of
 from sfumato.pipeline.prepare import STOPPED, open_job
 from sfumato.pipeline.recognition import class_recipe, recognised
 from sfumato.pipeline.release import Release
@@ -76,13 +75,9 @@ def kept(draft: Draft) -> Release:
 
 
 def published(draft: Draft, target: str | Path, *, force: bool = False) -> Release:
-    """Write a draft: stage it, audit what was written, certify it, and give it its name. The certificate comes last.
-
-    force: whether the target may be something that is no release.
-    """
+    """Write a draft: stage it, audit what was written, certify it, and give it its name. The certificate comes last."""
     engine, job = draft.engine, draft.job
-    tables = 2 if method_named(job.policy.method.name).separates else 1
-    replaced = engine.check_target(job.data, target, tables=tables, force=force)
+    replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force)
     with engine.output(draft, target) as output:
         written = output.write()
         release = Release(draft, _examined(draft, written))

@@ -101,9 +101,10 @@ def _replaced(location: Location, *, there: bool, foreign: list[str], force: boo
     if not foreign:
         return [f"the earlier release {location.shown}"]
     if not force:
+        verb, what = ("exists", "it") if len(foreign) == 1 else ("exist", "them")
         raise UsageError(
-            f"{' and '.join(foreign)} exists, and no certificate beside it says that it is a release of Sfumato. Name "
-            "another output, or add --force to replace it."
+            f"{' and '.join(foreign)} {verb}, and there is no certificate that makes {what} a release of Sfumato. Name "
+            f"another output, or add --force to replace {what}."
         )
     return [f"{' and '.join(foreign)}, no release of Sfumato"]
 
@@ -126,4 +127,5 @@ def _names(table: str) -> set[str]:
 
 def _refuse_special(path: Path) -> None:
     if not path.is_symlink() and not path.is_file():
-        raise UsageError(f"{path} exists and is no ordinary file. Name another output: it is never replaced.")
+        what = "a directory" if path.is_dir() else "no ordinary file"
+        raise UsageError(f"{path} is {what}, which is never replaced. Name another output.")

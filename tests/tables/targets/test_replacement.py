@@ -131,6 +131,18 @@ def test_the_second_table_of_anatomy_is_not_replaced_unless_the_certificate_name
     assert release.replaced == ("the earlier release out.csv",)
 
 
+def test_a_release_of_one_table_leaves_no_second_table_of_an_earlier_one_behind() -> None:
+    flags = {**FLAGS, "k": 1, "l": 2, "method": "anatomy", "seed": 0}
+    sfumato.anonymize(PEOPLE, **flags).write("out.csv")
+    before = {path: path.read_bytes() for path in Path().glob("out*")}
+    for force in (False, True):
+        with pytest.raises(UsageError, match=r"has a second table, out\.sensitive\.csv, which this one would leave"):
+            released().write("out.csv", force=force)
+    assert {path: path.read_bytes() for path in Path().glob("out*")} == before
+    Path("out.sensitive.csv").unlink()
+    released().write("out.csv")
+
+
 def test_a_pipe_or_device_is_never_replaced() -> None:
     os.mkfifo("out.csv")
     for force in (False, True):

@@ -197,6 +197,10 @@ def test_a_second_table_that_no_certificate_names_is_replaced_by_force_alone(hom
     release.write(home.name, force=True)
     release.write(home.name)  # now its certificate names both
     assert release.replaced == (f"the earlier release {location_of(home.name).shown}",)
+    before = home.tables()
+    with pytest.raises(UsageError, match=r"has a second table, .*release_sensitive, which this one would leave behind"):
+        released().write(home.name)
+    assert home.tables() == before
 
 
 def test_other_tables_are_not_touched(home: Home) -> None:

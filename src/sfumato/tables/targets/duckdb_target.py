@@ -87,15 +87,26 @@ class DuckdbTarget:
         import duckdb
 
         if self._opened is not None:
-            with suppress(duckdb.Error):  # the earlier error is the one to report
-                for table in self._tables:
-                    self._connection.execute(f"DROP TABLE IF EXISTS {table.staged.sql}")
-                if self._tables:
-                    self._connection.execute("CHECKPOINT")
-            self._opened.__exit__(None, None, None)
+            try:
+                self._drop_staged(self._connection)
+                self._opened.__exit__(None, None, None)
+            except duckdb.Error:
+                self._opened.__exit__(None, None, None)
+                # On a full disk DuckDB gives up the connection. The earlier error is the one to report.
+                with (
+                    suppress(duckdb.Error, OutputError),
+                    open_duckdb(self._location.path, OutputError, read_only=False) as connection,
+                ):
+                    self._drop_staged(connection)
         if self._created:
             remove_database(self._location.path, ".wal")
         self._stage.__exit__(kind, error, trace)
+
+    def _drop_staged(self, connection: Any) -> None:
+        for table in self._tables:
+            connection.execute(f"DROP TABLE IF EXISTS {table.staged.sql}")
+        if self._tables:
+            connection.execute("CHECKPOINT")
 
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
         location = self._location.sensitive if self._tables else self._location

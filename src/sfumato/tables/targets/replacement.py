@@ -22,7 +22,7 @@ from sfumato.tables.locations import (
     ServerLocation,
     certificate_path,
 )
-from sfumato.tables.targets.target import certificate_text
+from sfumato.tables.targets.target import certificate_text, check_location
 
 ENDS = 4096  # bytes that are read at either end of a file
 ANYTHING = re.compile(b"")
@@ -77,6 +77,8 @@ def replaced_by(
         foreign = [location.shown] if there and _certified(location) is None else []
         return _replaced(location, there=there, foreign=foreign, force=force)
     names = _certified(location) or set()
+    if tables == 1 and names & _names(location.sensitive.table or "") and check_location(location.sensitive):
+        raise _left_behind(location)
     foreign = [table.shown for table in existing if not names & _names(table.table or "")]
     return _replaced(location, there=bool(existing), foreign=foreign, force=force)
 
@@ -85,6 +87,9 @@ def _replaced_files(location: FileLocation, tables: int, *, force: bool) -> list
     certificate = certificate_path(location.path)
     paths = [path for path in (location.path, location.sensitive.path)[:tables] if os.path.lexists(path)]
     names = _certified(location) if certificate.is_file() else None
+    second = location.sensitive.path
+    if tables == 1 and names is not None and second.name in names and os.path.lexists(second):
+        raise _left_behind(location)
     if names is None and os.path.lexists(certificate):
         paths.append(certificate)  # or what has its name
     foreign = [path for path in paths if names is None or path.name not in names]
@@ -107,6 +112,14 @@ def _replaced(location: Location, *, there: bool, foreign: list[str], force: boo
             f"another output, or add --force to replace {what}."
         )
     return [f"{' and '.join(foreign)}, no release of Sfumato"]
+
+
+def _left_behind(location: FileLocation | DatabaseLocation | ServerLocation) -> UsageError:
+    """Two tables cannot be replaced by one: the second would stay, without a certificate that names it."""
+    return UsageError(
+        f"the earlier release {location.shown} has a second table, {location.sensitive.shown}, which this one would "
+        "leave behind. Remove both first, or name another output."
+    )
 
 
 def _certified(location: Location) -> set[str] | None:

@@ -23,9 +23,9 @@ from sfumato.tables.targets.target import CertifiedTable
 
 MANIFEST = "_sfumato_manifest.json"
 CERTIFICATE = f"_certificate{SUFFIX}"
-DONE = "_SUCCESS"  # Spark's own mark of a directory that is complete
 PARQUET = (".parquet", ".pq")
-PART = re.compile(r"part-.*\.parquet")
+# What a directory of a release, or one that Spark wrote, holds: also marks of completeness and checksums.
+OWN = re.compile(rf"part-.*\.parquet|_SUCCESS|{re.escape(CERTIFICATE)}|{re.escape(MANIFEST)}|\..*\.crc")
 FEW_BYTES = 1 << 26
 
 
@@ -47,8 +47,12 @@ def check_directory(session: Session, target: str, *, force: bool) -> list[str]:
             raise OutputError(f"no permission to write to the directory {parent}. Choose another output.")
     if not files.exists(target):
         return []
+    if not is_remote(target) and not os.path.isdir(target):
+        raise UsageError(
+            f"the output {target} is a file, and the Spark engine writes a directory. Name another output."
+        )
     names = files.names(target)
-    if any(not PART.fullmatch(name) and name not in (CERTIFICATE, MANIFEST, DONE) for name in names):
+    if any(not OWN.fullmatch(name) for name in names):
         raise UsageError(
             f"the output {target} holds other things than a release. Name another output: it is never replaced."
         )

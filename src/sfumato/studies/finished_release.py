@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,21 @@ class FinishedRelease:
     def source(self) -> Source:
         """Open the release; the first table, if there are two."""
         # Sfumato writes UTF-8. A release made elsewhere is read as the policy says.
-        options = self.policy.input_options if self.certificate is None else self.policy.release_input_options
+        options = self.policy.input_options if self.certificate is None else self._written_options
         return open_source(self.given[0] if isinstance(self.given, tuple) else self.given, options)
+
+    @property
+    def _written_options(self) -> InputOptions:
+        """How the release was written. The certificate knows about formulas, whatever policy it is judged by."""
+        written = {} if self.certificate is None else self.certificate["policy"].get("release", {})
+        disarmed = isinstance(written, Mapping) and written.get("formulas") == "disarm"
+        return replace(self.policy.release_input_options, disarmed=disarmed)
 
     def sensitive_source(self) -> Source | None:
         """Open the table of sensitive values if the method releases them separately: beside the first, or of a pair."""
         if not method_named(self.policy.method.name).separates:
             return None
-        options = self.policy.release_input_options
+        options = self._written_options
         if isinstance(self.given, tuple):
             return open_source(self.given[1], options)
         if not isinstance(self.given, str | Path):

@@ -152,6 +152,12 @@ def test_a_pipe_or_device_is_never_replaced() -> None:
     os.mkfifo("out.csv.sfumato.json")
     with pytest.raises(UsageError, match="no ordinary file"):
         released().write("out.csv", force=True)
+    Path("out.csv.sfumato.json").unlink()
+    released().write("out.csv")
+    Path("out.csv").unlink()
+    os.mkfifo("out.csv")  # the certificate names it all the same
+    with pytest.raises(UsageError, match="no ordinary file"):
+        released().write("out.csv", force=True)
     os.mkfifo("page.html")
     with pytest.raises(UsageError, match="no ordinary file"):
         released().report("page.html", force=True)

@@ -93,7 +93,7 @@ def _replaced_files(location: FileLocation, tables: int, *, force: bool) -> list
     if names is None and os.path.lexists(certificate):
         paths.append(certificate)  # or what has its name
     foreign = [path for path in paths if names is None or path.name not in names]
-    for path in foreign:
+    for path in paths:
         _refuse_special(path)
     if names is not None and not paths:
         return [f"the certificate {certificate}, whose release was gone"]

@@ -63,7 +63,7 @@ class Options:
         policy = path.with_name(f"{name}.policy.toml")
         if not (path.exists() and policy.exists()):
             path.parent.mkdir(parents=True, exist_ok=True)
-            generate(name, records, path, **settings)
+            generate(name, records, path, force=True, **settings)
         return path, policy
 
     def directory(self, name: str) -> Path:

@@ -41,7 +41,7 @@ def run(options: Options) -> Mapping[str, Table]:
 def _measure(options: Options, method: str) -> tuple[dict[str, Any], dict[str, float]]:
     table, output = options.census(options.size(RECORDS)), options.work / "tradeoff.json"
     policy = ["--policy", table.policy_path]
-    points = ["tradeoff", table.path, *policy, "--methods", method, "-k", RANGE, "-o", output, "--json"]
+    points = ["tradeoff", table.path, *policy, "--methods", method, "-k", RANGE, "-o", output, "--force", "--json"]
     release = ["anonymize", table.path, *policy, "--method", method, "-o", options.work / "single.parquet", "-k"]
     _command(points)  # compiles what there is to compile
     _command([*release, SINGLE[0]])

@@ -32,6 +32,7 @@ from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import draft_release, kept, published
 from sfumato.policy import (
     CommonFlags,
+    FormulaHandling,
     LevelFlags,
     Policy,
     PolicyFlags,
@@ -65,6 +66,7 @@ class ApplyFlags(LevelFlags, total=False):
 
     max_suppressed: float | None
     require: str | Sequence[str]
+    formulas: FormulaHandling | None
 
 
 class MeasureFlags(CommonFlags, LevelFlags, SearchFlags, total=False):
@@ -103,16 +105,18 @@ def anonymize_to_file(
     target: str | Path,
     progress: Progress,
     *,
+    force: bool = False,
     bound: bool = False,
     spark_master: str | None = None,
 ) -> Release:
     """Anonymize and write in one go; the finished file is what is audited and measured.
 
-    ``spark_master`` is the master of a Spark session that has to be made.
+    With ``force`` the target may be something that is no release. ``spark_master`` is the master of a Spark session
+    that has to be made.
     """
-    draft = _drafted(data, policy, progress, bound=bound, target=target, spark_master=spark_master)
+    draft = _drafted(data, policy, progress, bound=bound, target=target, force=force, spark_master=spark_master)
     try:
-        return published(draft, target)
+        return published(draft, target, force=force)
     except BaseException:
         draft.engine.close()  # nobody has a release that would still need the files
         raise
@@ -125,6 +129,7 @@ def _drafted(
     *,
     bound: bool,
     target: str | Path | None = None,
+    force: bool = False,
     spark_master: str | None = None,
 ) -> Draft:
     spark = None
@@ -136,7 +141,7 @@ def _drafted(
             BOUND.refuse_on("spark")
     if bound:
         check_bounded(policy)
-    draft = draft_release(data, policy, progress, target=target, spark=spark)
+    draft = draft_release(data, policy, progress, target=target, force=force, spark=spark)
     return with_bound(draft) if bound else draft
 
 
@@ -164,26 +169,34 @@ def apply(
     k: int | None = None,
     l: int | None = None,
     require: str | Sequence[str] = (),
+    formulas: FormulaHandling | None = None,
 ) -> Release:
     """Release a further table under a learnt recoding, or the file of its rules, audited under its policy.
 
     Records with a value outside the domain are left out, and so are those of regions that do not meet the policy in
     this table. If they are more than ``max_suppressed`` allows, by default the policy's share, UnmetError is raised.
-    ``k``, ``l`` and ``require`` ask this release for something else than the rules were learnt under.
+    ``k``, ``l`` and ``require`` ask this release for something else than the rules were learnt under. ``formulas`` is
+    "keep" or "disarm".
     """
-    recoding = _recoding(rules, max_suppressed=max_suppressed, k=k, l=l, require=require)
+    recoding = _recoding(rules, max_suppressed=max_suppressed, k=k, l=l, require=require, formulas=formulas)
     return _with_warnings(kept(draft_applied(recoding, data, Progress())))
 
 
 def apply_to_file(
-    rules: Path, data: object, target: str | Path, progress: Progress, **flags: Unpack[ApplyFlags]
+    rules: Path,
+    data: object,
+    target: str | Path,
+    progress: Progress,
+    *,
+    force: bool = False,
+    **flags: Unpack[ApplyFlags],
 ) -> Release:
     """Apply and write in one go; the finished file is what is audited and measured. ``flags`` go over the policy."""
     from sfumato.engines.target_output import check_target_location
 
-    check_target_location(data, target, tables=1)
     refuse_input_as_output(rules, location_of(target))
-    return published(draft_applied(_recoding(rules, **flags), data, progress), target)
+    check_target_location(data, target, tables=1, force=force)
+    return published(draft_applied(_recoding(rules, **flags), data, progress), target, force=force)
 
 
 def _recoding(rules: Recoding | str | Path, **flags: Unpack[ApplyFlags]) -> Recoding:
@@ -284,18 +297,20 @@ def report_release(
     release: object,
     path: str | Path | None = None,
     policy: PolicyLike | None = None,
+    *,
+    force: bool = False,
     **flags: Unpack[PolicyFlags],
 ) -> ReleaseReport:
     """Make one offline page that says what a finished release shows and what it cost, and write it to ``path``.
 
     It may go wherever the release may go: of the ``original`` it says only how many records were left out. Without a
-    policy the certificate beside the release says what was asked for.
+    policy the certificate beside the release says what was asked for. With ``force`` it replaces any file.
     """
-    check_page(path, original, release)
+    check_page(path, original, release, force=force)
     finished = FinishedRelease.of(release, policy, flags)
     report = report_finished(original, finished, limited=flags.get("memory") is not None)
     if path is not None:
-        report.write(path)
+        report.write(path, force=force)
     return report
 
 
@@ -304,13 +319,15 @@ def report_private(
     release: object,
     path: str | Path | None = None,
     policy: PolicyLike | None = None,
+    *,
+    force: bool = False,
     **flags: Unpack[PolicyFlags],
 ) -> PrivateReport:
     """Make a page that compares a release with the counts of its original. It must not be shared."""
-    check_page(path, original, release)
+    check_page(path, original, release, force=force)
     report = report_finished_privately(original, FinishedRelease.of(release, policy, flags))
     if path is not None:
-        report.write(path)
+        report.write(path, force=force)
     return report
 
 

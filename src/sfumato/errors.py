@@ -19,8 +19,11 @@ messages end up in logs. Errors of libraries may hold cells, so they are re-rais
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the numbers of the system for a full disk
 
 
 class SfumatoError(Exception):

@@ -45,7 +45,9 @@ class Fake(Results):
 
 def options(tmp_path: Path, **changes: Any) -> StudyOptions:
     given = {"table": "table.csv", "policy": None, "flags": {"k": 2, "quasi_identifiers": ["age"]}}
-    return StudyOptions(**{**given, "output": tmp_path / "out.csv", "theme": "light", "json": True, **changes})
+    return StudyOptions(
+        **{**given, "output": tmp_path / "out.csv", "theme": "light", "force": False, "json": True, **changes}
+    )
 
 
 def show(*_: object) -> None:
@@ -57,8 +59,11 @@ def test_results_are_printed_and_written(tmp_path: Path, capsys: pytest.CaptureF
     assert run_study(options(tmp_path), lambda *_: study, show) == 0
     assert json.loads(capsys.readouterr().out) == {"rows": 1}
     assert (tmp_path / "out.csv").read_text() == "row\n1\n"
-    assert run_study(options(tmp_path, json=False), lambda *_: study, show) == 0
-    assert capsys.readouterr().out.split() == ["shown", "wrote", str(tmp_path / "out.csv")]
+    with pytest.raises(UsageError, match="exists"):
+        run_study(options(tmp_path), lambda *_: study, show)
+    capsys.readouterr()
+    assert run_study(options(tmp_path, json=False, force=True), lambda *_: study, show) == 0
+    assert capsys.readouterr() == (f"shown\nwrote   {tmp_path / 'out.csv'}\n", f"replaced {tmp_path / 'out.csv'}\n")
 
 
 def test_a_study_without_results_writes_no_file(tmp_path: Path) -> None:

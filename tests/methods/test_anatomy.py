@@ -932,7 +932,7 @@ def test_an_error_at_any_step_changes_no_file(
 
     monkeypatch.setattr(*STEPS[step], fail)
     with pytest.raises((OutputError, type(failure))):
-        release.write(tmp_path / "out.csv")
+        release.write(tmp_path / "out.csv", force=True)
     monkeypatch.undo()
     assert contents(tmp_path) == before
 
@@ -954,7 +954,7 @@ def test_files_that_were_renamed_already_are_taken_back(
 
     monkeypatch.setattr(Path, "replace", some)
     with pytest.raises(OutputError, match="no permission to write"):
-        release.write(tmp_path / "out.csv")
+        release.write(tmp_path / "out.csv", force=True)
     assert broken == []
     assert contents(tmp_path) == before
 

@@ -279,7 +279,7 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("# k\nk = 5", f"line 2: unknown key 'k'. Available: {TOP}."),
         ("base = '/tmp'", f"line 1: unknown key 'base'. Available: {TOP}."),
         ("[release]\n\nshuffle = true", "line 3: unknown key 'shuffle' in [release]. Available: 'seed', 'keep_order', "
-         "'max_suppressed_fraction', 'form', 'boxes'."),
+         "'max_suppressed_fraction', 'form', 'boxes', 'formulas'."),
         ("[release]\nmax_suppressed_fraction = 1",
          "line 2: max_suppressed_fraction must be a number of at least 0 and below 1, not 1."),
         ('[input]\nseperator = ";"', "line 2: unknown key 'seperator' in [input]. Did you mean 'separator'?"),

@@ -529,7 +529,7 @@ def test_the_command_writes_a_policy_and_never_over_one_unasked(
     assert Policy.load("p.toml").privacy.k == 7
     assert Policy.load("p.toml").input.separator == ";"
     assert main(["policy", "people.csv", "-o", "p.toml"]) == 2
-    assert "p.toml already exists" in capsys.readouterr().err
+    assert "p.toml exists. Name another file for the policy, or add --force" in capsys.readouterr().err
     assert Policy.load("p.toml").privacy.k == 7
     assert main(["policy", "people.csv", "-o", "p.toml", "--force"]) == 0
     assert Policy.load("p.toml").privacy.k is None

@@ -734,7 +734,7 @@ def test_a_taxonomy_of_somebody_else_is_never_overwritten(tmp_path: Path) -> Non
     (tmp_path / "taxonomies").mkdir()
     mine = tmp_path / "taxonomies" / "country.csv"
     mine.write_text("Atlantis,*\n")
-    with pytest.raises(OutputError, match="holds another taxonomy"):
+    with pytest.raises(UsageError, match="exists with other contents"):
         generate("census", 10, tmp_path / "people.parquet")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [mine]
     assert mine.read_text() == "Atlantis,*\n"
@@ -785,7 +785,7 @@ def test_a_directory_that_cannot_be_looked_into_is_an_output_error(tmp_path: Pat
 @pytest.mark.parametrize("name", ["people.parquet", "people.csv", "people.csv.gz"])
 def test_a_disk_without_room_is_an_output_error_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     message = run_limited("resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))", tmp_path / name)
-    assert message.startswith(f"no space left for {tmp_path / name}; nothing was written.")
+    assert message.startswith(f"no space left for {tmp_path / name}; it was not written.")
     assert list(tmp_path.iterdir()) == []
 
 

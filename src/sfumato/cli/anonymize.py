@@ -6,19 +6,22 @@ import shlex
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import OUTPUT_HELP, InputTable, Json, PolicyFile, Temporary
-from sfumato.cli.output import TextConsole, print_json
+from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
+from sfumato.cli.output import TextConsole, print_json, say_replaced
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.report import check_pages, warn_of_private_page, write_pages
 from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
 from sfumato.errors import UsageError
-from sfumato.tables.locations import location_of, release_files
+from sfumato.tables.locations import location_of, release_files, shown_name
+
+if TYPE_CHECKING:
+    from sfumato.policy import Policy
 
 
 @with_flags(*EVERY_FLAG)
@@ -67,19 +70,21 @@ def anonymize(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the engine, passes, bytes and memory: first planned, then counted.")
     ] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Make a release in which every record shares its quasi-identifiers with at least k - 1 others.
 
     Example: sfumato anonymize patients.csv -o release.csv --quasi-identifiers age,zip --sensitive diagnosis -k 10
     """
+    files: list[str | Path] = []
     if output is None and not dry_run:
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with terminal_progress() as progress:
         from sfumato.api import anonymize_to_file
         from sfumato.engines.target_output import check_target_location
-        from sfumato.methods import method_named
         from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
+        from sfumato.pipeline.engine_choice import tables_of
         from sfumato.pipeline.prepare import prepare
         from sfumato.policy import merge_flags
 
@@ -102,30 +107,38 @@ def anonymize(
             show_choice(TextConsole(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
         if report is not None or report_private is not None:
-            check_pages(full_policy, table, output, pages)
+            check_pages(full_policy, table, output, pages, force=force)
         if not dry_run and output is not None:
-            release = anonymize_to_file(table, full_policy, output, progress, bound=bound, spark_master=spark_master)
-            written_pages = write_pages(release, pages)
+            release = anonymize_to_file(
+                table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master
+            )
+            say_replaced(release.replaced)
+            files = _files(output, full_policy)
+            written_pages = write_pages(release, pages, files, force=force)
+            files += written_pages.values()
             summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
         else:
             from sfumato.cli.dry_run import plan_of
 
             if output is not None:
                 full_policy.check_complete()
-                tables = 2 if method_named(full_policy.method.name).separates else 1
-                check_target_location(table, output, tables=tables)
+                check_target_location(table, output, tables=tables_of(full_policy), force=force)
             summary = plan_of(prepare(table, full_policy, progress))
     if json:
-        print_json(summary)
+        print_json(summary, files)
     elif output is None or dry_run:
         show_plan(TextConsole(), summary)
     else:
-        location = location_of(output)
-        files: list[str | Path] = [output] if full_policy.engine.name == "spark" else []
-        if not files:
-            files += release_files(location, separated=method_named(full_policy.method.name).separates)
-        files += written_pages.values()
-        show_release(TextConsole(), summary, files, f"sfumato audit {shlex.quote(location.shown)}")
+        show_release(TextConsole(), summary, files, f"sfumato audit {shlex.quote(shown_name(output))}")
         if explain:
             show_counters(TextConsole(), summary)
         warn_of_private_page(TextConsole(), report_private, output)
+
+
+def _files(output: str, policy: Policy) -> list[str | Path]:
+    """List what a release was written to."""
+    if policy.engine.name == "spark":
+        return [output]
+    from sfumato.pipeline.engine_choice import tables_of
+
+    return [*release_files(location_of(output), separated=tables_of(policy) > 1)]

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.cli.flag_values import many_values
-from sfumato.cli.flags import InputTable, Json, ManyK, ManyL, PolicyFile
+from sfumato.cli.flags import Force, InputTable, Json, ManyK, ManyL, PolicyFile
 from sfumato.cli.output import TextConsole, plain_table
 from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
 from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_study
@@ -44,6 +44,7 @@ def compare(
     l: ManyL = None,
     *,
     flags: Mapping[str, Any],
+    force: Force = False,
     json: Json = False,
 ) -> int:
     """Measure methods side by side: loss, classes and time, for every k and l. Makes no release.
@@ -69,7 +70,7 @@ def compare(
 
         return StudyRun(run=run, results=lambda: Comparison(rows, points, table, progress.seconds) if rows else None)
 
-    options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, json=json)
+    options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, force=force, json=json)
     return run_study(options, prepare, _show)
 
 

@@ -10,7 +10,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.output import TextConsole, plain_table
+from sfumato.cli.flags import Force
+from sfumato.cli.output import TextConsole, plain_table, say_replaced
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_audit, show_counts, show_files, show_loss, show_losses
 from sfumato.errors import AuditError
@@ -27,6 +28,7 @@ def demo(
             "--directory", metavar="DIRECTORY", help="Where to put the files of the demonstration.", readable=False
         ),
     ] = Path("demo"),
+    force: Force = False,
 ) -> None:
     """Show the whole path on synthetic records: generate, anonymize, audit, measure, report. Takes less than a minute.
 
@@ -49,15 +51,16 @@ def demo(
 
     _step(console, "1. a census-like table of synthetic records", "generate", "census", "-n", RECORDS, "-o", table)
     with terminal_progress() as progress, progress.phase("generate"):
-        generated = generate("census", RECORDS, table)
-    policy_file = generated[1]
-    policy = merge_flags(Policy.load(policy_file), k=K)
+        generated = generate("census", RECORDS, table, force=force)
+    policy = merge_flags(Policy.load(policy_file := generated[1]), k=K)
     console.print(f"{RECORDS:,} records; the policy says which columns are quasi-identifiers: {policy_file}")
 
     with_policy = ("--policy", policy_file)
     _step(console, f"2. a release with k = {K}", "anonymize", table, "-o", release, *with_policy, "-k", K)
     with terminal_progress() as progress:
-        summary = anonymize_to_file(table, policy, release, progress).summary()
+        released = anonymize_to_file(table, policy, release, progress, force=force)
+        say_replaced(released.replaced)
+        summary = released.summary()
     show_counts(console, summary)
     for text in summary["warnings"]:
         console.warning(text)
@@ -82,7 +85,7 @@ def demo(
     page = directory / "report.html"
     _step(console, "5. a page to share", "report", table, release, *with_policy, "-o", page)
     with terminal_progress() as progress, progress.phase("report"):
-        release_page = report_release(table, release, page, policy)
+        release_page = report_release(table, release, page, policy, force=force)
     console.print(release_page.verdict)
     console.print(f"open it in a browser: {page.absolute().as_uri()}")
 

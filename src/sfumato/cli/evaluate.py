@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.cli.flag_values import many_values
-from sfumato.cli.flags import InputTable, Json, ManyK, ManyL, PolicyFile
+from sfumato.cli.flags import Force, InputTable, Json, ManyK, ManyL, PolicyFile
 from sfumato.cli.output import TextConsole, plain_table
 from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
 from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_study
@@ -50,6 +50,7 @@ def evaluate(
     l: ManyL = None,
     *,
     flags: Mapping[str, Any],
+    force: Force = False,
     json: Json = False,
 ) -> int:
     """Compare what models learn from releases with what they learn from the original. Makes no release.
@@ -77,7 +78,7 @@ def evaluate(
 
         return StudyRun(run=study.run, results=results)
 
-    options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, json=json)
+    options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, force=force, json=json)
     return run_study(options, prepare, _show)
 
 

@@ -295,6 +295,15 @@ Boxes = Annotated[
         help="What a class shows: the smallest box around its records, or its region, which also fits new records.",
     ),
 ]
+Formulas = Annotated[
+    str | None,
+    typer.Option(
+        "--formulas",
+        metavar="keep|disarm",
+        rich_help_panel=RELEASE,
+        help="Cells of a CSV release that a spreadsheet takes for formulas: keep them, or put an apostrophe first.",
+    ),
+]
 Separator = Annotated[
     str | None,
     typer.Option(
@@ -336,6 +345,13 @@ Sheet = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace outputs that exist, whatever they are. Without it, only what Sfumato wrote is replaced.",
+    ),
+]
 AcceptUnchecked = Annotated[
     bool,
     typer.Option(

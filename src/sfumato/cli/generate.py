@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.flags import Json
-from sfumato.cli.output import TextConsole, print_json, version_and_seconds
+from sfumato.cli.flags import Force, Json
+from sfumato.cli.output import TextConsole, print_json, saying_replaced, version_and_seconds
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
 
@@ -63,6 +63,7 @@ def generate(
             "--deviation", metavar="S", rich_help_panel="normal", help="The standard deviation of every column."
         ),
     ] = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Make a table of synthetic records with its policy and taxonomies. No real person is in it.
@@ -82,8 +83,10 @@ def generate(
     with terminal_progress() as progress, progress.phase("generate"):
         from sfumato.synthetic import GENERATORS
         from sfumato.synthetic import generate as generate_files
+        from sfumato.synthetic.generate import policy_beside
 
-        files = generate_files(generator, records, output, seed=seed, **options)
+        with saying_replaced(output, policy_beside(output)):
+            files = generate_files(generator, records, output, seed=seed, force=force, **options)
     if json:
         print_json(
             {
@@ -94,7 +97,8 @@ def generate(
                 "options": options,
                 "files": [str(file) for file in files],
                 **version_and_seconds(progress),
-            }
+            },
+            files,
         )
     else:
         console = TextConsole()

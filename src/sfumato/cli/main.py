@@ -8,6 +8,8 @@
 | 5 | ``audit``, ``report``: nothing fails, but something could not be checked (with ``--accept-unchecked``: 0) |
 | 70 | anything unexpected |
 | 130, 143 | interrupted, terminated |
+
+What cannot be printed changes the code of a command that only prints from 0 to 4. It changes no other code.
 """
 
 from __future__ import annotations
@@ -30,11 +32,10 @@ import typer
 
 from sfumato._version import __version__
 from sfumato.cli.commands import app
-from sfumato.cli.output import forget_standard_output
-from sfumato.errors import KernelCacheWarning, OutputError, SfumatoError
+from sfumato.cli.output import forget_standard_output, standard_output
+from sfumato.errors import NO_SPACE, KernelCacheWarning, OutputError, SfumatoError
 
 UNEXPECTED = 70
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PACKAGE = Path(__file__).parents[1]
 
 # Depending on its version, Typer brings its own copy of click or uses the installed one. This is the base class of all
@@ -44,6 +45,7 @@ WRONG_USE = typer.BadParameter.__bases__[0]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command in ``arguments`` (default: those of the process) and return its exit code."""
+    standard_output.begin()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A name with characters that the terminal cannot show must not end a run.
@@ -55,8 +57,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = _warn
         words = None if arguments is None else list(arguments)
         status.code = app(words, prog_name="sfumato", standalone_mode=False) or 0
+    return _after_printing(status.code)
+
+
+def _after_printing(code: int) -> int:
+    """Say what could not be printed, and return the exit code."""
+    try:
         sys.stdout.flush()
-    return status.code
+    except OSError as error:
+        standard_output.failed(error)
+    failure = standard_output.failure
+    if failure is None:
+        return code
+    reason = "no space left" if failure.errno in NO_SPACE else os.strerror(failure.errno or errno.EIO).lower()
+    text = f"{reason} for standard output, so what the command prints is not complete."
+    if standard_output.files:
+        _complain(f"warning: {text} These are complete: {', '.join(standard_output.files)}.")
+        return code
+    _complain(f"error: {text} Print it to another place.")
+    return code or OutputError.exit_code
 
 
 class Stopped(BaseException):
@@ -91,7 +110,7 @@ class ExitStatus:
             self.code = 2
             _complain(f"error: {_usage(error)}")
         elif isinstance(error, BrokenPipeError):
-            forget_standard_output()
+            standard_output.failed(error)
         elif isinstance(error, OSError) and error.errno in NO_SPACE:
             self.code = OutputError.exit_code
             forget_standard_output()

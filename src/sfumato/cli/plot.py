@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import Json, PolicyFile, ReleasedTable
-from sfumato.cli.output import TextConsole, print_json, version_and_seconds
+from sfumato.cli.flags import Force, Json, PolicyFile, ReleasedTable
+from sfumato.cli.output import TextConsole, print_json, saying_replaced, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
@@ -50,6 +50,7 @@ def plot(
     policy: PolicyFile = None,
     *,
     flags: Mapping[str, Any],
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Draw the classes of a release on two of its quasi-identifiers.
@@ -64,11 +65,12 @@ def plot(
         from sfumato.api import plot as plot_release
         from sfumato.pictures.picture import check_picture
 
-        check_picture(target)
+        check_picture(target, force=force)
         picture = plot_release(release, x, y, load_policy(policy), title=title, theme=theme, **flags)
-        picture.write(target)
+        with saying_replaced(target):
+            picture.write(target, force=force)
     if json:
-        print_json({**picture.facts, "file": str(target), **version_and_seconds(progress)})
+        print_json({**picture.facts, "file": str(target), **version_and_seconds(progress)}, [target])
     else:
         console = TextConsole()
         console.heading(picture.title)

@@ -11,12 +11,11 @@ import typer
 from rich.text import Text
 
 from sfumato.cli.flags import InputTable, Json
-from sfumato.cli.output import TextConsole, plain_table, print_json, version_and_seconds
+from sfumato.cli.output import TextConsole, plain_table, print_json, saying_replaced, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.risk import show_sets
 from sfumato.cli.summaries import show_files
-from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, shown_name
 
 if TYPE_CHECKING:
@@ -36,9 +35,9 @@ def propose(
             "--output", "-o", metavar="P.toml", help="Where to write the policy with its reasons.", readable=False
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing policy.")] = False,
     *,
     flags: Mapping[str, Any],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     json: Json = False,
 ) -> None:
     """Propose a policy: roles, types and taxonomies, each with its reason. Also show which columns single people out.
@@ -48,28 +47,23 @@ def propose(
 
     Example: sfumato policy patients.csv -o policy.toml
     """
-    if output is not None:
-        _check_new(output, force=force)
     with terminal_progress() as progress:
         from sfumato.proposal import propose_policy
+        from sfumato.proposal.propose import check_policy_target
 
+        if output is not None:
+            check_policy_target(output, force=force)
         proposal = propose_policy(table, k=flags.get("k"), input=flags.get("input"), progress=progress)
         if output is not None:
-            proposal.save(output)
+            with saying_replaced(output):
+                proposal.save(output, force=force)
     if json:
         file = None if output is None else str(output)
-        print_json({**proposal.as_dict(), "file": file, **version_and_seconds(progress)})
+        print_json(
+            {**proposal.as_dict(), "file": file, **version_and_seconds(progress)}, [] if file is None else [file]
+        )
     else:
         _show(TextConsole(), proposal, table, output)
-
-
-def _check_new(output: Path, *, force: bool) -> None:
-    """Refuse to overwrite a policy that somebody may have edited."""
-    from sfumato.tables.targets.staging import check_target
-
-    check_target(output)
-    if output.exists() and not force:
-        raise UsageError(f"{output} already exists. Choose another name, or add --force to overwrite it.")
 
 
 def _show(console: TextConsole, proposal: Proposal, table: str, output: Path | None) -> None:

@@ -42,6 +42,7 @@ DECLARED: dict[str, Any] = {
     "max_suppressed": flags.MaxSuppressed,
     "form": flags.Form,
     "boxes": flags.Boxes,
+    "formulas": flags.Formulas,
     "separator": flags.Separator,
     "encoding": flags.Encoding,
     "decimal": flags.Decimal,
@@ -52,7 +53,9 @@ DECLARED: dict[str, Any] = {
 READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet")
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
-FLAGS_OF_MANY = tuple(name for name in DECLARED if name not in ("k", "l", "method", "keep_order", "memory", "sampled"))
+FLAGS_OF_MANY = tuple(
+    name for name in DECLARED if name not in ("k", "l", "method", "keep_order", "formulas", "memory", "sampled")
+)
 
 
 def with_flags(*names: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:

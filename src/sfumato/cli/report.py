@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,12 +11,12 @@ import typer
 
 from sfumato.cli.exit_codes import exit_code_of
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import AcceptUnchecked, Json, OriginalTable, PolicyFile, ReleasedTable
-from sfumato.cli.output import TextConsole, print_json, version_and_seconds
+from sfumato.cli.flags import AcceptUnchecked, Force, Json, OriginalTable, PolicyFile, ReleasedTable
+from sfumato.cli.output import TextConsole, print_json, saying_replaced, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
-from sfumato.errors import UsageError
+from sfumato.errors import SfumatoError, UsageError
 from sfumato.tables.locations import location_of, release_files
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def report_release(
     *,
     flags: Mapping[str, Any],
     accept_unchecked: AcceptUnchecked = False,
+    force: Force = False,
     json: Json = False,
 ) -> int:
     """Make one page that says what a release shows and what it cost: offline, printable, as public as the release.
@@ -76,49 +78,68 @@ def report_release(
     target = location_of(release).beside(SUFFIX) if output is None else output
     with terminal_progress() as progress, progress.phase("report"):
         from sfumato import api
+        from sfumato.studies.report import check_page
 
         if private is not None:
             _check_different([target, private])
+            check_page(private, original, release, force=force)
         loaded_policy = load_policy(policy)
-        page = api.report_release(original, release, target, loaded_policy, **flags)
+        with saying_replaced(target):
+            page = api.report_release(original, release, target, loaded_policy, force=force, **flags)
         if private is not None:
-            api.report_private(original, release, private, loaded_policy, **flags)
+            with _beside(target), saying_replaced(private):
+                api.report_private(original, release, private, loaded_policy, force=force, **flags)
+    written = [target, *([] if private is None else [private])]
     if json:
         files = {"file": str(target)} | ({} if private is None else {"private": str(private)})
-        print_json({**page.summary(), "holds": page.holds, **files, **version_and_seconds(progress)})
+        print_json({**page.summary(), "holds": page.holds, **files, **version_and_seconds(progress)}, written)
     else:
         console = TextConsole()
         console.heading(page.verdict)
-        show_files(console, [target, *([] if private is None else [private])])
+        show_files(console, written)
         warn_of_private_page(console, private, release)
     return exit_code_of(page.holds, accept_unchecked=accept_unchecked)
 
 
-def check_pages(policy: Policy, table: str, output: str | None, pages: Mapping[str, Path | None]) -> None:
+def check_pages(
+    policy: Policy, table: str, output: str | None, pages: Mapping[str, Path | None], *, force: bool
+) -> None:
     """Refuse pages that cannot be written, before the table is read."""
     from sfumato.report.release import check_report
     from sfumato.tables.targets.target import refuse_input_as_output
 
     wanted = [page for page in pages.values() if page is not None]
     for page in wanted:
-        check_report(page)
         refuse_input_as_output(table, page)
+        check_report(page, force=force)
     outputs = [] if output is None else release_files(location_of(output), separated=True)
     _check_different([*wanted, *map(Path, outputs)])
     policy.check_complete()
 
 
-def write_pages(release: Release, pages: Mapping[str, Path | None]) -> dict[str, Path]:
-    """Write the wanted pages about a release that was just written."""
-    report, private = pages["report"], pages["report_private"]
-    written = {}
-    if report is not None:
-        release.report(report)
-        written["report"] = report
-    if private is not None:
-        release.report_private(private)
-        written["report_private"] = private
+def write_pages(
+    release: Release, pages: Mapping[str, Path | None], files: Sequence[str | Path], *, force: bool
+) -> dict[str, Path]:
+    """Write the wanted pages about a release that was just written to ``files``."""
+    writers: dict[str, Callable[..., object]] = {"report": release.report, "report_private": release.report_private}
+    written: dict[str, Path] = {}
+    for name, page in pages.items():
+        if page is None:
+            continue
+        with _beside(*files, *written.values()), saying_replaced(page):
+            writers[name](page, force=force)
+        written[name] = page
     return written
+
+
+@contextmanager
+def _beside(*written: str | Path) -> Iterator[None]:
+    """Say in an error what is in place although the next file could not be written."""
+    try:
+        yield
+    except SfumatoError as error:
+        text = f"{error} These were written and are complete: {', '.join(map(str, written))}."
+        raise type(error)(text) from None
 
 
 def warn_of_private_page(console: TextConsole, private: Path | None, release: str) -> None:

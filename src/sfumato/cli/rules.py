@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import OUTPUT_HELP, InputTable, Json, PolicyFile, Temporary
-from sfumato.cli.output import TextConsole, print_json, version_and_seconds
+from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
+from sfumato.cli.output import TextConsole, print_json, say_replaced, saying_replaced, version_and_seconds
 from sfumato.cli.policy_flags import EVERY_FLAG, READ_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files, show_release
@@ -48,6 +48,7 @@ def fit(
     *,
     flags: Mapping[str, Any],
     temporary: Temporary = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Learn regions of the quasi-identifiers from one table. `sfumato apply` recodes new records with them.
@@ -60,7 +61,7 @@ def fit(
     with terminal_progress() as progress:
         from sfumato.pipeline.learn import fit_recoding
         from sfumato.policy import merge_flags
-        from sfumato.releases.rules import check_rules_target, write_query
+        from sfumato.releases.rules import QUERY, check_rules_target, write_rules
         from sfumato.releases.rules_sql import check_dialect
 
         full_policy = merge_flags(load_policy(policy), **flags)
@@ -71,16 +72,15 @@ def fit(
         targets = [output, *([] if sql is None else [sql])]
         if len({target.absolute() for target in targets}) < len(targets):
             raise UsageError("the rules and the query have the same name. Give each a file of its own.")
-        for target in targets:
-            check_rules_target(table, target)
+        check_rules_target(table, output, force=force)
+        if sql is not None:
+            check_rules_target(table, sql, "query", QUERY, force=force)
         recoding = fit_recoding(table, full_policy, progress)
-        with progress.phase("write"):
-            recoding.write(output)
-            if sql is not None:
-                write_query(recoding.to_sql(dialect, sql_table), sql)
+        with progress.phase("write"), saying_replaced(*targets):
+            write_rules(recoding, output, {} if sql is None else {sql: recoding.to_sql(dialect, sql_table)})
     if json:
         run = {"engine": progress.decisions["engine"]["engine"], "files": list(map(str, targets))}
-        print_json({**_summary(recoding), **run, **version_and_seconds(progress)})
+        print_json({**_summary(recoding), **run, **version_and_seconds(progress)}, targets)
         return
     console = TextConsole()
     names = ", ".join(domain.name for domain in recoding.domains)
@@ -102,7 +102,7 @@ def _summary(recoding: Recoding) -> dict[str, Any]:
     }
 
 
-@with_flags("k", "l", "require", "max_suppressed", *READ_WITH)
+@with_flags("k", "l", "require", "max_suppressed", "formulas", *READ_WITH)
 def apply(
     rules: Annotated[Path, typer.Argument(metavar="RULES", help="Rules that sfumato fit has written.", readable=False)],
     table: Annotated[
@@ -114,6 +114,7 @@ def apply(
     ],
     *,
     flags: Mapping[str, Any],
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Release new records under learnt rules and audit the release under the rules' policy; flags override it.
@@ -126,14 +127,16 @@ def apply(
     with terminal_progress() as progress:
         from sfumato.api import apply_to_file
 
-        release = apply_to_file(rules, table, output, progress, **flags)
+        release = apply_to_file(rules, table, output, progress, force=force, **flags)
         summary = release.summary()
+    say_replaced(release.replaced)
+    location = location_of(output)
+    files = release_files(location)
     if json:
-        print_json(summary)
+        print_json(summary, files)
         return
     console = TextConsole()
-    location = location_of(output)
-    show_release(console, summary, release_files(location), f"sfumato audit {shlex.quote(location.shown)}")
+    show_release(console, summary, files, f"sfumato audit {shlex.quote(location.shown)}")
     if summary["suppressed"]:
         console.print(
             f"left out {summary['outside']:,} with a value outside the domain, {summary['failing']:,} in regions that "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.output import TextConsole, print_json
+from sfumato.cli.output import TextConsole, print_json, saying_replaced, standard_output
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
 
@@ -51,6 +51,7 @@ class StudyOptions:
     flags: Mapping[str, Any]
     output: Path | None
     theme: str
+    force: bool
     json: bool
 
 
@@ -75,7 +76,7 @@ def run_study(
             theme_named(options.theme)
             study = prepare(merge_flags(load_policy(options.policy), **options.flags), progress)
             if options.output is not None:
-                check_results(options.table, options.output)
+                check_results(options.table, options.output, force=options.force)
             study.run()
     finally:
         results = None if study is None else study.results()
@@ -85,7 +86,10 @@ def run_study(
             show(TextConsole(), results)
     assert results is not None, "a study that ran to its end has results"
     if options.output is not None and results.has_results:
-        results.write(options.output, theme=options.theme)
-        if not options.json:
+        with saying_replaced(options.output):
+            results.write(options.output, theme=options.theme, force=options.force)
+        if options.json:
+            standard_output.files.append(str(options.output))
+        else:
             show_files(TextConsole(), [options.output])
     return results.exit_code

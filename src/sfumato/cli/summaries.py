@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.output import TextConsole, plain_table
+from sfumato.cli.output import TextConsole, plain_table, standard_output
 
 if TYPE_CHECKING:
     from sfumato.evaluation.queries import QueryAccuracy
@@ -42,6 +42,8 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
         tried_on = f"{choice['tried_on']:,} of the records"
         console.print(f"        chosen on {tried_on}: on those, and only on those, hilbert is known not to lose less")
     show_files(console, files)
+    for text in summary.get("replaced", ()):
+        console.print(f"{'':7} instead of {text}")
     console.print(f"next    {next_step}")
 
 
@@ -155,6 +157,7 @@ def show_queries(console: TextConsole, queries: Iterable[QueryAccuracy]) -> None
 
 
 def show_files(console: TextConsole, files: Sequence[str | Path]) -> None:
+    standard_output.files += map(str, files)
     for number, file in enumerate(files):
         console.print(f"{'wrote' if number == 0 else '':7} {file}")
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.cli.flag_values import many_ranges
-from sfumato.cli.flags import InputTable, Json, ManyK, ManyL, PolicyFile
+from sfumato.cli.flags import Force, InputTable, Json, ManyK, ManyL, PolicyFile
 from sfumato.cli.output import TextConsole, plain_table
 from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
 from sfumato.cli.study import ResultsFile, StudyOptions, StudyRun, Theme, run_study
@@ -55,6 +55,7 @@ def tradeoff(
     l: ManyL = None,
     *,
     flags: Mapping[str, Any],
+    force: Force = False,
     json: Json = False,
 ) -> int:
     """Show what every k or l would cost, and find the largest within a limit of the loss. Makes no release.
@@ -88,7 +89,7 @@ def tradeoff(
     def show(console: TextConsole, results: Tradeoff) -> None:
         _show(console, results, _release_command(table, policy, flags))
 
-    options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, json=json)
+    options = StudyOptions(table=table, policy=policy, flags=flags, output=output, theme=theme, force=force, json=json)
     return run_study(options, prepare, show)
 
 

@@ -116,8 +116,11 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
-    def check_target(self, data: object, target: str | Path, *, tables: int) -> None:
-        """Refuse a target that cannot take the release of ``data`` before any work is done."""
+    def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
+        """Refuse a target that cannot take the release of ``data`` before any work is done.
+
+        Return what the release replaces. Only with ``force`` may that be something that is no release.
+        """
         ...
 
     def read(self, job: Job) -> Any:

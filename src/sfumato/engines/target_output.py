@@ -14,6 +14,7 @@ from sfumato.engines.engine import Job
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import Batches
+from sfumato.tables.targets.replacement import replaced_by
 from sfumato.tables.targets.target import CertifiedTable, check_location, open_target, refuse_input_as_output
 
 
@@ -30,9 +31,13 @@ class TargetOutput:
     """A target of ``tables``: the release, then the sensitive values if they are released separately."""
 
     def __init__(self, job: Job, target: str | Path, tables: Sequence[WritableTable]) -> None:
-        self._progress, self._tables = job.progress, tables
+        self._job, self._tables = job, tables
         self._location = location_of(target)
-        self._target = open_target(self._location, separator=job.policy.input_options.separator)
+        self._target = open_target(
+            self._location,
+            separator=job.policy.input_options.separator,
+            disarm=job.policy.release.formulas == "disarm",
+        )
 
     def __enter__(self) -> Self:
         self._target.__enter__()
@@ -51,7 +56,7 @@ class TargetOutput:
         """Write the tables, and return what is there now to read."""
         written = []
         for table in self._tables:
-            with self._progress.phase("write", table.rows):
+            with self._job.progress.phase("write", table.rows):
                 written.append(self._target.write(table.schema, table.batches))
         return written[0], written[1] if len(written) > 1 else None
 
@@ -60,14 +65,20 @@ class TargetOutput:
 
     def publish(self, certificate: str) -> None:
         self._target.publish(certificate)
+        warnings = self._job.warnings
+        warnings.extend(text for text in self._target.warnings if text not in warnings)
 
 
-def check_target_location(data: object, target: str | Path, *, tables: int) -> None:
-    """Refuse a location that cannot take a release of ``data`` with this number of tables, before any work is done."""
+def check_target_location(data: object, target: str | Path, *, tables: int, force: bool = False) -> list[str]:
+    """Refuse a location that cannot take a release of ``data`` with this number of tables, before any work is done.
+
+    Return what the release replaces. Only with ``force`` may that be something that is no release.
+    """
     location = location_of(target)
-    check_location(location, tables=tables)
+    existing = check_location(location, tables=tables)
     for taken in (location, location.sensitive)[:tables]:
         refuse_input_as_output(data, taken)
+    return replaced_by(location, existing, tables=tables, force=force)
 
 
 def origin_of(job: Job) -> str:

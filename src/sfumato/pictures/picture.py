@@ -11,6 +11,7 @@ from typing import Any
 
 from sfumato.errors import UsageError
 from sfumato.pictures.theme import Theme
+from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 
 FORMATS = (".svg", ".png", ".pdf")
@@ -43,10 +44,13 @@ class Picture:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def write(self, path: str | Path) -> Path:
-        """Write the picture, whole or not at all, in the format of the suffix: .svg, .png or .pdf."""
+    def write(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the picture, whole or not at all, in the format of the suffix: .svg, .png or .pdf.
+
+        An existing file is replaced only with ``force``: nothing in a picture says who has made it.
+        """
         target = Path(path)
-        check_picture(target)
+        check_picture(target, force=force)
         content = self._content(target.suffix.lower())
         with Stage() as stage:
             staged = stage.path(target)
@@ -65,13 +69,14 @@ class Picture:
         return self.svg.encode()
 
 
-def check_picture(path: Path) -> None:
-    """Refuse a target that cannot hold a picture, before it is drawn."""
+def check_picture(path: Path, *, force: bool = False) -> None:
+    """Refuse a target that cannot hold a picture, or that exists and is not forced, before it is drawn."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(
             f"the output {path.name!r} has no suffix that names a picture format. Use one of {', '.join(FORMATS)}."
         )
     check_target(path)
+    check_replaceable(path, "picture", force=force)
 
 
 def check_drawing() -> None:

@@ -51,11 +51,12 @@ def choose_engine(
     progress: Progress,
     *,
     target: str | Path | None = None,
+    force: bool = False,
     spark: Any = None,
 ) -> Chosen:
     """Choose the engine for a release and open the table, once it is clear that the engine can make the release.
 
-    spark: the SparkOptions of the run, if there are any.
+    force: whether the target may be something that is no release. spark: the SparkOptions of the run, if there are any.
     """
     policy.check_complete()
     if wants_spark(data, policy):
@@ -70,15 +71,20 @@ def choose_engine(
         session = session_of(data, options.master)
         engine = SparkEngine(session, options, target)
         if target is not None:
-            engine.check_target(data, target, tables=1)
+            engine.check_target(data, target, tables=1, force=force)
         return Chosen(engine, open_table(session, data, policy.input_options))
     if target is not None:
-        check_target_location(data, target, tables=2 if method_named(policy.method.name).separates else 1)
+        check_target_location(data, target, tables=tables_of(policy), force=force)
     plan, source = plan_run(data, policy)
     progress.decisions["engine"] = plan.as_dict()
     if plan.engine == DISK:
         return Chosen(DiskEngine(plan.memory, progress), source)
     return Chosen(MemoryEngine(), source, plan.warnings)
+
+
+def tables_of(policy: Policy) -> int:
+    """Return how many tables a release has: two if the method releases sensitive values separately."""
+    return 2 if method_named(policy.method.name).separates else 1
 
 
 def choose_learning_engine(data: object, policy: Policy, progress: Progress) -> tuple[LearningEngine, Input]:

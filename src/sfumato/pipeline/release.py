@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, NoReturn
 
 from sfumato._version import __version__
 from sfumato.engines.engine import Draft
+from sfumato.errors import SfumatoWarning
 from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.public_figures import Examination, public_figures
 from sfumato.methods import method_named
@@ -32,6 +34,8 @@ class Release:
         self._examination = examination
         self.certificate: Mapping[str, Any] | None = None
         """The certificate, once the release is written."""
+        self.replaced: tuple[str, ...] = ()
+        """What the release replaced when it was written."""
         self.audit = examination.audit
         self.losses = examination.losses
         self.policy = draft.job.policy
@@ -50,15 +54,20 @@ class Release:
         """The second table, with the sensitive values of each group; None if they are in the first."""
         return self._draft.engine.sensitive_frame(self._draft)
 
-    def write(self, path: str | Path) -> str | Path:
+    def write(self, path: str | Path, *, force: bool = False) -> str | Path:
         """Write the release and its certificate.
 
         The path names a file, a directory (with a slash at its end), or a table of a database. What was written is
-        audited before it gets its name.
+        audited before it gets its name. An earlier release is replaced, with a warning. Anything else that exists is
+        replaced only with ``force``.
         """
         from sfumato.pipeline.run import published  # the story of a release ends with this class, so it is below it
 
-        self.certificate = published(self._draft, path).certificate
+        known = len(self.warnings)
+        written = published(self._draft, path, force=force)
+        self.certificate, self.replaced = written.certificate, written.replaced
+        for text in (*(f"replaced {replaced}" for replaced in self.replaced), *self.warnings[known:]):
+            warnings.warn(text, SfumatoWarning, stacklevel=2)
         location = location_of(path)
         return location.path if isinstance(location, FileLocation) else path
 
@@ -77,14 +86,15 @@ class Release:
         source, _ = self._draft.engine.sources(self._draft.rows)
         return plot_classes(source, self.policy, self._draft.job.taxonomies, x, y, title=title, theme=theme)
 
-    def report(self, path: str | Path | None = None) -> ReleaseReport:
+    def report(self, path: str | Path | None = None, *, force: bool = False) -> ReleaseReport:
         """Make one offline page that says what was released and what it cost, and write it if a path is given.
 
-        It may go wherever the release may go. After ``write`` it also names the files and their hashes.
+        It may go wherever the release may go. After ``write`` it also names the files and their hashes. With ``force``
+        it replaces any file.
         """
         REPORT.refuse_on(self._draft.engine.name)
         if path is not None:
-            check_report(Path(path))
+            check_report(Path(path), force=force)
         draft, certificate = self._draft, self.certificate
         with draft.job.progress.phase("report"):
             report = release_report(
@@ -97,24 +107,27 @@ class Release:
                 persons_counted=self.policy.privacy.person is not None,
             )
             if path is not None:
-                report.write(path)
+                report.write(path, force=force)
         return report
 
-    def report_private(self, path: str | Path) -> PrivateReport:
+    def report_private(self, path: str | Path, *, force: bool = False) -> PrivateReport:
         """Write a page that compares the release with the counts of the original. It must not be shared."""
         REPORT_PRIVATE.refuse_on(self._draft.engine.name)
-        check_report(Path(path))
+        check_report(Path(path), force=force)
         draft, job = self._draft, self._draft.job
         with job.progress.phase("report"):
             source, _ = draft.engine.sources(draft.rows)
             figures = self.private_figures()
             report = private_report(job.source, source, self.policy, job.taxonomies, figures, self.warnings)
-            report.write(path)
+            report.write(path, force=force)
         return report
 
     def summary(self) -> dict[str, Any]:
         """Return what ``sfumato anonymize --json`` prints: also what was measured against the original."""
-        return summary_of(self._draft, self._examination)
+        summary = summary_of(self._draft, self._examination)
+        if self.replaced:
+            summary |= {"replaced": list(self.replaced), "private_figures": [*summary["private_figures"], "replaced"]}
+        return summary
 
     def public_summary(self) -> dict[str, Any]:
         """Return what the certificate says: figures that follow from the release and its policy alone."""
@@ -123,7 +136,9 @@ class Release:
     def private_figures(self) -> dict[str, Any]:
         """Return what was measured against the original or says how it was searched. It must not be shared."""
         summary = self.summary()
-        return {key: summary[key] for key in summary["private_figures"] if key not in ("seconds", "warnings")}
+        return {
+            key: summary[key] for key in summary["private_figures"] if key not in ("seconds", "warnings", "replaced")
+        }
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -13,8 +13,7 @@ from sfumato.errors import AuditError
 from sfumato.evaluation.audit.audit import require_pass
 from sfumato.evaluation.public_figures import Examination
 from sfumato.kernels.decorator import on_compilation
-from sfumato.methods import method_named
-from sfumato.pipeline.engine_choice import choose_engine
+from sfumato.pipeline.engine_choice import choose_engine, tables_of
 from sfumato.pipeline.prepare import STOPPED, open_job
 from sfumato.pipeline.recognition import class_recipe, recognised
 from sfumato.pipeline.release import Release
@@ -25,10 +24,16 @@ from sfumato.releases.run_record import record_run
 
 
 def draft_release(
-    data: object, policy: Policy, progress: Progress, *, target: str | Path | None = None, spark: Any = None
+    data: object,
+    policy: Policy,
+    progress: Progress,
+    *,
+    target: str | Path | None = None,
+    force: bool = False,
+    spark: Any = None,
 ) -> Draft:
-    """Make the rows of a release. They are not audited yet. spark: the SparkOptions of a run with Spark."""
-    chosen = choose_engine(data, policy, progress, target=target, spark=spark)
+    """Make the rows of a release. They are not audited yet. target, force, spark: see ``choose_engine``."""
+    chosen = choose_engine(data, policy, progress, target=target, force=force, spark=spark)
     engine = chosen.engine
     try:
         with on_compilation(progress.compiling):
@@ -69,17 +74,17 @@ def kept(draft: Draft) -> Release:
         raise
 
 
-def published(draft: Draft, target: str | Path) -> Release:
+def published(draft: Draft, target: str | Path, *, force: bool = False) -> Release:
     """Write a draft: stage it, audit what was written, certify it, and give it its name. The certificate comes last."""
     engine, job = draft.engine, draft.job
-    engine.check_target(job.data, target, tables=2 if method_named(job.policy.method.name).separates else 1)
+    replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force)
     with engine.output(draft, target) as output:
         written = output.write()
         release = Release(draft, _examined(draft, written))
         with job.progress.phase("certify"):
             text = certificate(release.public_summary(), job.policy, output.certified())
             output.publish(text)
-    release.certificate = json.loads(text)
+    release.certificate, release.replaced = json.loads(text), tuple(replaced)
     _record(draft, output.recorded, release.private_figures())
     return release
 

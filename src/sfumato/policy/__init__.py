@@ -11,7 +11,7 @@ from sfumato.policy.flags import CommonFlags, LevelFlags, PolicyFlags, SearchFla
 from sfumato.policy.input_settings import InputOptions, InputSettings
 from sfumato.policy.model import Policy, PolicyLike
 from sfumato.policy.privacy_settings import PrivacySettings, SensitiveRequirement
-from sfumato.policy.release_settings import ReleaseSettings
+from sfumato.policy.release_settings import FormulaHandling, ReleaseSettings
 from sfumato.policy.run_settings import EngineSettings, MethodSettings
 from sfumato.policy.workload import WorkloadSettings
 
@@ -19,6 +19,7 @@ __all__ = [
     "ColumnSettings",
     "CommonFlags",
     "EngineSettings",
+    "FormulaHandling",
     "Grouping",
     "InputOptions",
     "InputSettings",

@@ -14,7 +14,7 @@ from sfumato.errors import PolicyError
 from sfumato.policy.column_settings import ColumnType, Grouping, Role
 from sfumato.policy.model import Policy, PolicyLike
 from sfumato.policy.privacy_settings import NullSensitive
-from sfumato.policy.release_settings import BoxKind, ReleaseForm
+from sfumato.policy.release_settings import BoxKind, FormulaHandling, ReleaseForm
 from sfumato.policy.run_settings import EffortName, EngineName
 from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
@@ -93,6 +93,8 @@ class CommonFlags(TypedDict, total=False):
     """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
     boxes: BoxKind | None
     """Whether a class shows the smallest box around its records, or its whole region."""
+    formulas: FormulaHandling | None
+    """Whether cells of CSV that a spreadsheet takes for formulas stay as they are, or begin with an apostrophe."""
     accept_linkable: str | Sequence[str]
     """Columns to release although they single out records; they are added to those of the policy."""
     input: Mapping[str, Any] | None
@@ -127,6 +129,7 @@ _PLAIN_SETTINGS: Final = {
     "max_suppressed": ("release", "max_suppressed_fraction"),
     "form": ("release", "form"),
     "boxes": ("release", "boxes"),
+    "formulas": ("release", "formulas"),
 }
 
 

@@ -63,7 +63,8 @@ class InputOptions:
 
     A reader needs ``separator``, ``encoding`` and ``sheet``. The other options say what the text of a CSV cell means,
     and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless the separator is something other
-    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read.
+    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read. ``disarmed``: the CSV
+    file is a release in which formulas begin with an apostrophe.
     """
 
     separator: str = ","
@@ -72,6 +73,7 @@ class InputOptions:
     nulls: tuple[str, ...] = ("",)
     date_format: str | None = None
     sheet: str | None = None
+    disarmed: bool = False
 
     def __post_init__(self) -> None:
         if len(self.separator) != 1 or not self.separator.isascii() or self.separator in '"\r\n\0':

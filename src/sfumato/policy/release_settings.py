@@ -13,6 +13,7 @@ from sfumato.policy.section import PolicySection
 
 ReleaseForm = Literal["labels", "bounds", "statistics"]
 BoxKind = Literal["smallest", "regions"]
+FormulaHandling = Literal["keep", "disarm"]
 
 LARGEST_SEED = 2**63 - 1  # the largest integer that every reader of TOML accepts
 
@@ -34,6 +35,9 @@ class ReleaseSettings(PolicySection):
     """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
     boxes: BoxKind = "smallest"
     """Whether a class shows the smallest box around its records, or its region, which applies to new records too."""
+
+    formulas: FormulaHandling = "keep"
+    """Whether cells of CSV that a spreadsheet takes for formulas stay as they are, or begin with an apostrophe."""
 
     @property
     def bounds(self) -> bool:

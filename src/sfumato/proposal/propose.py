@@ -33,7 +33,8 @@ from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, unify_nulls
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
-from sfumato.tables.targets.staging import Stage
+from sfumato.tables.targets.replacement import check_replaceable
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 
 MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
@@ -110,10 +111,15 @@ class Proposal:
         """Return the text of the policy file, with the reasons as comments."""
         return policy_document(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy file, with the reasons as comments."""
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the policy file, with the reasons as comments. An existing file is replaced only with ``force``."""
+        target = Path(path)
+        check_policy_target(target, force=force)
         with Stage() as stage:
-            stage.path(Path(path)).write_text(self.to_toml(), "utf-8", newline="\n")
+            try:
+                stage.path(target).write_text(self.to_toml(), "utf-8", newline="\n")
+            except OSError as error:
+                raise cannot_write(target, error) from None
             stage.publish()
 
     def as_dict(self) -> dict[str, Any]:
@@ -127,6 +133,12 @@ class Proposal:
             "remarks": list(self.remarks),
             "policy": self.policy.to_dict(),
         }
+
+
+def check_policy_target(target: Path, *, force: bool) -> None:
+    """Refuse a file that cannot be written, or that exists: people edit policies, so also one that Sfumato wrote."""
+    check_target(target)
+    check_replaceable(target, "policy", force=force)
 
 
 def propose_policy(

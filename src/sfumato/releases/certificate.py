@@ -17,7 +17,7 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy import Policy
-from sfumato.tables.locations import FileLocation, certificate_path, location_of
+from sfumato.tables.locations import FileLocation, Location, certificate_path, location_of
 from sfumato.tables.targets.target import CertifiedTable, certificate_text
 
 FORMAT = 2
@@ -52,11 +52,17 @@ def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
             raise ValueError
         if not all(isinstance(file[key], str) for file in content["files"] for key in ("name", "sha256")):
             raise ValueError
+    except PermissionError:
+        raise InputError(f"no permission to read the certificate {_where(location)}. Ask its owner for it.") from None
     except (OSError, ValueError, KeyError, TypeError):
-        where = str(certificate_path(location.path)) if isinstance(location, FileLocation) else f"of {location.shown}"
+        where = _where(location)
         raise InputError(f"the certificate {where} cannot be read. Restore it, or audit with --policy.") from None
     assert isinstance(content, dict)
     return content
+
+
+def _where(location: Location) -> str:
+    return str(certificate_path(location.path)) if isinstance(location, FileLocation) else f"of {location.shown}"
 
 
 def shareable_policy(policy: Policy) -> dict[str, Any]:

@@ -87,10 +87,14 @@ class Recoding:
 
         return rules_text(self)
 
-    def write(self, path: str | Path) -> Path:
-        """Write the rules as JSON, readable by the owner only: they hold bounds and categories of the table."""
-        from sfumato.releases.rules import write_rules
+    def write(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the rules as JSON, readable by the owner only: they hold bounds and categories of the table.
 
+        Rules that are there already are replaced, anything else only with ``force``.
+        """
+        from sfumato.releases.rules import check_rules_target, write_rules
+
+        check_rules_target(None, Path(path), force=force)
         write_rules(self, Path(path))
         return Path(path)
 

@@ -8,7 +8,8 @@ learnt, and the names of all categories. So only the owner can read the file (06
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,15 @@ from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete, leaves_under
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain, read_number
 from sfumato.tables.coding.profile import snap_of
+from sfumato.tables.targets.replacement import Signature, check_replaceable
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 from sfumato.tables.targets.target import refuse_input_as_output
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 FORMAT = 1
 WHAT = "recoding rules of Sfumato"
+RULES = Signature(re.compile(rb'\{\n  "what": "recoding rules of Sfumato",\n'))
+QUERY = Signature(re.compile(rb"-- [\d,]+ regions over \d+ quasi-identifiers\. Nobody has audited"))
 BATCH = 1 << 14  # regions whose labels are in memory as text at once
 
 
@@ -56,30 +60,28 @@ def rules_lines(recoding: Recoding) -> Iterator[str]:
     yield "\n  ]\n}\n"
 
 
-def write_rules(recoding: Recoding, path: Path) -> None:
-    """Write the rules, whole or not at all, to a file that only its owner can read."""
-    _write(rules_lines(recoding), path)
-
-
-def write_query(text: str, path: Path) -> None:
-    """Write a query, whole or not at all, to a file that only its owner can read."""
-    _write([text], path)
-
-
-def _write(lines: Iterable[str], path: Path) -> None:
+def write_rules(recoding: Recoding, path: Path, queries: Mapping[Path, str] | None = None) -> None:
+    """Write the rules, and queries beside them, all or nothing, to files that only their owner can read."""
     with Stage() as stage:
-        try:
-            with stage.path(path, private=True).open("w", encoding="utf-8") as file:
-                file.writelines(lines)
-        except OSError as error:
-            raise cannot_write(path, error) from None
+        for target, lines in [
+            (path, rules_lines(recoding)),
+            *((file, [text]) for file, text in (queries or {}).items()),
+        ]:
+            try:
+                with stage.path(target, private=True).open("w", encoding="utf-8") as file:
+                    file.writelines(lines)
+            except OSError as error:
+                raise cannot_write(target, error) from None
         stage.publish()
 
 
-def check_rules_target(table: object, path: Path) -> None:
-    """Refuse a target that cannot be written, before the table is read."""
+def check_rules_target(
+    table: object, path: Path, what: str = "rules", signature: Signature = RULES, *, force: bool
+) -> None:
+    """Refuse a target that cannot be written, or that exists and is something else, before the table is read."""
     check_target(path)
     refuse_input_as_output(table, path)
+    check_replaceable(path, what, signature, force=force)
 
 
 def load_rules(path: Path) -> Recoding:

@@ -80,6 +80,8 @@ class ClassRecipe:
         content = self.policy.to_dict()
         content.pop("input", None)
         content.pop("engine", None)
+        if content.get("release", {}).pop("formulas", None) is not None and not content["release"]:
+            del content["release"]  # how cells are written decides no class
         for name, column in self.policy.columns.items():
             if column.taxonomy_file is not None:
                 with contextlib.suppress(OSError):

@@ -10,6 +10,7 @@ from sfumato._version import __version__
 from sfumato.pictures.picture import Picture
 from sfumato.pictures.theme import DARK, FONT, LIGHT, Theme
 from sfumato.report.html import Markup
+from sfumato.tables.targets.replacement import Signature
 
 STYLE = """
 body { margin: 0 auto; padding: 2rem 1.5rem 3rem; max-width: 84rem; background: var(--background); color: var(--ink);
@@ -51,6 +52,10 @@ footer { margin-top: 2.5rem; font-size: .85rem; }
   .dark { display: block; }
 }
 """
+PAGE = Signature(
+    re.compile(rb"<!doctype html>\n<html lang=\"en\">"),
+    re.compile(rb"<footer>Sfumato [^<]*</footer>\n</body>\n</html>\n\Z"),
+)
 TAG = re.compile(r"<[^<>]*>")
 COLOUR = re.compile(r'(fill|stroke)="(#[0-9a-f]{6})"')
 

@@ -151,10 +151,13 @@ class PrivateReport:
             folded("All private figures", preformatted(content, "All private figures")),
         ]
 
-    def write(self, path: str | Path) -> Path:
-        """Write the page, whole or not at all, so that only its owner can read it."""
+    def write(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the page, whole or not at all, so that only its owner can read it.
+
+        With ``force`` it replaces any file.
+        """
         target = Path(path)
-        check_report(target)
+        check_report(target, force=force)
         write_text(self.page(), target, private=True)
         return target
 

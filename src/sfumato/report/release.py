@@ -23,7 +23,7 @@ from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
 from sfumato.report import figures
 from sfumato.report.html import Markup, element, folded, joined, name, name_list, preformatted, section, table
-from sfumato.report.page import page
+from sfumato.report.page import PAGE, page
 from sfumato.report.release_facts import NOTHING, ReleaseFacts, facts_of
 from sfumato.report.remaining_risks import risks
 from sfumato.report.result_files import write_text
@@ -31,6 +31,7 @@ from sfumato.report.sentences import degree, guessing, percent, verdict, what_is
 from sfumato.report.style import RELEASE_STYLE
 from sfumato.requirements import all_hold
 from sfumato.tables.sources.source import Source
+from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import check_target
 from sfumato.taxonomies.taxonomy import Taxonomy
 
@@ -116,10 +117,10 @@ class ReleaseReport:
         main = element("main", *(section(anchor, title, build()) for anchor, title, build in sections))
         return page(TITLE, joined([skip, head, main]), RELEASE_STYLE)
 
-    def write(self, path: str | Path) -> Path:
-        """Write the page, whole or not at all."""
+    def write(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the page, whole or not at all. With ``force`` it replaces any file."""
         target = Path(path)
-        check_report(target)
+        check_report(target, force=force)
         write_text(self.page(), target)
         return target
 
@@ -331,11 +332,15 @@ def empty_report(policy: Policy, summary: Mapping[str, Any]) -> ReleaseReport:
     return ReleaseReport(NOTHING, policy, {}, summary)
 
 
-def check_report(target: Path) -> None:
-    """Refuse a target that cannot hold a report, or a machine that cannot draw one, before any work is done."""
+def check_report(target: Path, *, force: bool = False) -> None:
+    """Refuse a target that cannot hold a report, or a machine that cannot draw one, before any work is done.
+
+    Only with ``force`` may it be a file that is no page of Sfumato.
+    """
     if target.suffix.lower() not in SUFFIXES:
         raise UsageError(f"the report {target.name!r} is an HTML page. Give it a name that ends in .html.")
     check_target(target)
+    check_replaceable(target, "page", PAGE, force=force)
     check_drawing()
 
 

@@ -12,6 +12,8 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.comparison_points import Row
 from sfumato.pictures.curves import NARROW, WIDTH, Limit, Scale, curves
 from sfumato.pictures.picture import FORMATS, Picture
+from sfumato.report.page import PAGE
+from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 from sfumato.tables.targets.target import refuse_input_as_output
 
@@ -51,13 +53,16 @@ class Results(ABC):
     def table(self) -> str:
         """The figures as CSV."""
 
-    def write(self, path: str | Path, *, theme: str = "light") -> Path:
-        """Write a page (.html), the curves (.svg, .png, .pdf) or the table (.csv, .json), depending on the suffix."""
+    def write(self, path: str | Path, *, theme: str = "light", force: bool = False) -> Path:
+        """Write a page (.html), the curves (.svg, .png, .pdf) or the table (.csv, .json), depending on the suffix.
+
+        A page of Sfumato is replaced; any other file that exists only with ``force``.
+        """
         target = Path(path)
-        check_results(self._source, target)
+        check_results(self._source, target, force=force)
         kind = target.suffix.lower()
         if kind in FORMATS:
-            return self.picture(theme).write(target)
+            return self.picture(theme).write(target, force=force)
         if kind == ".html":
             text = self.page()
         else:
@@ -77,14 +82,16 @@ def write_text(text: str, target: Path, *, private: bool = False) -> None:
         stage.publish()
 
 
-def check_results(data: object, target: Path) -> None:
-    """Refuse a target that cannot hold results, before anything is measured."""
+def check_results(data: object, target: Path, *, force: bool = False) -> None:
+    """Refuse a target that cannot hold results, or that exists and may not be replaced, before anything is measured."""
     if target.suffix.lower() not in KINDS:
         raise UsageError(
             f"the output {target.name!r} has no suffix that says what to write. Use one of {', '.join(KINDS)}."
         )
     check_target(target)
     refuse_input_as_output(data, target)
+    is_page = target.suffix.lower() == ".html"
+    check_replaceable(target, "page" if is_page else "results", PAGE if is_page else None, force=force)
 
 
 def scale_for(values: Sequence[float | None]) -> Scale:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sfumato.errors import UsageError
 from sfumato.methods import method_named
-from sfumato.policy import Policy, PolicyLike, merge_flags
+from sfumato.policy import InputOptions, Policy, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source, open_location, open_source
@@ -31,6 +31,7 @@ class FinishedRelease:
             home = location_of(release).home  # type: ignore[arg-type]
             policy = Policy.from_dict(certificate["policy"], home, places=_taxonomy_places(home))
         if policy is None and not flags:
+            open_source(release[0] if isinstance(release, tuple) else release, InputOptions())  # is there a table?
             raise UsageError(
                 "nothing says what to check: there is no certificate beside the release. "
                 "Give a policy, or the quasi-identifiers and k."
@@ -42,14 +43,21 @@ class FinishedRelease:
     def source(self) -> Source:
         """Open the release; the first table, if there are two."""
         # Sfumato writes UTF-8. A release made elsewhere is read as the policy says.
-        options = self.policy.input_options if self.certificate is None else self.policy.release_input_options
+        options = self.policy.input_options if self.certificate is None else self._written_options
         return open_source(self.given[0] if isinstance(self.given, tuple) else self.given, options)
+
+    @property
+    def _written_options(self) -> InputOptions:
+        """How the release was written. The certificate knows about formulas, whatever policy it is judged by."""
+        written = {} if self.certificate is None else self.certificate["policy"].get("release", {})
+        disarmed = isinstance(written, Mapping) and written.get("formulas") == "disarm"
+        return replace(self.policy.release_input_options, disarmed=disarmed)
 
     def sensitive_source(self) -> Source | None:
         """Open the table of sensitive values if the method releases them separately: beside the first, or of a pair."""
         if not method_named(self.policy.method.name).separates:
             return None
-        options = self.policy.release_input_options
+        options = self._written_options
         if isinstance(self.given, tuple):
             return open_source(self.given[1], options)
         if not isinstance(self.given, str | Path):

@@ -29,12 +29,12 @@ from sfumato.taxonomies.taxonomy import Taxonomy
 CERTIFIED = ("method", "engine", "seed", "version", "libraries", "files")
 
 
-def check_page(path: str | Path | None, *tables: object) -> None:
-    """Refuse a page that cannot be written, or that would overwrite one of the tables."""
+def check_page(path: str | Path | None, *tables: object, force: bool) -> None:
+    """Refuse a page that cannot be written, or that would replace one of the tables, or any other file but a page."""
     if path is not None:
-        check_report(Path(path))
         for table in tables:
             refuse_input_as_output(table, Path(path))
+        check_report(Path(path), force=force)
 
 
 def report_finished(original: object, release: FinishedRelease, *, limited: bool) -> ReleaseReport:

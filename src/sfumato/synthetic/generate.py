@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import tomli_w
 
-from sfumato.errors import OutputError, UsageError
+from sfumato.errors import UsageError
 from sfumato.synthetic.agrawal import Agrawal
 from sfumato.synthetic.census import Census
 from sfumato.synthetic.generator import Generator
@@ -30,29 +30,33 @@ GENERATORS: dict[str, type[Generator]] = {kind.name: kind for kind in (Hospital,
 BATCHES_A_ROW_GROUP = 4
 
 
-def generate(name: str, records: int, path: str | Path, *, seed: int = 0, **options: Any) -> list[Path]:
+def generate(
+    name: str, records: int, path: str | Path, *, seed: int = 0, force: bool = False, **options: Any
+) -> list[Path]:
     """Write a table of ``records`` synthetic records, its policy and its taxonomies.
 
     The suffix sets the format: .parquet, .csv, .csv.gz or .csv.zst. ``options`` are those of the generator. The policy
     ``STEM.policy.toml`` is written beside the table, taxonomies into ``taxonomies/`` beside it. Either all files are
-    written or none. An existing table and policy are replaced; an existing taxonomy that differs is an error.
+    written or none. A table that the generator wrote, with its policy unchanged beside it, is replaced. Other files
+    that exist are replaced only with ``force``.
 
     Return the paths written: the table, the policy, the taxonomies.
     """
     generator = make_generator(name, **options)
     table = Path(path)
-    stem, write = _format(table)
+    _, write = _format(table)
     batches = generator.batches(records, seed)
-    policy = table.with_name(f"{stem}.policy.toml")
+    policy, policy_text = policy_beside(table), tomli_w.dumps(generator.policy())
     texts = {
         table.parent / "taxonomies" / f"{column}.csv": _taxonomy_text(rows)
         for column, rows in generator.taxonomies().items()
     }
     try:
         check_target(table)
-        _check_taxonomies(texts)
+        if not force:
+            _check_existing(table, {policy: policy_text, **texts})
         with _directories({taxonomy.parent for taxonomy in texts}), Stage() as stage:
-            for file, text in {**texts, policy: tomli_w.dumps(generator.policy())}.items():
+            for file, text in {**texts, policy: policy_text}.items():
                 stage.path(file).write_text(text, encoding="utf-8", newline="\n")
             write(batches, stage.path(table))
             stage.publish()
@@ -120,10 +124,28 @@ def _taxonomy_text(rows: list[tuple[str, ...]]) -> str:
     return text.getvalue()
 
 
-def _check_taxonomies(texts: dict[Path, str]) -> None:
+def policy_beside(table: Path) -> Path:
+    """Return the path of the policy that is written with a table."""
+    return table.with_name(f"{_format(table)[0]}.policy.toml")
+
+
+def _check_existing(table: Path, texts: dict[Path, str]) -> None:
+    """Refuse to replace a policy or taxonomy with other contents, or a table without the very policy beside it.
+
+    texts: the policy, then the taxonomies.
+    """
     for file, text in texts.items():
         if file.is_file() and file.read_bytes() != text.encode():
-            raise OutputError(f"{file} exists and holds another taxonomy. Move it away, or write to another directory.")
+            raise UsageError(
+                f"{file} exists with other contents. Move it away, write to another directory, or add --force to "
+                "replace it."
+            )
+    policy = next(iter(texts))
+    if table.exists() and not policy.exists():
+        raise UsageError(
+            f"{table} exists, and no policy beside it says that it was generated. Name another file, or add --force to "
+            "replace it."
+        )
 
 
 @contextmanager

@@ -273,9 +273,22 @@ def test_written_release_has_certificate_and_is_replaced_only_by_another(spark: 
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "work.txt").write_text("mine")
-    with pytest.raises(sfumato.UsageError, match="has no certificate in it"):
-        copied.write(mine)
+    for force in (False, True):
+        with pytest.raises(sfumato.UsageError, match="holds other things than a release"):
+            copied.write(mine, force=force)
     assert (mine / "work.txt").read_text() == "mine"
+    (mine / "work.txt").rename(mine / "work.parquet")
+    with pytest.raises(sfumato.UsageError, match="is a file"):
+        copied.write(mine / "work.parquet")
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    pq.write_table(table, parts / "part-00000.parquet")
+    with pytest.raises(sfumato.UsageError, match="has no certificate in it"):
+        copied.write(parts)
+    copied.write(parts, force=True)
+    assert copied.replaced == (f"{parts}, no release of Sfumato",)
+    copied.write(parts)
+    assert copied.replaced == (f"the earlier release {parts}",)
 
 
 def test_the_run_record_recognises_a_table_whatever_the_engine(

@@ -363,7 +363,7 @@ def test_audit_alone_withholds_a_release_that_breaks_k(tmp_path: Path, suffix: s
     target = tmp_path / f"release.{suffix}"
     target.write_text("what was there before")
     with pytest.raises(sfumato.AuditError, match="withheld; nothing was written"):
-        anonymize_to_file(PEOPLE, merge_flags(None, **FAULTY_ASKS), target, Progress())
+        anonymize_to_file(PEOPLE, merge_flags(None, **FAULTY_ASKS), target, Progress(), force=True)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     assert target.read_text() == "what was there before"
 

@@ -188,7 +188,7 @@ def test_an_error_at_any_step_changes_nothing(
     home, name = STEPS[step]
     monkeypatch.setattr(home, name, fail)
     with pytest.raises((OutputError, type(failure))):
-        release.write(tmp_path / "out.csv")
+        release.write(tmp_path / "out.csv", force=True)
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -211,7 +211,7 @@ def test_a_release_whose_certificate_cannot_be_renamed_is_taken_back(
 
     monkeypatch.setattr(Path, "replace", only_data)
     with pytest.raises(OutputError, match=r"no permission to write .*/out\.csv\.sfumato\.json\. Choose another output"):
-        release.write(tmp_path / "out.csv")
+        release.write(tmp_path / "out.csv", force=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

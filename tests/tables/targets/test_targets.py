@@ -80,7 +80,8 @@ def duckdb_tables(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def postgres_tables(connection: Any) -> dict[str, list[tuple[Any, ...]]]:
     names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-    return {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in names}
+    # A prepared statement would not survive a table of other columns under the same name.
+    return {name: connection.execute(f'SELECT * FROM "{name}"', prepare=False).fetchall() for (name,) in names}
 
 
 def directory_tables(path: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -155,16 +156,51 @@ def test_a_release_is_there_with_its_certificate_and_holds(home: Home) -> None:
 
 
 def test_a_second_release_takes_the_place_of_the_first(home: Home) -> None:
-    home.put(OLD, "release")
-    released().write(home.name)
+    first = released()
+    first.write(home.name)
+    assert (first.replaced, "replaced" in first.summary()) == ((), False)
     release = released(k=4)
-    release.write(home.name)
+    with pytest.warns(sfumato.SfumatoWarning, match="^replaced the earlier release "):
+        release.write(home.name)
+    assert release.summary()["replaced"] == [f"the earlier release {location_of(home.name).shown}"]
     tables = home.tables()
     assert set(tables) == {"release", "sfumato_certificates"}
     assert tables["release"] == rows_of(release.data)
     assert json.loads(tables["sfumato_certificates"][0][1])["policy"]["privacy"]["k"] == 4
     assert sfumato.audit(home.name).holds
     assert home.left() == []
+
+
+def test_what_is_no_release_is_replaced_by_force_alone(home: Home) -> None:
+    home.put(OLD, "release")
+    release = released()
+    with pytest.raises(UsageError, match="exists, and there is no certificate that makes it a release") as refused:
+        release.write(home.name)
+    assert "add --force" in str(refused.value)
+    assert home.tables() == {"release": rows_of(OLD)}
+    assert home.left() == []
+    release.write(home.name, force=True)
+    assert home.tables()["release"] == rows_of(release.data)
+    assert release.replaced == (f"{location_of(home.name).shown}, no release of Sfumato",)
+    assert sfumato.audit(home.name).holds
+
+
+def test_a_second_table_that_no_certificate_names_is_replaced_by_force_alone(home: Home) -> None:
+    if home.kind == "directory":
+        pytest.skip("both tables are in one directory")
+    home.put(OLD, "release_sensitive")
+    table = pa.table({"age": [1, 2, 3, 4], "diagnosis": ["a", "b", "c", "d"]})
+    release = sfumato.anonymize(table, quasi_identifiers="age", sensitive="diagnosis", l=2, method="anatomy", seed=0)
+    with pytest.raises(UsageError, match="release_sensitive exists"):
+        release.write(home.name)
+    assert home.tables() == {"release_sensitive": rows_of(OLD)}
+    release.write(home.name, force=True)
+    release.write(home.name)  # now its certificate names both
+    assert release.replaced == (f"the earlier release {location_of(home.name).shown}",)
+    before = home.tables()
+    with pytest.raises(UsageError, match=r"has a second table, .*release_sensitive, which this one would leave behind"):
+        released().write(home.name)
+    assert home.tables() == before
 
 
 def test_other_tables_are_not_touched(home: Home) -> None:
@@ -299,7 +335,7 @@ def test_an_error_at_any_step_changes_nothing(
         with monkeypatch.context() as patch:
             patch.setattr(*STEPS[step], _fail(failure))
             with pytest.raises(type(failure)):
-                release.write(home.name)
+                release.write(home.name, force=True)
     assert home.tables() == before
     assert home.left() == []
     if not existing and home.kind != "postgresql":
@@ -339,7 +375,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(home: Home, moment: str) 
     assert home.tables()["release"] == rows_of(OLD)
     # Of a transaction that was never finished the server keeps nothing.
     assert bool(home.left()) == (home.kind != "postgresql" or moment == "written")
-    released().write(home.name)
+    released().write(home.name, force=True)
     assert home.left() == []
     assert sfumato.audit(home.name).holds
 
@@ -354,11 +390,11 @@ def test_what_a_living_run_has_staged_is_left_alone(home: Home) -> None:
         assert other.stdout.readline() == b"ready\n"
         if home.kind == "duckdb":
             with pytest.raises(OutputError, match="is open in another program"):
-                released().write(home.name)
+                released().write(home.name, force=True)
         else:
             staged = home.left()
             assert staged
-            released().write(home.name)
+            released().write(home.name, force=True)
             assert home.left() == staged
         other.communicate(b"")
         assert other.returncode == 0
@@ -408,8 +444,9 @@ def test_a_directory_that_holds_other_things_is_never_replaced(tmp_path: Path) -
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     for name in (f"{tmp_path}/mine/", f"{tmp_path}/mine"):
-        with pytest.raises(UsageError, match="is a directory that holds other things than a release"):
-            released().write(name)
+        for force in (False, True):
+            with pytest.raises(UsageError, match="is a directory that holds other things than a release"):
+                released().write(name, force=force)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "mine"
 
 
@@ -420,7 +457,7 @@ def test_a_directory_is_replaced_with_and_without_the_help_of_the_system(
     put_directory(OLD, tmp_path / "release")
     if not exchange:
         monkeypatch.setattr(parquet_directory_target, "_exchange_atomically", lambda *_: False)
-    released().write(f"{tmp_path}/release/")
+    released().write(f"{tmp_path}/release/", force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
     assert parquet.read_table(tmp_path / "release" / "part-00000.parquet").num_rows == 4
 
@@ -508,7 +545,7 @@ def test_no_permission_is_told_before_any_work(postgres: Any) -> None:
 def test_what_depends_on_the_old_table_keeps_it(postgres: Any) -> None:
     in_postgres(OLD, postgres, "release")
     postgres.execute("CREATE VIEW leaning AS SELECT * FROM release")
-    assert "depend on it" in refusal(lambda: released().write(f"{address(postgres)}#release"), OutputError)
+    assert "depend on it" in refusal(lambda: released().write(f"{address(postgres)}#release", force=True), OutputError)
     assert postgres_tables(postgres)["release"] == rows_of(OLD)
     assert not [name for name in postgres_tables(postgres) if "stage" in name]
     postgres.execute("DROP VIEW leaning; DROP TABLE release")
@@ -568,7 +605,7 @@ def test_a_password_is_nowhere_but_in_the_connection(
     in_postgres(parquet.read_table(census), postgres)
     server = f"postgresql://tester:{PASSWORD}@/postgres?host={postgres.info.host}"
     flags = ["--quasi-identifiers", "age,sex", "--sensitive", "ill", "-k", "3"]
-    assert main(["anonymize", f"{server}#people", "-o", f"{server}#release", *flags]) == 0
+    assert main(["anonymize", f"{server}#people", "-o", f"{server}#release", "--force", *flags]) == 0
     assert main(["audit", f"{server}#release"]) == 0
     assert main(["anonymize", f"{server}#people", "-o", f"{server}#nowhere.release", *flags]) == 4
     assert main(["audit", f"{server}#none", "-k", "3", "--quasi-identifiers", "age"]) == 4
@@ -583,7 +620,7 @@ def test_a_password_is_nowhere_but_in_the_connection(
 
 def test_a_certificate_knows_nothing_of_the_input(postgres: Any) -> None:
     in_postgres(PEOPLE, postgres, "original_people")
-    sfumato.anonymize(f"{address(postgres)}#original_people", **FLAGS).write(f"{address(postgres)}#release")
+    sfumato.anonymize(f"{address(postgres)}#original_people", **FLAGS).write(f"{address(postgres)}#release", force=True)
     certificate = json.dumps(read_certificate(f"{address(postgres)}#release"))
     assert "original_people" not in certificate
     assert postgres.info.host not in certificate
@@ -593,7 +630,7 @@ def test_comments_defaults_and_indexes_of_the_input_do_not_travel(postgres: Any)
     place = in_postgres(PEOPLE, postgres)
     postgres.execute("COMMENT ON COLUMN people.age IS 'of Zaphod'; ALTER TABLE people ALTER city SET DEFAULT 'Zaphod'")
     postgres.execute("CREATE INDEX ON people (age)")
-    sfumato.anonymize(place, **FLAGS).write(f"{address(postgres)}#release")
+    sfumato.anonymize(place, **FLAGS).write(f"{address(postgres)}#release", force=True)
     described = "SELECT count(*) FROM {} WHERE {} = 'release'::regclass"
     for catalogue, column in (("pg_description", "objoid"), ("pg_attrdef", "adrelid"), ("pg_index", "indrelid")):
         assert postgres.execute(described.format(catalogue, column)).fetchone() == (0,)

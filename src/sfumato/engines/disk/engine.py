@@ -49,8 +49,8 @@ class DiskEngine:
         self.scratch = Scratch().__enter__()
         self._close = weakref.finalize(self, self.scratch.close)
 
-    def check_target(self, data: object, target: str | Path, *, tables: int) -> None:
-        check_target_location(data, target, tables=tables)
+    def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
+        return check_target_location(data, target, tables=tables, force=force)
 
     def read(self, job: Job) -> Job:
         """Nothing is read yet: profiling and encoding each read the input once."""

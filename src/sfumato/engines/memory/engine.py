@@ -42,8 +42,8 @@ class MemoryEngine:
 
     name = "memory"
 
-    def check_target(self, data: object, target: str | Path, *, tables: int) -> None:
-        check_target_location(data, target, tables=tables)
+    def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
+        return check_target_location(data, target, tables=tables, force=force)
 
     def read(self, job: Job) -> ScannedInput:
         person = job.requirements.person

@@ -52,11 +52,11 @@ class SparkEngine:
         self._buckets = 0
         self._close = weakref.finalize(self, _close_all, self._workspaces)
 
-    def check_target(self, data: object, target: str | Path, *, tables: int) -> None:
+    def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
         place = location(target)
-        check_directory(self._session, place)
         if isinstance(data, str | Path) and location(data) == place:
             raise UsageError("the output is the input. Name another directory: the original is never overwritten.")
+        return check_directory(self._session, place, force=force)
 
     def read(self, job: Job) -> ScanOnSpark:
         self._scratch = self._workspace(temporary_for(self._session, self._target))

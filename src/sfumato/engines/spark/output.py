@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from sfumato.engines.spark.file_systems import Workspace, files_of, location
-from sfumato.engines.spark.publication import check_directory, digests, put_in_place
+from sfumato.engines.spark.publication import digests, put_in_place
 from sfumato.engines.spark.released_rows import RowsOnSpark, write_rows
 from sfumato.engines.spark.session import Session
 from sfumato.errors import AuditError
@@ -21,7 +21,6 @@ class SparkOutput:
     def __init__(self, session: Session, rows: RowsOnSpark, target: str | Path) -> None:
         self._session, self._rows = session, rows
         self._target = location(target)
-        check_directory(session, self._target)
         self._workspace = Workspace(session, parent_of(self._target))
 
     def __enter__(self) -> Self:

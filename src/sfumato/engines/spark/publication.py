@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,11 +24,13 @@ from sfumato.tables.targets.target import CertifiedTable
 MANIFEST = "_sfumato_manifest.json"
 CERTIFICATE = f"_certificate{SUFFIX}"
 PARQUET = (".parquet", ".pq")
+# What a directory of a release, or one that Spark wrote, holds: also marks of completeness and checksums.
+OWN = re.compile(rf"part-.*\.parquet|_SUCCESS|{re.escape(CERTIFICATE)}|{re.escape(MANIFEST)}|\..*\.crc")
 FEW_BYTES = 1 << 26
 
 
-def check_directory(session: Session, target: str) -> None:
-    """Refuse an output that cannot take a release, before any work is done."""
+def check_directory(session: Session, target: str, *, force: bool) -> list[str]:
+    """Refuse an output that cannot take a release, before any work is done, and return what the release replaces."""
     name = target.rpartition("/")[2]
     suffix = Path(name).suffix.lower()
     if suffix and suffix not in PARQUET:
@@ -42,11 +45,25 @@ def check_directory(session: Session, target: str) -> None:
             raise OutputError(f"the directory {parent} of the output does not exist. Create it first.")
         if not os.access(parent, os.W_OK | os.X_OK):
             raise OutputError(f"no permission to write to the directory {parent}. Choose another output.")
-    if files.exists(target) and not files.exists(f"{target}/{CERTIFICATE}"):
+    if not files.exists(target):
+        return []
+    if not is_remote(target) and not os.path.isdir(target):
+        raise UsageError(
+            f"the output {target} is a file, and the Spark engine writes a directory. Name another output."
+        )
+    names = files.names(target)
+    if any(not OWN.fullmatch(name) for name in names):
+        raise UsageError(
+            f"the output {target} holds other things than a release. Name another output: it is never replaced."
+        )
+    if CERTIFICATE in names:
+        return [f"the earlier release {target}"]
+    if names and not force:
         raise UsageError(
             f"the output {target} exists, and has no certificate in it that would make it a release. Name another "
-            "output, or remove this one."
+            "output, or add --force to replace it."
         )
+    return [f"{target}, no release of Sfumato"] if names else []
 
 
 def tidied(session: Session, directory: str) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from sfumato.errors import OutputError
+from sfumato.errors import NO_SPACE, OutputError
 from sfumato.files.regular_file import open_regular
 
 try:
@@ -81,9 +81,9 @@ def scratch_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno in NO_SPACE:
             raise OutputError(
-                f"no space left for temporary files in {directory}; nothing was written. Free some space, or name "
+                f"no space left for temporary files in {directory}. Free some space, or name "
                 "another directory with --temporary."
             ) from None
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -92,13 +92,12 @@ def scratch_errors(directory: Path) -> Iterator[None]:
             ) from None
         if error.errno == errno.ENOENT:
             raise OutputError(
-                f"the temporary files in {directory} are gone, or the directory does not exist; nothing was written. "
+                f"the temporary files in {directory} are gone, or the directory does not exist. "
                 "Run again, or name another directory with --temporary."
             ) from None
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
         raise OutputError(
-            f"temporary files in {directory} cannot be used: {reason}; nothing was written. Name another directory "
-            "with --temporary."
+            f"temporary files in {directory} cannot be used: {reason}. Name another directory with --temporary."
         ) from None
 
 

@@ -16,6 +16,7 @@ from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError
 from sfumato.kernels.threads import ahead, in_threads_ahead
+from sfumato.tables.formulas import rearmed
 from sfumato.tables.sources import csv_blocks
 from sfumato.tables.sources.source_batches import TEXT, NoRecordsError, checked_names, normalize_batches
 from sfumato.tables.sources.text_stream import open_text
@@ -30,18 +31,22 @@ class CsvSource:
     categories: frozenset[str] = frozenset()
     rows: int | None = None
 
-    def __init__(self, path: Path, *, separator: str, encoding: str, compression: str | None) -> None:
+    def __init__(
+        self, path: Path, *, separator: str, encoding: str, compression: str | None, disarmed: bool = False
+    ) -> None:
         self._path = path
         self._separator = separator
         self._encoding = encoding
         self._compression = compression
+        self._disarmed = disarmed
         self._where = f"the file {str(path)!r}"
         self._unchanged = UnchangedFiles.of(path)
         self.names = self._read_header()
         self.types = dict.fromkeys(self.names, pa.string())
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+        batches = normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
+        return map(rearmed, batches) if self._disarmed else batches
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # The last column is always read: only there could a quote that is never closed go unnoticed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import InputError, OutputError
+from sfumato.errors import NO_SPACE, InputError, OutputError
 from sfumato.tables.coding.arrow_arrays import to_numpy
 from sfumato.tables.databases import FETCHED, Relation, find_relation, missing_package, quoted
 from sfumato.tables.external.scratch import Scratch
@@ -127,6 +128,10 @@ def open_duckdb(path: Path, error: type[InputError | OutputError], *, read_only:
     except duckdb.ConnectionException:
         raise error(f"the file {str(path)!r} is already open in this program. Close that connection first.") from None
     except duckdb.Error as problem:
+        if is_full(problem):
+            raise error(
+                f"no space left for {path}; it was not written. Free some space or choose another disk."
+            ) from None
         raise error(f"the file {str(path)!r} {_reason(problem)}") from None
     with connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -149,6 +154,11 @@ def list_relations(connection: Any) -> list[Relation]:
         " AND database_name = current_database() ORDER BY 1, 2"
     ).fetchall()
     return [Relation(*row) for row in rows]
+
+
+def is_full(error: Exception) -> bool:
+    """Return whether the disk is full, by DuckDB's message: its error has no code of the system."""
+    return any(os.strerror(number) in str(error) for number in NO_SPACE)
 
 
 def _reason(error: Exception) -> str:

@@ -20,7 +20,14 @@ from sfumato.tables.databases import (
     find_relation,
 )
 from sfumato.tables.locations import DatabaseLocation
-from sfumato.tables.sources.duckdb_source import SCHEMA, DuckdbSource, check_package, list_relations, open_duckdb
+from sfumato.tables.sources.duckdb_source import (
+    SCHEMA,
+    DuckdbSource,
+    check_package,
+    is_full,
+    list_relations,
+    open_duckdb,
+)
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.database_publication import (
     StagedTable,
@@ -32,7 +39,7 @@ from sfumato.tables.targets.database_publication import (
 )
 from sfumato.tables.targets.database_types import as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask, no_space_left
 from sfumato.tables.targets.target import CertifiedTable
 
 FORMAT = "DuckDB"
@@ -50,6 +57,7 @@ class DuckdbTarget:
         self._tables: list[StagedTable] = []
         self._created = False
         self._token = ""
+        self.warnings: list[str] = []
         self._opened: AbstractContextManager[Any] | None = None
 
     def __enter__(self) -> Self:
@@ -60,8 +68,12 @@ class DuckdbTarget:
         mask = os.umask(0o077) if created else None  # the file is private until it is published
         try:
             opened = open_duckdb(path, OutputError, read_only=False)
+            self._created = created
             self._connection = opened.__enter__()
-            self._opened, self._created = opened, created
+            self._opened = opened
+        except BaseException:
+            self.__exit__(None, None, None)  # a full disk may hold an empty file of a database that was not opened
+            raise
         finally:
             if mask is not None:
                 os.umask(mask)
@@ -75,15 +87,26 @@ class DuckdbTarget:
         import duckdb
 
         if self._opened is not None:
-            with suppress(duckdb.Error):  # the earlier error is the one to report
-                for table in self._tables:
-                    self._connection.execute(f"DROP TABLE IF EXISTS {table.staged.sql}")
-                if self._tables:
-                    self._connection.execute("CHECKPOINT")
-            self._opened.__exit__(None, None, None)
+            try:
+                self._drop_staged(self._connection)
+                self._opened.__exit__(None, None, None)
+            except duckdb.Error:
+                self._opened.__exit__(None, None, None)
+                # On a full disk DuckDB gives up the connection. The earlier error is the one to report.
+                with (
+                    suppress(duckdb.Error, OutputError),
+                    open_duckdb(self._location.path, OutputError, read_only=False) as connection,
+                ):
+                    self._drop_staged(connection)
         if self._created:
             remove_database(self._location.path, ".wal")
         self._stage.__exit__(kind, error, trace)
+
+    def _drop_staged(self, connection: Any) -> None:
+        for table in self._tables:
+            connection.execute(f"DROP TABLE IF EXISTS {table.staged.sql}")
+        if self._tables:
+            connection.execute("CHECKPOINT")
 
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
         location = self._location.sensitive if self._tables else self._location
@@ -121,6 +144,8 @@ class DuckdbTarget:
         if self._created:
             self._location.path.chmod(0o666 & ~current_mask())
         with self._writing():
+            # The rows go from the log into the file first: if the disk has no room for them, nothing is published.
+            self._connection.execute("CHECKPOINT")
             self._connection.execute("BEGIN")
             try:
                 put_in_place(
@@ -136,33 +161,42 @@ class DuckdbTarget:
                 with suppress(duckdb.Error):
                     self._connection.execute("ROLLBACK")
                 raise
-            self._tables, self._created = [], False
+        self._tables, self._created = [], False
+        try:
             self._connection.execute("CHECKPOINT")  # moves the log into the file that is passed on
+        except duckdb.Error:
+            # The release is in place, and DuckDB reads it from both files.
+            self.warnings.append(
+                f"a part of the release is still in {self._location.path}.wal, since DuckDB could not move it into the "
+                "file (the disk may be full): pass both files on, or free some space and open the file with DuckDB"
+            )
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         import duckdb
 
-        path = self._location.path
         try:
             yield
         except duckdb.Error as error:
-            if "space" in str(error):
-                message = f"no space left for {path}; nothing was written. Free some space or choose another disk."
-            elif isinstance(error, duckdb.DependencyException | duckdb.CatalogException):
+            if is_full(error):
+                raise no_space_left(self._location.shown) from None
+            if isinstance(error, duckdb.DependencyException | duckdb.CatalogException):
                 message = (
                     f"cannot write {self._location.shown}: another table depends on the existing one. Choose another "
                     "output."
                 )
             else:
-                message = f"cannot write {path} ({type(error).__name__}). Choose another output."
+                message = f"cannot write {self._location.shown} ({type(error).__name__}). Choose another output."
             raise OutputError(message) from None
         except OSError as error:
-            raise cannot_write(path, error) from None
+            raise cannot_write(self._location.shown, error) from None
 
 
-def check_duckdb(location: DatabaseLocation, tables: int) -> None:
-    """Refuse, before any work is done, an output that cannot take a release of that many tables."""
+def check_duckdb(location: DatabaseLocation, tables: int) -> list[DatabaseLocation]:
+    """Refuse, before any work is done, an output that cannot take a release of that many tables.
+
+    Return those of the tables that exist.
+    """
     wanted = [table for table in (location, location.sensitive)[:tables] if check_table_name(table.table)]
     check_target(location.path)
     if not location.path.exists():
@@ -172,8 +206,9 @@ def check_duckdb(location: DatabaseLocation, tables: int) -> None:
     else:
         with open_duckdb(location.path, OutputError, read_only=False) as connection:
             known, schemas = list_relations(connection), _schemas(connection)
-    for table in wanted:
-        _relation(table, known, schemas)
+    relations = {(relation.schema, relation.name.casefold()) for relation in known}
+    found = {table: _relation(table, known, schemas) for table in wanted}
+    return [table for table, relation in found.items() if (relation.schema, relation.name.casefold()) in relations]
 
 
 def certificate_in_duckdb(location: DatabaseLocation) -> str | None:

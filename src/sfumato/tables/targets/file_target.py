@@ -9,6 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from sfumato.policy import InputOptions
+from sfumato.tables.formulas import FormulaCells
 from sfumato.tables.locations import FileLocation, certificate_path
 from sfumato.tables.sources.source import Source, open_location
 from sfumato.tables.targets.digests import file_digest
@@ -20,9 +21,10 @@ from sfumato.tables.targets.target import CertifiedTable
 class FileTarget:
     """A file with its certificate beside it, and a second file for a release of two tables."""
 
-    def __init__(self, location: FileLocation, separator: str) -> None:
+    def __init__(self, location: FileLocation, separator: str, *, disarm: bool) -> None:
         self._location = location
-        self._separator = separator
+        self._options = InputOptions(separator=separator, disarmed=disarm)
+        self._formulas = FormulaCells(disarm=disarm)
         self._stage = Stage()
         self._files: dict[str, Path] = {}
 
@@ -39,8 +41,12 @@ class FileTarget:
         target = (self._location.sensitive if self._files else self._location).path
         staged = self._stage.path(target)
         self._files[target.name] = staged
-        write_batches(schema, batches, staged, separator=self._separator)
-        return open_location(FileLocation(staged), InputOptions(separator=self._separator))
+        write_batches(schema, batches, staged, separator=self._options.separator, formulas=self._formulas)
+        return open_location(FileLocation(staged), self._options)
+
+    @property
+    def warnings(self) -> list[str]:
+        return self._formulas.warnings()
 
     def certified(self) -> list[CertifiedTable]:
         return [

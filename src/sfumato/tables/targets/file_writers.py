@@ -2,7 +2,8 @@
 
 A file holds the released values and nothing else: no index, no metadata of the input, and text columns as plain text
 whose dictionaries on disk hold exactly the released values. A column that would not read back the same is refused. Text
-is written unchanged, even if a spreadsheet would treat it as a formula.
+is written unchanged, even if a spreadsheet would treat it as a formula, unless the policy wants formulas in CSV
+disarmed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +23,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from sfumato.errors import OutputError, UsageError
+from sfumato.tables.formulas import FormulaCells
 from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.targets.staging import cannot_write, final_path
 
@@ -32,20 +35,30 @@ COMPRESSION = "zstd"
 UNQUOTED = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.: ")
 
 
+class _TextForm(NamedTuple):
+    """How CSV is written. Other formats have no use for it."""
+
+    compression: str | None
+    separator: str
+    formulas: FormulaCells | None
+
+
 def write_table(table: pa.Table, path: Path, *, separator: str = ",") -> None:
     """Write ``table`` in the format that the suffix of ``path`` names."""
     write_batches(table.schema, table.to_batches, path, separator=separator)
 
 
-def write_batches(schema: pa.Schema, batches: Batches, path: Path, *, separator: str = ",") -> None:
+def write_batches(
+    schema: pa.Schema, batches: Batches, path: Path, *, separator: str = ",", formulas: FormulaCells | None = None
+) -> None:
     """Write the rows that ``batches`` yields, which need not fit into memory. ``batches`` may be called twice.
 
-    The file does not depend on the boundaries of batches.
+    The file does not depend on the boundaries of batches. separator, formulas: of CSV.
     """
     write, compression = _format(path)
     schema = schema.remove_metadata()
     try:
-        write(schema, batches, path, compression, separator)
+        write(schema, batches, path, _TextForm(compression, separator, formulas))
     except OSError as error:
         raise cannot_write(path, error) from None
     except pa.ArrowException as error:
@@ -82,7 +95,7 @@ def check_format(path: Path) -> None:
     _format(path)
 
 
-def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, str | None, str], None], str | None]:
+def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, _TextForm], None], str | None]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = {".gz": "gzip", ".zst": "zstd"}.get(suffixes[-1]) if suffixes else None
     kind = suffixes[-2] if compression and len(suffixes) > 1 else (suffixes[-1] if suffixes else "")
@@ -105,7 +118,7 @@ def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, str | None,
     return writers[kind], compression
 
 
-def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
+def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) -> None:
     with parquet_writer(schema, path) as writer:
         for group in row_groups(schema, batches):
             writer.write_table(group.cast(writer.schema), row_group_size=ROW_GROUP)
@@ -122,7 +135,7 @@ def parquet_writer(schema: pa.Schema, path: Path) -> pq.ParquetWriter:
     )
 
 
-def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
+def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) -> None:
     stored = pa.schema([plain_field(field) for field in schema])
     options = pa.ipc.IpcWriteOptions(compression=COMPRESSION)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, stored, options=options) as writer:
@@ -130,8 +143,11 @@ def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, _
             writer.write_table(group.cast(stored).combine_chunks())
 
 
-def _write_csv(schema: pa.Schema, batches: Batches, path: Path, compression: str | None, separator: str) -> None:
+def _write_csv(schema: pa.Schema, batches: Batches, path: Path, form: _TextForm) -> None:
+    compression, separator, formulas = form
     refuse_durations(schema, "CSV")
+    if formulas is not None:
+        formulas.check_names(schema.names)
     _refuse_bytes_and_nul(schema, batches)
     stored = pa.schema([plain_field(field) for field in schema])
     if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
@@ -146,7 +162,8 @@ def _write_csv(schema: pa.Schema, batches: Batches, path: Path, compression: str
         sink.write(header.getvalue().encode())
         with pa.csv.CSVWriter(sink, stored, write_options=options) as writer:
             for group in row_groups(schema, batches):
-                writer.write_table(without_nan(group).cast(stored))
+                passed = group if formulas is None else formulas.passed(group)
+                writer.write_table(without_nan(passed).cast(stored))
 
 
 def without_nan(table: pa.Table) -> pa.Table:
@@ -188,7 +205,7 @@ def _address(buffer: pa.Buffer | None) -> int | None:
     return None if buffer is None else buffer.address
 
 
-def _write_excel(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:
+def _write_excel(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) -> None:
     from sfumato.tables.targets.excel_writer import write_sheet
 
     # A sheet has at most a million rows, which fit into memory; the writer refuses more.

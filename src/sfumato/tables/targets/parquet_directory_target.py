@@ -51,6 +51,7 @@ class DirectoryTarget:
         self._target = location.path
         self._written: list[DirectoryLocation] = []
         self._lock: int | None = None
+        self.warnings: list[str] = []
         self._staged = DirectoryLocation(_beside(location.path, MARK))
 
     def __enter__(self) -> Self:

@@ -70,6 +70,7 @@ class PostgresTarget:
         self._sources: list[PostgresSource] = []
         self._staged: list[Relation] = []
         self._connection: Any = None
+        self.warnings: list[str] = []
 
     def __enter__(self) -> Self:
         check_table_name(self._location.table)
@@ -171,7 +172,7 @@ class PostgresTarget:
         except psycopg.errors.LockNotAvailable:
             raise OutputError(f"{shown} is in use by other users. Run again when they are done.") from None
         except (psycopg.errors.DiskFull, psycopg.errors.ConfigurationLimitExceeded):
-            raise OutputError(f"no space left for {shown}; nothing was written. Free some space there.") from None
+            raise OutputError(f"no space left for {shown}; it was not written. Free some space there.") from None
         except psycopg.Error as error:
             reason = error.sqlstate or type(error).__name__
             raise OutputError(
@@ -179,11 +180,13 @@ class PostgresTarget:
             ) from None
 
 
-def check_server(location: ServerLocation) -> None:
-    """Refuse, before any work is done, an output that cannot take a table of a release."""
+def check_server(location: ServerLocation) -> bool:
+    """Refuse, before any work is done, an output that cannot take a table of a release. Return whether it exists."""
     check_table_name(location.table)
     with closing(open_postgres(location, OutputError)) as connection:
-        _relation(connection, location)
+        relation = _relation(connection, location)
+        known, _ = list_relations(connection)
+    return any((relation.schema, relation.name) == (table.schema, table.name) for table in known)
 
 
 def certificate_on_server(location: ServerLocation) -> str | None:

@@ -40,7 +40,7 @@ from sfumato.tables.targets.database_publication import (
 )
 from sfumato.tables.targets.database_types import LARGEST_INTEGER, as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask, no_space_left
 from sfumato.tables.targets.target import CertifiedTable
 
 FORMAT = "SQLite"
@@ -66,8 +66,10 @@ class SqliteTarget:
         self._path = location.path
         self._stage = Stage()
         self._tables: list[StagedTable] = []
+        self._staged: list[Relation] = []  # also a table that is not finished yet
         self._created = False
         self._token = ""
+        self.warnings: list[str] = []
 
     def __enter__(self) -> Self:
         check_sqlite(self._location, 1)
@@ -89,8 +91,8 @@ class SqliteTarget:
             with suppress(sqlite3.Error):  # the earlier error is the one to report
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-                for table in self._tables:
-                    connection.execute(f"DROP TABLE IF EXISTS {table.staged.sql}")
+                for staged in self._staged:
+                    connection.execute(f"DROP TABLE IF EXISTS {staged.sql}")
             connection.close()
         if self._created:
             remove_database(self._path, "-journal", "-wal", "-shm")
@@ -110,6 +112,7 @@ class SqliteTarget:
             )
         parameters = ", ".join("?" * len(stored))
         with self._writing():
+            self._staged.append(staged)
             self._connection.execute(f"CREATE TABLE {staged.sql} ({columns})")
             insert = f"INSERT INTO {staged.sql} VALUES ({parameters})"  # noqa: S608
             for group in row_groups(schema, batches, FETCHED):
@@ -135,44 +138,51 @@ class SqliteTarget:
                 columns=CERTIFICATE_COLUMNS,
                 parameter="?",
             )
-        self._tables, self._created = [], False
+        self._staged, self._created = [], False
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            # A full disk may have ended the transaction already. The error of a second end would hide the reason.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            raise _cannot_write(self._path, error) from None
+            raise _cannot_write(self._location.shown, error) from None
         except OSError as error:
-            raise cannot_write(self._path, error) from None
+            raise cannot_write(self._location.shown, error) from None
 
 
-def check_sqlite(location: DatabaseLocation, tables: int) -> None:
-    """Refuse, before any work is done, an output that cannot take a release of that many tables."""
-    names = [check_table_name(table.table) for table in (location, location.sensitive)[:tables]]
+def check_sqlite(location: DatabaseLocation, tables: int) -> list[DatabaseLocation]:
+    """Refuse, before any work is done, an output that cannot take a release of that many tables.
+
+    Return those of the tables that exist.
+    """
+    wanted = {check_table_name(table.table).casefold(): table for table in (location, location.sensitive)[:tables]}
     check_target(location.path)
     if not location.path.exists():
-        return
+        return []
     try:
         with closing(open_sqlite(location.path, "rw")) as connection:
             known = {relation.name.casefold(): relation for relation in list_relations(connection)}
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:
-        raise _cannot_write(location.path, error) from None
-    for name in names:
-        if name.casefold() in known and known[name.casefold()].view:
-            raise UsageError(f"the output {location.shown} is a view. Name a table: a view is never replaced.")
+        raise _cannot_write(location.shown, error) from None
+    existing = {name: table for name, table in wanted.items() if name in known}
+    for name, table in existing.items():
+        if known[name].view:
+            raise UsageError(f"the output {table.shown} is a view. Name a table: a view is never replaced.")
+    return list(existing.values())
 
 
 def certificate_in_sqlite(location: DatabaseLocation) -> str | None:
@@ -233,14 +243,16 @@ def _signed(value: int | None) -> int | None:
     return value
 
 
-def _cannot_write(path: Path, error: sqlite3.Error) -> OutputError:
+def _cannot_write(shown: str, error: sqlite3.Error) -> OutputError:
     code = getattr(error, "sqlite_errorname", "") or type(error).__name__
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return OutputError(f"{path} is in use by another program. Run again when it is done, or choose another output.")
+        return OutputError(
+            f"{shown} is in use by another program. Run again when it is done, or choose another output."
+        )
     if code.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE")):
-        return OutputError(f"no space left for {path}; nothing was written. Free some space or choose another disk.")
+        return no_space_left(shown)
     if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
-        return OutputError(f"no permission to write {path}. Choose another output.")
+        return OutputError(f"no permission to write {shown}. Choose another output.")
     if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return OutputError(f"cannot write {path}: it is not a valid SQLite database. Choose another output.")
-    return OutputError(f"cannot write {path} ({code}). Choose another output.")
+        return OutputError(f"cannot write {shown}: it is not a valid SQLite database. Choose another output.")
+    return OutputError(f"cannot write {shown} ({code}). Choose another output.")

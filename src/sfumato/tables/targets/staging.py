@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from sfumato.errors import OutputError, UsageError
+from sfumato.errors import NO_SPACE, OutputError, UsageError
 from sfumato.files.regular_file import open_regular
 
 try:
@@ -129,15 +129,20 @@ def check_target(target: Path) -> None:
         raise OutputError(f"no permission to write to the directory {target.parent}. Choose another output.")
 
 
-def cannot_write(path: Path, error: OSError) -> OutputError:
+def cannot_write(path: str | Path, error: OSError) -> OutputError:
     """Return an error with the reason of the system in our words. Texts of libraries may hold data, so none is used."""
-    target = final_path(path)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return OutputError(f"no space left for {target}; nothing was written. Free some space or choose another disk.")
+    target = final_path(path) if isinstance(path, Path) else path
+    if error.errno in NO_SPACE:
+        return no_space_left(target)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return OutputError(f"no permission to write {target}. Choose another output.")
     reason = os.strerror(error.errno) if error.errno else type(error).__name__
     return OutputError(f"cannot write {target}: {reason}. Choose another output.")
+
+
+def no_space_left(target: str | Path) -> OutputError:
+    """Return the error of a full disk. It speaks of this output alone: others of the same command may be in place."""
+    return OutputError(f"no space left for {target}; it was not written. Free some space or choose another disk.")
 
 
 def final_path(path: Path) -> Path:

@@ -7,6 +7,7 @@ run removes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -54,6 +55,11 @@ class Target(Protocol):
         """Write the next table, first the release and then the table of sensitive values; return a source for it."""
         ...
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the user should know about what was written."""
+        ...
+
     def certified(self) -> list[CertifiedTable]:
         """Return the entries of the certificate for the tables written."""
         ...
@@ -63,12 +69,12 @@ class Target(Protocol):
         ...
 
 
-def open_target(location: Location, *, separator: str) -> Target:
-    """Return the target at a location; ``separator`` is for CSV."""
+def open_target(location: Location, *, separator: str, disarm: bool = False) -> Target:
+    """Return the target at a location; ``separator`` and ``disarm``, for formulas, are for CSV."""
     if isinstance(location, FileLocation):
         from sfumato.tables.targets.file_target import FileTarget
 
-        return FileTarget(location, separator)
+        return FileTarget(location, separator, disarm=disarm)
     if isinstance(location, DirectoryLocation):
         from sfumato.tables.targets.parquet_directory_target import DirectoryTarget
 
@@ -86,8 +92,11 @@ def open_target(location: Location, *, separator: str) -> Target:
     return SqliteTarget(location)
 
 
-def check_location(location: Location, *, tables: int = 1) -> None:
-    """Refuse, before any work is done, a location that cannot take a release of that many tables."""
+def check_location(location: Location, *, tables: int = 1) -> Sequence[DatabaseLocation | ServerLocation]:
+    """Refuse, before any work is done, a location that cannot take a release of that many tables.
+
+    Return those of the tables that a database has already.
+    """
     if isinstance(location, FileLocation):
         check_format(location.path)
         for file in (location, location.sensitive)[:tables]:
@@ -99,20 +108,20 @@ def check_location(location: Location, *, tables: int = 1) -> None:
     elif isinstance(location, ServerLocation):
         from sfumato.tables.targets.postgres_target import check_server
 
-        for table in (location, location.sensitive)[:tables]:
-            check_server(table)
+        return [table for table in (location, location.sensitive)[:tables] if check_server(table)]
     elif location.kind == "duckdb":
         from sfumato.tables.targets.duckdb_target import check_duckdb
 
-        check_duckdb(location, tables)
+        return check_duckdb(location, tables)
     elif location.kind == "sqlite":
         from sfumato.tables.targets.sqlite_target import check_sqlite
 
-        check_sqlite(location, tables)
+        return check_sqlite(location, tables)
     else:
         raise UsageError(
             f"it is not clear what kind of database {str(location.path)!r} should become. Name it .sqlite or .duckdb."
         )
+    return ()
 
 
 def refuse_input_as_output(data: object, target: Path | Location) -> None:

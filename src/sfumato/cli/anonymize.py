@@ -15,7 +15,7 @@ from sfumato.cli.flags import OUTPUT_HELP, InputTable, Json, PolicyFile, Tempora
 from sfumato.cli.output import TextConsole, print_json
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
 from sfumato.cli.progress_bar import terminal_progress
-from sfumato.cli.report import check_pages, warn_of_private_page, write_pages
+from sfumato.cli.report import check_pages, warn_of_private_page
 from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
 from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, release_files
@@ -104,8 +104,10 @@ def anonymize(
         if report is not None or report_private is not None:
             check_pages(full_policy, table, output, pages)
         if not dry_run and output is not None:
-            release = anonymize_to_file(table, full_policy, output, progress, bound=bound, spark_master=spark_master)
-            written_pages = write_pages(release, pages)
+            release = anonymize_to_file(
+                table, full_policy, output, progress, bound=bound, spark_master=spark_master, **pages
+            )
+            written_pages = {key: file for key, file in pages.items() if file is not None}
             summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
         else:
             from sfumato.cli.dry_run import plan_of

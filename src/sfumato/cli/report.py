@@ -19,7 +19,6 @@ from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, release_files
 
 if TYPE_CHECKING:
-    from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
 
 SUFFIX = ".report.html"
@@ -106,19 +105,6 @@ def check_pages(policy: Policy, table: str, output: str | None, pages: Mapping[s
     outputs = [] if output is None else release_files(location_of(output), separated=True)
     _check_different([*wanted, *map(Path, outputs)])
     policy.check_complete()
-
-
-def write_pages(release: Release, pages: Mapping[str, Path | None]) -> dict[str, Path]:
-    """Write the wanted pages about a release that was just written."""
-    report, private = pages["report"], pages["report_private"]
-    written = {}
-    if report is not None:
-        release.report(report)
-        written["report"] = report
-    if private is not None:
-        release.report_private(private)
-        written["report_private"] = private
-    return written
 
 
 def warn_of_private_page(console: TextConsole, private: Path | None, release: str) -> None:

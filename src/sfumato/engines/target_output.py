@@ -14,7 +14,13 @@ from sfumato.engines.engine import Job
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import Batches
-from sfumato.tables.targets.target import CertifiedTable, check_location, open_target, refuse_input_as_output
+from sfumato.tables.targets.target import (
+    CertifiedTable,
+    ReleasePage,
+    check_location,
+    open_target,
+    refuse_input_as_output,
+)
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,8 @@ class TargetOutput:
     def certified(self) -> list[CertifiedTable]:
         return self._target.certified()
 
-    def publish(self, certificate: str) -> None:
-        self._target.publish(certificate)
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        self._target.publish(certificate, pages)
 
 
 def check_target_location(data: object, target: str | Path, *, tables: int) -> None:

@@ -69,8 +69,10 @@ def kept(draft: Draft) -> Release:
         raise
 
 
-def published(draft: Draft, target: str | Path) -> Release:
-    """Write a draft: stage it, audit what was written, certify it, and give it its name. The certificate comes last."""
+def published(
+    draft: Draft, target: str | Path, *, report: Path | None = None, report_private: Path | None = None
+) -> Release:
+    """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together."""
     engine, job = draft.engine, draft.job
     engine.check_target(job.data, target, tables=2 if method_named(job.policy.method.name).separates else 1)
     with engine.output(draft, target) as output:
@@ -78,8 +80,10 @@ def published(draft: Draft, target: str | Path) -> Release:
         release = Release(draft, _examined(draft, written))
         with job.progress.phase("certify"):
             text = certificate(release.public_summary(), job.policy, output.certified())
-            output.publish(text)
-    release.certificate = json.loads(text)
+        release.certificate = json.loads(text)
+        pages = release.pages(report, report_private)
+        with job.progress.phase("certify"):
+            output.publish(text, pages)
     _record(draft, output.recorded, release.private_figures())
     return release
 

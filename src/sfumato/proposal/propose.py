@@ -33,7 +33,7 @@ from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, unify_nulls
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
-from sfumato.tables.targets.staging import Stage
+from sfumato.tables.targets.staging import Stage, write_staged
 
 MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
@@ -113,7 +113,7 @@ class Proposal:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy file, with the reasons as comments."""
         with Stage() as stage:
-            stage.path(Path(path)).write_text(self.to_toml(), "utf-8", newline="\n")
+            write_staged(stage, Path(path), self.to_toml())
             stage.publish()
 
     def as_dict(self) -> dict[str, Any]:

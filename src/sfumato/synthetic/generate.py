@@ -23,7 +23,7 @@ from sfumato.synthetic.census import Census
 from sfumato.synthetic.generator import Generator
 from sfumato.synthetic.hospital import Hospital
 from sfumato.synthetic.normal import Normal
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target, write_staged
 
 GENERATORS: dict[str, type[Generator]] = {kind.name: kind for kind in (Hospital, Census, Agrawal, Normal)}
 
@@ -52,9 +52,9 @@ def generate(name: str, records: int, path: str | Path, *, seed: int = 0, **opti
         check_target(table)
         _check_taxonomies(texts)
         with _directories({taxonomy.parent for taxonomy in texts}), Stage() as stage:
-            for file, text in {**texts, policy: tomli_w.dumps(generator.policy())}.items():
-                stage.path(file).write_text(text, encoding="utf-8", newline="\n")
             write(batches, stage.path(table))
+            for file, text in {**texts, policy: tomli_w.dumps(generator.policy())}.items():
+                write_staged(stage, file, text)
             stage.publish()
     except OSError as error:
         raise cannot_write(table, error) from None

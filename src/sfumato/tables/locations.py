@@ -171,6 +171,8 @@ def location_of(name: str | os.PathLike[str]) -> Location:
         if path.is_dir():
             return DirectoryLocation(path)
         exists = path.exists()
+        if not exists and _is_unfinished_directory(path):
+            return DirectoryLocation(path)
     except (OSError, ValueError):  # whoever opens the file reports the error
         return FileLocation(path)
     match = None if exists else _IN_DATABASE.fullmatch(text)
@@ -242,6 +244,13 @@ def _in_file(path: Path, table: str | None) -> DatabaseLocation:
     elif header[_DUCKDB_AT:].startswith(_DUCKDB):
         kind = "duckdb"
     return DatabaseLocation(kind or "", path, table or None)
+
+
+def _is_unfinished_directory(path: Path) -> bool:
+    """Return whether a run was killed between the two renames that replace a directory."""
+    from sfumato.tables.targets.journal import journal_path, lists_directory
+
+    return os.path.lexists(journal_path(path)) and lists_directory(path)
 
 
 def _as_file_name(name: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import io
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,10 +31,17 @@ from sfumato.tables.databases import (
 from sfumato.tables.locations import ServerLocation
 from sfumato.tables.sources.postgres_source import PostgresSource, list_relations, open_postgres
 from sfumato.tables.sources.source import Source
-from sfumato.tables.targets.database_publication import StagedTable, certified_tables, put_in_place
+from sfumato.tables.targets.database_publication import (
+    WrittenTable,
+    certified_tables,
+    rename_staged,
+    store_certificate,
+)
 from sfumato.tables.targets.database_types import as_stored, refuse_nul, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.target import CertifiedTable
+from sfumato.tables.targets.journal import Transaction, text_digest
+from sfumato.tables.targets.staging import Stage
+from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pages
 
 FORMAT = "PostgreSQL"
 ROWS = 1 << 16
@@ -66,7 +74,7 @@ class PostgresTarget:
     def __init__(self, location: ServerLocation) -> None:
         self._location = location
         self._token = secrets.token_hex(8)
-        self._tables: list[StagedTable] = []
+        self._tables: list[WrittenTable] = []
         self._sources: list[PostgresSource] = []
         self._staged: list[Relation] = []
         self._connection: Any = None
@@ -115,20 +123,28 @@ class PostgresTarget:
                     copy.write(_csv_text(as_stored(group, stored, FORMAT)))
             self._connection.commit()
         source = PostgresSource(self._location, staged)
-        self._tables.append(StagedTable(relation, staged, source))
+        self._tables.append(WrittenTable(relation, source))
         self._sources.append(source)
         return source
 
     def certified(self) -> list[CertifiedTable]:
         return certified_tables(self._tables)
 
-    def publish(self, certificate: str) -> None:
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
         self._close_sources()  # an open reader would prevent the renaming of its table
+        transaction = Transaction(self._location, text_digest(certificate))
+        with Stage() as stage:
+            stage_pages(stage, pages)
+            stage.publish_with(transaction, partial(self._rename, certificate))
+
+    def _rename(self, certificate: str) -> None:
         with self._writing():
             self._connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-            put_in_place(
+            for (relation, _), staged in zip(self._tables, self._staged, strict=True):
+                rename_staged(self._connection.execute, staged, relation)
+            store_certificate(
                 self._connection.execute,
-                self._tables,
+                [table.relation for table in self._tables],
                 certificate,
                 certificates=Relation(self._tables[0].relation.schema, CERTIFICATES).sql,
                 columns=CERTIFICATE_COLUMNS,

@@ -11,6 +11,7 @@ name without it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from dataclasses import dataclass, field, replace
@@ -156,6 +157,11 @@ class ServerLocation:
 
     def beside(self, suffix: str) -> Path:
         return Path(f"{_as_file_name(self.name)}{suffix}")
+
+    @property
+    def journal_base(self) -> Path:
+        """The name in the working directory beside which pages about this table are published."""
+        return self.home / f"{_as_file_name(self.name)}-{hashlib.sha256(self.shown.encode()).hexdigest()[:8]}"
 
 
 Location: TypeAlias = FileLocation | DirectoryLocation | DatabaseLocation | ServerLocation

@@ -210,23 +210,14 @@ def settle(journal: Path, main: Path, server: ServerLocation | None = None) -> N
             raise _unfinished(main) from None
 
 
-def settle_beside(target: Path) -> None:
+def settle_beside(target: Path, server: ServerLocation | None = None) -> None:
     """End or undo every publication whose journal lists ``target``, whatever its first target is."""
     target = target.absolute()
-    settle(journal_path(target), target)
+    settle(journal_path(target), target, server)
     for journal in _journals_in(target.parent):
         content = _read_unlocked(journal)
         if content is not None and any(entry.target == target for entry in content.entries):
             settle(journal, _main_of(journal))
-
-
-def settle_server(server: ServerLocation, folder: Path) -> None:
-    """End or undo the publications of pages in ``folder`` that belong to a table on a server."""
-    for journal in _journals_in(folder):
-        content = _read_unlocked(journal)
-        transaction = None if content is None else content.transaction
-        if transaction is not None and transaction.location.shown == server.shown:
-            settle(journal, _main_of(journal), server)
 
 
 def journal_path(main: Path) -> Path:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -85,7 +87,7 @@ class PostgresTarget:
         with self._writing():
             self._connection.execute("SELECT pg_advisory_lock(%s)", (_lock_key(self._token),))
             self._connection.commit()
-            self._drop_abandoned()
+            _drop_abandoned(self._connection)
         return self
 
     def __exit__(
@@ -134,8 +136,20 @@ class PostgresTarget:
         self._close_sources()  # an open reader would prevent the renaming of its table
         transaction = Transaction(self._location, text_digest(certificate))
         with Stage() as stage:
+            main = self._journal_base(stage) if pages else None
             stage_pages(stage, pages)
-            stage.publish_with(transaction, partial(self._rename, certificate))
+            stage.publish_with(transaction, partial(self._rename, certificate), main)
+
+    def _journal_base(self, stage: Stage) -> Path | None:
+        """Stage an empty file, beside which the next command on this table finds what a killed run has left.
+
+        Without the right to write to the working directory, commands on the pages find it.
+        """
+        base = self._location.journal_base
+        if not os.access(base.parent, os.W_OK | os.X_OK):
+            return None
+        stage.withdraw(stage.path(base))
+        return base
 
     def _rename(self, certificate: str) -> None:
         with self._writing():
@@ -156,19 +170,6 @@ class PostgresTarget:
     def _close_sources(self) -> None:
         for source in self._sources:
             source.close()
-
-    def _drop_abandoned(self) -> None:
-        """Drop the tables of killed runs, whose locks are free."""
-        known, _ = list_relations(self._connection)
-        for relation in known:
-            if not relation.name.startswith(STAGE):
-                continue
-            key = _lock_key(relation.name.removeprefix(STAGE).partition("_")[0])
-            if self._connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (key,)).fetchone()[0]:
-                owned = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s::regclass"
-                if self._connection.execute(owned, (relation.sql,)).fetchone()[0]:
-                    self._connection.execute(f"DROP TABLE IF EXISTS {relation.sql}")
-        self._connection.commit()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -200,6 +201,29 @@ def check_server(location: ServerLocation) -> None:
     check_table_name(location.table)
     with closing(open_postgres(location, OutputError)) as connection:
         _relation(connection, location)
+
+
+def drop_staged(location: ServerLocation) -> None:
+    """Drop the tables that killed runs have staged on a server, as far as this user may."""
+    import psycopg
+
+    with suppress(psycopg.Error, InputError):  # opening the table reports what is wrong with the server
+        with closing(open_postgres(location, InputError)) as connection:
+            _drop_abandoned(connection)
+
+
+def _drop_abandoned(connection: Any) -> None:
+    """Drop the tables of killed runs, whose locks are free."""
+    known, _ = list_relations(connection)
+    for relation in known:
+        if not relation.name.startswith(STAGE):
+            continue
+        key = _lock_key(relation.name.removeprefix(STAGE).partition("_")[0])
+        if connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (key,)).fetchone()[0]:
+            owned = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s::regclass"
+            if connection.execute(owned, (relation.sql,)).fetchone()[0]:
+                connection.execute(f"DROP TABLE IF EXISTS {relation.sql}")
+    connection.commit()
 
 
 def certificate_on_server(location: ServerLocation) -> str | None:

@@ -182,6 +182,10 @@ def undo_transaction(path: Path) -> None:
         if path.with_name(f"{path.name}-journal").stat().st_size:
             with closing(open_sqlite(path, "rw")) as connection:
                 list_relations(connection)
+                if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
+                    # Of a transaction that had changed nothing yet, a journal is left that SQLite removes this way.
+                    for mode in ("TRUNCATE", "DELETE"):
+                        connection.execute(f"PRAGMA journal_mode = {mode}")
 
 
 def check_sqlite(location: DatabaseLocation, tables: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import stat
@@ -20,8 +21,10 @@ from types import TracebackType
 from typing import Self
 
 from sfumato.errors import OutputError, UsageError
+from sfumato.tables.locations import ServerLocation
 from sfumato.tables.targets.journal import (
     MARK,
+    MOST_BYTES,
     Entry,
     Journal,
     Publication,
@@ -41,6 +44,7 @@ from sfumato.tables.targets.journal import (
 )
 
 SCRATCH = ".scratch"
+ELSEWHERE = ".elsewhere"
 
 
 class Stage:
@@ -56,6 +60,7 @@ class Stage:
         self._locks: dict[Path, int] = {}
         self._private: set[Path] = set()
         self._withdrawn: list[Path] = []
+        self._elsewhere: Path | None = None  # lists what is staged in other directories than the first file
 
     def __enter__(self) -> Self:
         return self
@@ -152,6 +157,7 @@ class Stage:
         staged = staged_name(target.absolute(), self._token)
         try:
             recover(target)
+            self._note(staged)
             self._staged.append((staged, target))  # before it exists, so that no interruption leaves it
             while True:
                 handle = create(staged)
@@ -164,6 +170,19 @@ class Stage:
                 os.close(handle)
         except OSError as error:
             raise cannot_write(target, error) from None
+
+    def _note(self, staged: Path) -> None:
+        """Note a file that is staged elsewhere beside the first one, so that it is found if this run is killed."""
+        if self._elsewhere is None:
+            self._elsewhere = staged.with_name(staged.name + ELSEWHERE)
+        if staged.parent == self._elsewhere.parent:
+            return
+        if self._elsewhere not in self._locks:
+            self._withdrawn.append(self._elsewhere)
+            handle = os.open(self._elsewhere, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            lock(handle)
+            self._locks[self._elsewhere] = handle
+        os.write(self._locks[self._elsewhere], f"{json.dumps(str(staged))}\n".encode())
 
     def _synced(self, staged: Path, target: Path) -> Entry:
         """Sync what is staged, and return what becomes of it."""
@@ -187,9 +206,12 @@ def write_staged(stage: Stage, target: Path, text: str, *, private: bool = False
         raise cannot_write(target, error) from None
 
 
-def recover(target: Path) -> None:
-    """End what killed runs have begun to publish at ``target``, and remove what they had only staged."""
-    settle_beside(target)
+def recover(target: Path, server: ServerLocation | None = None) -> None:
+    """End what killed runs have begun to publish at ``target``, and remove what they had only staged.
+
+    ``server`` is where the table is that was published with it, if it was one.
+    """
+    settle_beside(target, server)
     remove_draft(target)
     _remove_abandoned(target)
 
@@ -255,21 +277,37 @@ def _discard(staged: Path) -> None:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove what a killed run has staged for ``target``, and beside it for the same release."""
+    """Remove what a killed run has staged for ``target``, and elsewhere for the same release."""
     target = target.absolute()
     try:
         staged = [name for name in os.listdir(target.parent) if MARK in name]
     except (OSError, ValueError):
         return
-    for token in {name.partition(MARK)[0] for name in staged if name.partition(MARK)[2] == target.name}:
-        own = target.with_name(f"{token}{MARK}{target.name}")
-        others = [target.with_name(name) for name in staged if name.startswith(f"{token}{MARK}")]
-        with contextlib.suppress(OSError), locked(own):
-            for other in others:
-                if other != own:
-                    with contextlib.suppress(OSError), locked(other):
-                        remove(other)
-            remove(own)  # last: it leads to the others
+    for token in {name.partition(MARK)[0] for name in staged}:
+        names = [name for name in staged if name.startswith(f"{token}{MARK}")]
+        # Each of these is locked while its run is alive. The last to be removed leads to the others.
+        own, noted = f"{token}{MARK}{target.name}", f"{token}{MARK}{target.name}{ELSEWHERE}"
+        last = next((name for name in (noted, own) if name in names), None)
+        if last is None:
+            continue
+        with contextlib.suppress(OSError), locked(target.with_name(last)) as handle:
+            others = [target.with_name(name) for name in names if name != last]
+            for other in [*others, *(_noted(handle, token) if last == noted else [])]:
+                with contextlib.suppress(OSError), locked(other):
+                    remove(other)
+            remove(target.with_name(last))
+
+
+def _noted(handle: int, token: str) -> list[Path]:
+    """Return what a killed run of this user has staged elsewhere. Only names with the mark of that run count."""
+    if os.name == "posix" and os.fstat(handle).st_uid != os.geteuid():
+        return []
+    paths = []
+    for line in os.pread(handle, MOST_BYTES, 0).decode("utf-8", "replace").splitlines():
+        with contextlib.suppress(ValueError, TypeError):  # a line that the run did not finish
+            path = Path(json.loads(line))
+            paths += [path] if path.name.startswith(f"{token}{MARK}") and path.is_absolute() else []
+    return paths
 
 
 def _sync_contents(directory: Path) -> None:

@@ -30,7 +30,6 @@ from sfumato.tables.sources.parquet_directory_source import parquet_files
 from sfumato.tables.sources.source import Source, open_location
 from sfumato.tables.targets.digests import file_digest, table_digest
 from sfumato.tables.targets.file_writers import Batches, check_format
-from sfumato.tables.targets.journal import settle_server
 from sfumato.tables.targets.staging import Stage, check_target, recover, write_staged
 
 
@@ -132,7 +131,10 @@ def recover_location(location: Location) -> None:
     The pages of a table on a server are looked for in the working directory.
     """
     if isinstance(location, ServerLocation):
-        settle_server(location, location.home)
+        from sfumato.tables.targets.postgres_target import drop_staged
+
+        drop_staged(location)
+        recover(location.journal_base, location)
         return
     if isinstance(location, DatabaseLocation) and location.path.exists():
         if location.kind == "duckdb":

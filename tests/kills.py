@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.pipeline import run
 from sfumato.tables.targets import duckdb_target, journal, postgres_target, sqlite_target
 
 RENAMES = ("os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.symlink")
@@ -31,30 +30,36 @@ AT_MOST = 2000
 class Operations:
     """Counts operations below ``folder``. Before the ``last`` one it ends the process, or fails as on a full disk.
 
-    Until the release was audited, it looks before each operation whether others could read anything new.
+    Until there is a journal, it looks before each operation whether others could read anything new.
     """
 
-    def __init__(self, folder: Path, last: int, failure: OSError | None) -> None:
+    def __init__(self, folder: Path, last: int, failure: OSError | None, *, private: bool) -> None:
         self._folder, self._last, self._failure = folder.resolve(), last, failure
         self._before = contents(self._folder)
-        self.count = 0
-        self.audited = False
+        self._private = private
+        self._count = 0
 
     def happens(self, what: str | int | None = None) -> None:
         if what is not None and not self._is_inside(what):
             return
-        self.count += 1
-        if not self.audited:
-            self.check_nothing_is_visible()
-        if self.count == self._last:
-            if self._failure is not None:
+        self._count += 1
+        if self._private:
+            self._check_nothing_is_visible()
+        if self._count == self._last:
+            if self._failure is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif what is not None:  # databases have errors of their own
                 raise self._failure
-            os.kill(os.getpid(), signal.SIGKILL)
 
-    def check_nothing_is_visible(self) -> None:
-        for path, content in contents(self._folder).items():
-            if content != self._before.get(path) and is_visible(path, self._folder):
-                print(f"others can read {path} before the audit", file=sys.stderr, flush=True)
+    def _check_nothing_is_visible(self) -> None:
+        now = contents(self._folder)
+        if any(path.name.endswith(journal.JOURNAL) for path in now):
+            self._private = False
+            return
+        for path, content in now.items():
+            seen = content != self._before.get(path) and is_visible(path, self._folder)
+            if seen and not path.name.endswith(journal.DRAFT):  # a draft holds names, not rows
+                print(f"others can read {path} before it is published", file=sys.stderr, flush=True)
                 os._exit(VISIBLE)
 
     def _is_inside(self, what: str | int) -> bool:
@@ -83,16 +88,19 @@ def is_visible(path: Path, folder: Path) -> bool:
     return open_way and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
-def run_to(action: Callable[[], object], folder: Path, last: int, failure: OSError | None = None) -> int:
+def run_to(
+    action: Callable[[], object], folder: Path, last: int, failure: OSError | None = None, *, private: bool = True
+) -> int:
     """Run an action in a child up to one of its operations, and return how it ended.
 
     It ends with DONE if it has fewer operations, with FAILED if it raised an error, and with -SIGKILL if it was killed.
+    private: nobody else may see anything until there is a journal.
     """
     child = os.fork()
     if child == 0:
         status = CRASHED
         try:
-            operations = Operations(folder, last, failure)
+            operations = Operations(folder, last, failure, private=private)
             with counted(operations):
                 try:
                     action()
@@ -108,25 +116,33 @@ def run_to(action: Callable[[], object], folder: Path, last: int, failure: OSErr
     return code
 
 
+def killed_after_commit(action: Callable[[], object]) -> None:
+    """Run an action in a child that is killed as soon as its journal is written."""
+    child = os.fork()
+    if child == 0:
+        journal.Publication.put_in_place = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        try:
+            action()
+        except BaseException:
+            traceback.print_exc()
+        os._exit(CRASHED)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
 @contextlib.contextmanager
 def counted(operations: Operations) -> Iterator[None]:
     """Count everything that happens from here on. It is never undone: the process ends after it."""
-    sync, exchange, certificate = os.fsync, journal.exchange_atomically, run.certificate
+    sync, exchange = os.fsync, journal.exchange_atomically
 
     def fsync(handle: int) -> None:
         operations.happens(handle)
         sync(handle)
 
     def exchanged(staged: Path, target: Path) -> bool:
-        operations.happens()
+        operations.happens(str(target))
         return exchange(staged, target)
 
-    def certified(*arguments: Any) -> str:
-        operations.check_nothing_is_visible()
-        operations.audited = True
-        return certificate(*arguments)
-
-    os.fsync, journal.exchange_atomically, run.certificate = fsync, exchanged, certified
+    os.fsync, journal.exchange_atomically = fsync, exchanged
     sqlite_target.open_sqlite = _counted_sqlite(operations)
     duckdb_target.open_duckdb = _counted_duckdb(operations, duckdb_target.open_duckdb)
     postgres_target.open_postgres = _counted_postgres(operations, postgres_target.open_postgres)

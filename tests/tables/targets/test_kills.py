@@ -256,16 +256,19 @@ def test_a_kill_before_any_operation_leaves_the_old_or_the_new_release_whole(
     assert published_by.count(True) > 1  # after it, there is more to do
 
 
-@pytest.mark.parametrize("kind", ["csv", "directory", "directory without exchange", "shared sqlite", "shared duckdb"])
+@pytest.mark.parametrize("kind", ["csv", "directory", "directory without exchange", "sqlite"])
 def test_an_operation_that_fails_changes_nothing(
     kind: str, drafts: dict[str, Draft], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     place = place_of(kind, request, tmp_path)
-    run = run_of(place, True, drafts, tmp_path)
+    run = run_of(place, kind != "sqlite", drafts, tmp_path)
     ends = []
     for last in range(1, AT_MOST):
         ends.append(run.to(last, OSError(errno.ENOSPC, "full")))
+        with contextlib.suppress(SfumatoError):  # what could not be removed, the next command removes
+            open_source(place.name, InputOptions())
         assert place.state() == (run.before if ends[-1] == FAILED else run.after), last
         run.begin()
-        if ends[-1] == DONE:
+        if ends[-10:] == [DONE] * 10:
             break
+    assert FAILED in ends

@@ -389,6 +389,27 @@ def test_what_was_withheld_never_was_in_the_file_of_a_database(tmp_path: Path, k
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_table_on_a_server_is_its_owners_until_it_is_published(postgres: Any) -> None:
+    postgres.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP ROLE IF EXISTS reader; CREATE ROLE reader")
+    postgres.execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO reader")
+
+    def readable() -> dict[str, bool]:
+        query = "SELECT tablename, has_table_privilege('reader', tablename, 'SELECT') FROM pg_tables"
+        return dict(postgres.execute(f"{query} WHERE schemaname = 'public' AND tablename LIKE '%e'").fetchall())
+
+    try:
+        with open_target(location_of(f"{address(postgres)}#release"), separator=",") as target:
+            target.write(OLD.schema, OLD.to_batches)
+            staged = postgres.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'sfumato_stage%'").fetchone()
+            query = "SELECT has_table_privilege('reader', %s, 'SELECT')"
+            assert postgres.execute(query, staged).fetchone() == (False,)
+            target.publish("{}")
+        assert readable() == {"release": True}
+    finally:
+        postgres.execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM reader")
+        postgres.execute("DROP OWNED BY reader; DROP ROLE reader")
+
+
 # Directories
 
 

@@ -20,7 +20,7 @@ from sfumato.tables.locations import DatabaseLocation
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.digests import table_digest
 from sfumato.tables.targets.journal import Transaction, text_digest
-from sfumato.tables.targets.staging import Stage, scratch_directory
+from sfumato.tables.targets.staging import Stage, cannot_write, scratch_directory
 from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pages
 
 
@@ -40,7 +40,11 @@ class StagedDatabase:
 
     def __enter__(self) -> Self:
         self._locked = self._stage.path(self._location.path)
-        self.path = self._scratch.enter_context(scratch_directory(self._locked)) / self._location.path.name
+        try:
+            self.path = self._scratch.enter_context(scratch_directory(self._locked)) / self._location.path.name
+        except OSError as error:
+            self._stage.__exit__(None, None, None)
+            raise cannot_write(self._location.path, error) from None
         return self
 
     def __exit__(

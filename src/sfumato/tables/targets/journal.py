@@ -119,6 +119,7 @@ class Publication:
         self._lock = -1
         self._entries: Sequence[Entry] = ()
         self._undo = contextlib.ExitStack()
+        self._tidy = True
         self.current = main
         """The target that is being worked on, for the message if that fails."""
         self.left_open = False
@@ -165,12 +166,15 @@ class Publication:
         for folder in {entry.target.parent for entry in self._entries}:
             sync_directory(folder)
         self._undo.pop_all()
-        for entry in self._entries:
-            _remove_replaced(entry)
+        try:
+            for entry in self._entries:
+                _remove_replaced(entry)
+        except OSError:
+            self._tidy = False  # the release is there; the next command removes what it replaced
 
     def _close(self) -> None:
         with contextlib.suppress(OSError):  # a journal of which everything is done harms nobody
-            for path in (self._draft, self._journal):
+            for path in (self._draft, self._journal) if self._tidy else ():
                 if is_still(path, self._lock):
                     path.unlink()
             sync_directory(self._journal.parent)
@@ -570,6 +574,6 @@ def _remove_replaced(entry: Entry) -> None:
 def remove(path: Path) -> None:
     """Remove a file, or a directory with its contents, if it exists."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """Write a release as a table of a PostgreSQL server, with its certificate in another table, in one transaction.
 
 An advisory lock on the server belongs to the run that staged a table. The lock ends with the connection of that run.
+Until a table is published, nobody but its owner has privileges on it, whatever the defaults of its schema are.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class PostgresTarget:
         self._tables: list[WrittenTable] = []
         self._sources: list[PostgresSource] = []
         self._staged: list[Relation] = []
+        self._grants: list[list[tuple[str, str]]] = []  # of each table: to whom, and which privilege
         self._connection: Any = None
 
     def __enter__(self) -> Self:
@@ -120,6 +122,9 @@ class PostgresTarget:
             staged = Relation(relation.schema, f"{STAGE}{self._token}_{len(self._tables)}")
             self._staged.append(staged)
             self._connection.execute(f"CREATE TABLE {staged.sql} ({columns})")
+            self._grants.append(_privileges_of_others(self._connection, staged))
+            for grantee in {grantee for grantee, _ in self._grants[-1]}:
+                self._connection.execute(f"REVOKE ALL ON {staged.sql} FROM {grantee}")
             with self._connection.cursor().copy(f"COPY {staged.sql} FROM STDIN (FORMAT csv)") as copy:
                 for group in row_groups(schema, batches, ROWS):
                     copy.write(_csv_text(as_stored(group, stored, FORMAT)))
@@ -154,8 +159,10 @@ class PostgresTarget:
     def _rename(self, certificate: str) -> None:
         with self._writing():
             self._connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-            for (relation, _), staged in zip(self._tables, self._staged, strict=True):
+            for (relation, _), staged, grants in zip(self._tables, self._staged, self._grants, strict=True):
                 rename_staged(self._connection.execute, staged, relation)
+                for grantee, privilege in grants:
+                    self._connection.execute(f"GRANT {privilege} ON {relation.sql} TO {grantee}")
             store_certificate(
                 self._connection.execute,
                 [table.relation for table in self._tables],
@@ -276,6 +283,17 @@ def _relation(connection: Any, location: ServerLocation) -> Relation:
             f"no permission to replace {location.shown}, which belongs to another user. Choose another name."
         )
     return Relation(schema, name)
+
+
+def _privileges_of_others(connection: Any, relation: Relation) -> list[tuple[str, str]]:
+    """Return what others than its owner may do with a new table by the default privileges of its schema."""
+    rows = connection.execute(
+        "SELECT CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,"
+        " acl.privilege_type FROM pg_class c, aclexplode(c.relacl) acl"
+        " WHERE c.oid = %s::regclass AND acl.grantee <> c.relowner",
+        (relation.sql,),
+    ).fetchall()
+    return [(str(grantee), str(privilege)) for grantee, privilege in rows]
 
 
 def _lock_key(token: str) -> int:

@@ -99,12 +99,14 @@ class Stage:
 
     def fill(self, staged: Path, file: Path) -> None:
         """Make a private file that was completed elsewhere in the same file system the contents of a staged one."""
-        handle = open_without_waiting(file)
-        lock(handle)
-        os.fchmod(handle, 0o600)
-        file.replace(staged)
-        os.close(self._locks[staged])
-        self._locks[staged] = handle
+        try:
+            handle = open_without_waiting(file)
+            self._locks[file] = handle
+            lock(handle)
+            os.fchmod(handle, 0o600)
+            file.replace(staged)
+        except OSError as error:
+            raise cannot_write(staged, error) from None
 
     def withdraw(self, staged: Path) -> None:
         """Take a file out of what is published. It is removed on exit."""

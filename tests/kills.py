@@ -1,8 +1,8 @@
 """Kill a run before each of its operations on files: a child process counts them, and dies before the one asked for.
 
-Operations are those that change a directory or a file: what Python reports to audit hooks (opening for writing, renaming,
-linking, removing, making directories, changing permissions), syncs, exchanges of directories, and every statement that a
-database is given. The child is forked from a process that has everything loaded, so a kill costs milliseconds.
+Operations are those that change a directory or a file: what Python reports to audit hooks (opening for writing,
+renaming, linking, removing, making directories, changing permissions), syncs, exchanges of directories, and every
+statement that a database is given. The child is forked from a process that has everything loaded, so a kill is cheap.
 """
 
 from __future__ import annotations
@@ -107,9 +107,10 @@ def run_to(
                     status = DONE
                 except SfumatoError:
                     status = FAILED
-        except BaseException:
-            traceback.print_exc()
-        os._exit(status)
+        finally:
+            if status == CRASHED:
+                traceback.print_exc()
+            os._exit(status)
     _, ended = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(ended)
     assert code in (DONE, FAILED, -signal.SIGKILL), {VISIBLE: "something was visible", CRASHED: "it crashed"}[code]
@@ -123,9 +124,9 @@ def killed_after_commit(action: Callable[[], object]) -> None:
         journal.Publication.put_in_place = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
         try:
             action()
-        except BaseException:
+        finally:
             traceback.print_exc()
-        os._exit(CRASHED)
+            os._exit(CRASHED)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 

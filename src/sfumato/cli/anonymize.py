@@ -123,10 +123,9 @@ def anonymize(
         show_plan(TextConsole(), summary)
     else:
         location = location_of(output)
-        files: list[str | Path] = [output] if full_policy.engine.name == "spark" else []
-        if not files:
-            files += release_files(location, separated=method_named(full_policy.method.name).separates)
-        files += written_pages.values()
+        separated = method_named(full_policy.method.name).separates
+        with_spark = full_policy.engine.name == "spark"
+        files = [output] if with_spark else release_files(location, separated=separated, pages=written_pages.values())
         show_release(TextConsole(), summary, files, f"sfumato audit {shlex.quote(location.shown)}")
         if explain:
             show_counters(TextConsole(), summary)

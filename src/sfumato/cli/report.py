@@ -102,8 +102,8 @@ def check_pages(policy: Policy, table: str, output: str | None, pages: Mapping[s
     for page in wanted:
         check_report(page)
         refuse_input_as_output(table, page)
-    outputs = [] if output is None else release_files(location_of(output), separated=True)
-    _check_different([*wanted, *map(Path, outputs)])
+    outputs = wanted if output is None else release_files(location_of(output), separated=True, pages=wanted)
+    _check_different(list(map(Path, outputs)))
     policy.check_complete()
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -207,10 +208,14 @@ def certificate_path(release: Path) -> Path:
     return release.with_name(release.name + CERTIFICATE)
 
 
-def release_files(location: Location, *, separated: bool = False) -> list[str]:
-    """List the tables of a release without secrets, and last the certificate if it is a file of its own."""
+def release_files(location: Location, *, separated: bool = False, pages: Iterable[Path] = ()) -> list[str]:
+    """List what belongs to a release and is published with it, without secrets.
+
+    These are its tables, the certificate if it is a file of its own, and the pages that were asked for.
+    """
     tables = [location.shown, *([location.sensitive.shown] if separated else [])]
-    return [*tables, str(certificate_path(location.path))] if isinstance(location, FileLocation) else tables
+    certificate = [str(certificate_path(location.path))] if isinstance(location, FileLocation) else []
+    return [*tables, *certificate, *map(str, pages)]
 
 
 def without_password(address: str) -> str:

@@ -103,7 +103,18 @@ COMMANDS: dict[str, list[str]] = {
     "plot": ["plot", "out.csv", "-o", "plot.svg"],
     "report": ["report", "people.csv", "out.csv", "-o", "page.html"],
     "policy": ["policy", "out.csv"],
-    "as an input": ["anonymize", "out.csv", "-o", "new.csv", "--quasi-identifiers", "ill", "--other", "drop", "-k", "2"],
+    "as an input": [
+        "anonymize",
+        "out.csv",
+        "-o",
+        "new.csv",
+        "--quasi-identifiers",
+        "ill",
+        "--other",
+        "drop",
+        "-k",
+        "2",
+    ],
     "as an output": ["anonymize", "people.csv", "-o", "out.csv", *FLAGS],
     "rehearsed": ["anonymize", "people.csv", "-o", "out.csv", *FLAGS, "--dry-run"],
 }
@@ -385,7 +396,9 @@ def test_a_file_that_cannot_be_taken_back_is_finished_by_the_next_command(
 
     monkeypatch.setattr(Path, "replace", no_pages)
     monkeypatch.setattr(os, "link", no_links)
-    with pytest.raises(OutputError, match=r"b\.html.*The release is complete, and the next command on .*a\.csv puts it"):
+    with pytest.raises(
+        OutputError, match=r"b\.html.*The release is complete, and the next command on .*a\.csv puts it"
+    ):
         two_files(tmp_path, "new")
     monkeypatch.undo()
     recover(tmp_path / "a.csv")

@@ -93,7 +93,10 @@ class Place:
         for path in sorted(self.folder.rglob("*")):
             mode = stat.S_IMODE(path.stat().st_mode)
             is_database = path.suffix in (".sqlite", ".duckdb")
-            found[str(path.relative_to(self.folder))] = (mode, b"" if path.is_dir() or is_database else path.read_bytes())
+            found[str(path.relative_to(self.folder))] = (
+                mode,
+                b"" if path.is_dir() or is_database else path.read_bytes(),
+            )
         return found | self.tables()
 
 
@@ -166,7 +169,7 @@ def place_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Place
             return without_times({name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in names})
 
         return Place(f"{address(connection)}#out", folder, tables=tables)
-    database = kind.split()[-1]
+    database = kind.rsplit(maxsplit=1)[-1]
     path = folder / f"out.{database}"
     rows, put = (rows_of_sqlite, in_sqlite) if database == "sqlite" else (rows_of_duckdb, in_duckdb)
     found = Place(f"{path}#out", folder, tables=lambda: without_times(rows(path)))

@@ -365,7 +365,7 @@ def test_what_a_living_run_has_staged_is_left_alone(home: Home) -> None:
     assert home.left() == []
 
 
-def test_a_file_made_for_a_release_is_its_owners_until_it_is_published(tmp_path: Path) -> None:
+def test_a_database_made_for_a_release_appears_when_it_is_published(tmp_path: Path) -> None:
     for name in ("a.sqlite", "a.duckdb"):
         with open_target(location_of(f"{tmp_path / name}#t"), separator=",") as target:
             target.write(OLD.schema, OLD.to_batches)
@@ -400,7 +400,9 @@ def test_a_table_on_a_server_is_its_owners_until_it_is_published(postgres: Any) 
     try:
         with open_target(location_of(f"{address(postgres)}#release"), separator=",") as target:
             target.write(OLD.schema, OLD.to_batches)
-            staged = postgres.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'sfumato_stage%'").fetchone()
+            staged = postgres.execute(
+                "SELECT tablename FROM pg_tables WHERE tablename LIKE 'sfumato_stage%'"
+            ).fetchone()
             query = "SELECT has_table_privilege('reader', %s, 'SELECT')"
             assert postgres.execute(query, staged).fetchone() == (False,)
             target.publish("{}")

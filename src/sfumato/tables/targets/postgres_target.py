@@ -214,9 +214,9 @@ def drop_staged(location: ServerLocation) -> None:
     """Drop the tables that killed runs have staged on a server, as far as this user may."""
     import psycopg
 
-    with suppress(psycopg.Error, InputError):  # opening the table reports what is wrong with the server
-        with closing(open_postgres(location, InputError)) as connection:
-            _drop_abandoned(connection)
+    # Opening the table reports what is wrong with the server.
+    with suppress(psycopg.Error, InputError), closing(open_postgres(location, InputError)) as connection:
+        _drop_abandoned(connection)
 
 
 def _drop_abandoned(connection: Any) -> None:

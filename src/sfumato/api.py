@@ -107,16 +107,18 @@ def anonymize_to_file(
     *,
     force: bool = False,
     bound: bool = False,
+    report: Path | None = None,
+    report_private: Path | None = None,
     spark_master: str | None = None,
 ) -> Release:
     """Anonymize and write in one go; the finished file is what is audited and measured.
 
-    With ``force`` the target may be something that is no release. ``spark_master`` is the master of a Spark session
-    that has to be made.
+    With ``force`` the target may be something that is no release. The pages ``report`` and ``report_private`` appear
+    together with the release, or nothing does. ``spark_master`` is the master of a Spark session that has to be made.
     """
     draft = _drafted(data, policy, progress, bound=bound, target=target, force=force, spark_master=spark_master)
     try:
-        return published(draft, target, force=force)
+        return published(draft, target, force=force, report=report, report_private=report_private)
     except BaseException:
         draft.engine.close()  # nobody has a release that would still need the files
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, 
 from sfumato.cli.output import TextConsole, print_json, say_replaced
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
 from sfumato.cli.progress_bar import terminal_progress
-from sfumato.cli.report import check_pages, warn_of_private_page, write_pages
+from sfumato.cli.report import check_pages, warn_of_private_page
 from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
 from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, release_files, shown_name
@@ -110,12 +110,11 @@ def anonymize(
             check_pages(full_policy, table, output, pages, force=force)
         if not dry_run and output is not None:
             release = anonymize_to_file(
-                table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master
+                table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master, **pages
             )
             say_replaced(release.replaced)
-            files = _files(output, full_policy)
-            written_pages = write_pages(release, pages, files, force=force)
-            files += written_pages.values()
+            written_pages = {key: file for key, file in pages.items() if file is not None}
+            files = _files(output, full_policy, list(written_pages.values()))
             summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
         else:
             from sfumato.cli.dry_run import plan_of
@@ -135,10 +134,10 @@ def anonymize(
         warn_of_private_page(TextConsole(), report_private, output)
 
 
-def _files(output: str, policy: Policy) -> list[str | Path]:
+def _files(output: str, policy: Policy, pages: Sequence[Path]) -> list[str | Path]:
     """List what a release was written to."""
     if policy.engine.name == "spark":
         return [output]
     from sfumato.pipeline.engine_choice import tables_of
 
-    return [*release_files(location_of(output), separated=tables_of(policy) > 1)]
+    return [*release_files(location_of(output), separated=tables_of(policy) > 1, pages=pages)]

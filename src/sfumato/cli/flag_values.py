@@ -22,8 +22,12 @@ LARGEST_DIGITS = 18
 def load_policy(file: Path | None) -> Policy | None:
     """Load the policy of ``--policy``, if there is one."""
     from sfumato.policy import Policy
+    from sfumato.tables.targets.staging import recover
 
-    return None if file is None else Policy.load(file)
+    if file is None:
+        return None
+    recover(file)
+    return Policy.load(file)
 
 
 def column_names(flag: str, values: Sequence[str] | None) -> list[str]:

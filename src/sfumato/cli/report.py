@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,6 @@ from sfumato.errors import SfumatoError, UsageError
 from sfumato.tables.locations import location_of, release_files
 
 if TYPE_CHECKING:
-    from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
 
 SUFFIX = ".report.html"
@@ -112,24 +111,9 @@ def check_pages(
     for page in wanted:
         refuse_input_as_output(table, page)
         check_report(page, force=force)
-    outputs = [] if output is None else release_files(location_of(output), separated=True)
-    _check_different([*wanted, *map(Path, outputs)])
+    outputs = wanted if output is None else release_files(location_of(output), separated=True, pages=wanted)
+    _check_different(list(map(Path, outputs)))
     policy.check_complete()
-
-
-def write_pages(
-    release: Release, pages: Mapping[str, Path | None], files: Sequence[str | Path], *, force: bool
-) -> dict[str, Path]:
-    """Write the wanted pages about a release that was just written to ``files``."""
-    writers: dict[str, Callable[..., object]] = {"report": release.report, "report_private": release.report_private}
-    written: dict[str, Path] = {}
-    for name, page in pages.items():
-        if page is None:
-            continue
-        with _beside(*files, *written.values()), saying_replaced(page):
-            writers[name](page, force=force)
-        written[name] = page
-    return written
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from sfumato.releases.run_record import ClassRecipe
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Domain
 from sfumato.tables.sources.source import Source
-from sfumato.tables.targets.target import CertifiedTable
+from sfumato.tables.targets.target import CertifiedTable, ReleasePage
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 
@@ -105,8 +105,8 @@ class Output(Protocol):
         """Return the entry of every written file or table in the certificate."""
         ...
 
-    def publish(self, certificate: str) -> None:
-        """Put the written tables and their certificate in place together."""
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        """Put the written tables, their certificate and pages about them in place together."""
         ...
 
 

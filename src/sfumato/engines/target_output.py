@@ -15,7 +15,13 @@ from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import Batches
 from sfumato.tables.targets.replacement import replaced_by
-from sfumato.tables.targets.target import CertifiedTable, check_location, open_target, refuse_input_as_output
+from sfumato.tables.targets.target import (
+    CertifiedTable,
+    ReleasePage,
+    check_location,
+    open_target,
+    refuse_input_as_output,
+)
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,8 @@ class TargetOutput:
     def certified(self) -> list[CertifiedTable]:
         return self._target.certified()
 
-    def publish(self, certificate: str) -> None:
-        self._target.publish(certificate)
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        self._target.publish(certificate, pages)
         warnings = self._job.warnings
         warnings.extend(text for text in self._target.warnings if text not in warnings)
 

@@ -20,6 +20,7 @@ from sfumato.pipeline.capabilities import AGGREGATES, PLOT, REPORT, REPORT_PRIVA
 from sfumato.report.private import PrivateReport, private_report
 from sfumato.report.release import ReleaseReport, check_report, release_report
 from sfumato.tables.locations import FileLocation, location_of
+from sfumato.tables.targets.target import ReleasePage
 
 
 class Release:
@@ -112,15 +113,27 @@ class Release:
 
     def report_private(self, path: str | Path, *, force: bool = False) -> PrivateReport:
         """Write a page that compares the release with the counts of the original. It must not be shared."""
-        REPORT_PRIVATE.refuse_on(self._draft.engine.name)
         check_report(Path(path), force=force)
+        report = self._private_report()
+        report.write(path, force=force)
+        return report
+
+    def _private_report(self) -> PrivateReport:
+        REPORT_PRIVATE.refuse_on(self._draft.engine.name)
         draft, job = self._draft, self._draft.job
         with job.progress.phase("report"):
             source, _ = draft.engine.sources(draft.rows)
             figures = self.private_figures()
-            report = private_report(job.source, source, self.policy, job.taxonomies, figures, self.warnings)
-            report.write(path, force=force)
-        return report
+            return private_report(job.source, source, self.policy, job.taxonomies, figures, self.warnings)
+
+    def pages(self, report: Path | None, report_private: Path | None) -> list[ReleasePage]:
+        """Make the pages that are published together with the release."""
+        pages = []
+        if report is not None:
+            pages.append(ReleasePage(report, self.report().page()))
+        if report_private is not None:
+            pages.append(ReleasePage(report_private, self._private_report().page(), private=True))
+        return pages
 
     def summary(self) -> dict[str, Any]:
         """Return what ``sfumato anonymize --json`` prints: also what was measured against the original."""

@@ -74,8 +74,15 @@ def kept(draft: Draft) -> Release:
         raise
 
 
-def published(draft: Draft, target: str | Path, *, force: bool = False) -> Release:
-    """Write a draft: stage it, audit what was written, certify it, and give it its name. The certificate comes last."""
+def published(
+    draft: Draft,
+    target: str | Path,
+    *,
+    force: bool = False,
+    report: Path | None = None,
+    report_private: Path | None = None,
+) -> Release:
+    """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together."""
     engine, job = draft.engine, draft.job
     replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force)
     with engine.output(draft, target) as output:
@@ -83,8 +90,10 @@ def published(draft: Draft, target: str | Path, *, force: bool = False) -> Relea
         release = Release(draft, _examined(draft, written))
         with job.progress.phase("certify"):
             text = certificate(release.public_summary(), job.policy, output.certified())
-            output.publish(text)
-    release.certificate, release.replaced = json.loads(text), tuple(replaced)
+        release.certificate, release.replaced = json.loads(text), tuple(replaced)
+        pages = release.pages(report, report_private)
+        with job.progress.phase("certify"):
+            output.publish(text, pages)
     _record(draft, output.recorded, release.private_figures())
     return release
 

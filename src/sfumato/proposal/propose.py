@@ -34,7 +34,7 @@ from sfumato.tables.released_classes import find_classes, unify_nulls
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
 from sfumato.tables.targets.replacement import check_replaceable
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.staging import Stage, check_target, write_staged
 
 MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
@@ -116,10 +116,7 @@ class Proposal:
         target = Path(path)
         check_policy_target(target, force=force)
         with Stage() as stage:
-            try:
-                stage.path(target).write_text(self.to_toml(), "utf-8", newline="\n")
-            except OSError as error:
-                raise cannot_write(target, error) from None
+            write_staged(stage, target, self.to_toml())
             stage.publish()
 
     def as_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 from sfumato.errors import InputError
 from sfumato.policy import Policy
 from sfumato.tables.locations import FileLocation, Location, certificate_path, location_of
-from sfumato.tables.targets.target import CertifiedTable, certificate_text
+from sfumato.tables.targets.target import CertifiedTable, certificate_text, recover_location
 
 FORMAT = 2
 READABLE = (1, FORMAT)  # format 1, of version 0.1, also had figures that were measured against the original
@@ -43,6 +43,7 @@ def certificate(summary: Mapping[str, Any], policy: Policy, files: Sequence[Cert
 def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The certificate that lies beside the file or table of a release, or None."""
     location = location_of(release)
+    recover_location(location)
     try:
         text = certificate_text(location)
         if text is None:

@@ -25,7 +25,7 @@ from sfumato.releases.regions import Regions, is_discrete, leaves_under
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain, read_number
 from sfumato.tables.coding.profile import snap_of
 from sfumato.tables.targets.replacement import Signature, check_replaceable
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target, recover
 from sfumato.tables.targets.target import refuse_input_as_output
 from sfumato.taxonomies.taxonomy import Taxonomy
 
@@ -86,6 +86,7 @@ def check_rules_target(
 
 def load_rules(path: Path) -> Recoding:
     """Read a recoding from a file of rules."""
+    recover(path)
     try:
         text = read_file(path).decode("utf-8")
     except OSError as error:

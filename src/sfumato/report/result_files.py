@@ -14,7 +14,7 @@ from sfumato.pictures.curves import NARROW, WIDTH, Limit, Scale, curves
 from sfumato.pictures.picture import FORMATS, Picture
 from sfumato.report.page import PAGE
 from sfumato.tables.targets.replacement import check_replaceable
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.staging import Stage, check_target, write_staged
 from sfumato.tables.targets.target import refuse_input_as_output
 
 KINDS = (".html", *FORMATS, ".csv", ".json")
@@ -74,11 +74,7 @@ class Results(ABC):
 def write_text(text: str, target: Path, *, private: bool = False) -> None:
     """Write a text file, whole or not at all. Only its owner can read a private one."""
     with Stage() as stage:
-        staged = stage.path(target, private=private)
-        try:
-            staged.write_text(text, "utf-8", newline="\n")
-        except OSError as error:
-            raise cannot_write(target, error) from None
+        write_staged(stage, target, text, private=private)
         stage.publish()
 
 

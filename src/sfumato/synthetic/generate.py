@@ -23,7 +23,7 @@ from sfumato.synthetic.census import Census
 from sfumato.synthetic.generator import Generator
 from sfumato.synthetic.hospital import Hospital
 from sfumato.synthetic.normal import Normal
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.tables.targets.staging import Stage, cannot_write, check_target, write_staged
 
 GENERATORS: dict[str, type[Generator]] = {kind.name: kind for kind in (Hospital, Census, Agrawal, Normal)}
 
@@ -56,9 +56,9 @@ def generate(
         if not force:
             _check_existing(table, {policy: policy_text, **texts})
         with _directories({taxonomy.parent for taxonomy in texts}), Stage() as stage:
-            for file, text in {**texts, policy: policy_text}.items():
-                stage.path(file).write_text(text, encoding="utf-8", newline="\n")
             write(batches, stage.path(table))
+            for file, text in {**texts, policy: policy_text}.items():
+                write_staged(stage, file, text)
             stage.publish()
     except OSError as error:
         raise cannot_write(table, error) from None

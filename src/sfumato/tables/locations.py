@@ -11,8 +11,10 @@ name without it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -158,6 +160,11 @@ class ServerLocation:
     def beside(self, suffix: str) -> Path:
         return Path(f"{_as_file_name(self.name)}{suffix}")
 
+    @property
+    def journal_base(self) -> Path:
+        """The name in the working directory beside which pages about this table are published."""
+        return self.home / f"{_as_file_name(self.name)}-{hashlib.sha256(self.shown.encode()).hexdigest()[:8]}"
+
 
 Location: TypeAlias = FileLocation | DirectoryLocation | DatabaseLocation | ServerLocation
 
@@ -172,6 +179,8 @@ def location_of(name: str | os.PathLike[str]) -> Location:
         if path.is_dir():
             return DirectoryLocation(path)
         exists = path.exists()
+        if not exists and _is_unfinished_directory(path):
+            return DirectoryLocation(path)
     except (OSError, ValueError):  # whoever opens the file reports the error
         return FileLocation(path)
     match = None if exists else _IN_DATABASE.fullmatch(text)
@@ -200,10 +209,14 @@ def certificate_path(release: Path) -> Path:
     return release.with_name(release.name + CERTIFICATE)
 
 
-def release_files(location: Location, *, separated: bool = False) -> list[str]:
-    """List the tables of a release without secrets, and last the certificate if it is a file of its own."""
+def release_files(location: Location, *, separated: bool = False, pages: Iterable[Path] = ()) -> list[str]:
+    """List what belongs to a release and is published with it, without secrets.
+
+    These are its tables, the certificate if it is a file of its own, and the pages that were asked for.
+    """
     tables = [location.shown, *([location.sensitive.shown] if separated else [])]
-    return [*tables, str(certificate_path(location.path))] if isinstance(location, FileLocation) else tables
+    certificate = [str(certificate_path(location.path))] if isinstance(location, FileLocation) else []
+    return [*tables, *certificate, *map(str, pages)]
 
 
 def without_password(address: str) -> str:
@@ -243,6 +256,13 @@ def _in_file(path: Path, table: str | None) -> DatabaseLocation:
     elif header[_DUCKDB_AT:].startswith(_DUCKDB):
         kind = "duckdb"
     return DatabaseLocation(kind or "", path, table or None)
+
+
+def _is_unfinished_directory(path: Path) -> bool:
+    """Return whether a run was killed between the two renames that replace a directory."""
+    from sfumato.tables.targets.journal import journal_path, lists_directory
+
+    return os.path.lexists(journal_path(path)) and lists_directory(path)
 
 
 def _as_file_name(name: str) -> str:

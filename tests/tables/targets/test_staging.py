@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pytest
@@ -146,7 +145,7 @@ def test_a_release_comes_with_its_certificate_and_nothing_else(tmp_path: Path) -
     assert names(tmp_path) == ["out.csv", "out.csv.sfumato.json"]
 
 
-def test_the_certificate_is_renamed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_journal_comes_first_and_the_certificate_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     renamed: list[str] = []
     replace = Path.replace
 
@@ -156,7 +155,7 @@ def test_the_certificate_is_renamed_last(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Path, "replace", noted)
     small_release().write(tmp_path / "out.csv")
-    assert renamed == ["out.csv", "out.csv.sfumato.json"]
+    assert renamed == [".out.csv.sfumato-journal", "out.csv", "out.csv.sfumato.json"]
 
 
 STEPS = {
@@ -165,7 +164,7 @@ STEPS = {
     "measure": (memory_audit, "measure_release"),
     "certificate": (run, "certificate"),
     "sync": (os, "fsync"),
-    "permissions": (Path, "chmod"),
+    "permissions": (os, "fchmod"),
     "rename": (Path, "replace"),
 }
 
@@ -269,7 +268,7 @@ def test_a_file_taken_for_abandoned_before_it_was_locked_is_staged_anew(
     lock = fcntl.flock
     taken: list[Path] = []
 
-    def late(file: IO[bytes], how: int) -> None:
+    def late(file: int, how: int) -> None:
         if not taken:
             taken.extend(tmp_path.iterdir())
             taken[0].unlink()
@@ -278,9 +277,10 @@ def test_a_file_taken_for_abandoned_before_it_was_locked_is_staged_anew(
     monkeypatch.setattr(fcntl, "flock", late)
     with Stage() as stage:
         staged = stage.path(tmp_path / "out")
-        assert staged.exists()
-        assert staged != taken[0]
+        assert taken == [staged]
         assert mode(staged) == 0o600
+        publish(tmp_path / "out", b"of another run")
+        assert staged.exists()
 
 
 def test_two_runs_to_one_target_both_finish(tmp_path: Path) -> None:

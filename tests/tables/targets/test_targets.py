@@ -35,7 +35,7 @@ from sfumato.policy import InputOptions
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import open_source
-from sfumato.tables.targets import parquet_directory_target
+from sfumato.tables.targets import journal, parquet_directory_target
 from sfumato.tables.targets.target import open_target
 
 PASSWORD = "Tr0ub4dor"
@@ -401,22 +401,51 @@ def test_what_a_living_run_has_staged_is_left_alone(home: Home) -> None:
     assert home.left() == []
 
 
-def test_a_file_made_for_a_release_is_its_owners_until_it_is_published(tmp_path: Path) -> None:
+def test_a_database_made_for_a_release_appears_when_it_is_published(tmp_path: Path) -> None:
     for name in ("a.sqlite", "a.duckdb"):
         with open_target(location_of(f"{tmp_path / name}#t"), separator=",") as target:
             target.write(OLD.schema, OLD.to_batches)
-            assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+            target.certified()
+            assert not (tmp_path / name).exists()
             target.publish("{}")
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o644
 
 
-def test_what_was_withheld_is_not_left_in_the_bytes_of_a_sqlite_file(tmp_path: Path) -> None:
-    in_sqlite(OLD, tmp_path / "a.sqlite")
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_what_was_withheld_never_was_in_the_file_of_a_database(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    (in_sqlite if kind == "sqlite" else in_duckdb)(OLD, path)
+    before = path.read_bytes()
     secret = pa.table({"a": ["Zaphod Beeblebrox"] * 50})
-    with open_target(location_of(f"{tmp_path}/a.sqlite#t"), separator=",") as target:
+    with open_target(location_of(f"{path}#t"), separator=",") as target:
         target.write(secret.schema, secret.to_batches)
-        assert b"Zaphod" in (tmp_path / "a.sqlite").read_bytes()
-    assert b"Zaphod" not in (tmp_path / "a.sqlite").read_bytes()
+        assert path.read_bytes() == before
+        assert not path.with_name(f"{path.name}.wal").exists()
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_table_on_a_server_is_its_owners_until_it_is_published(postgres: Any) -> None:
+    postgres.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP ROLE IF EXISTS reader; CREATE ROLE reader")
+    postgres.execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO reader")
+
+    def readable() -> dict[str, bool]:
+        query = "SELECT tablename, has_table_privilege('reader', tablename, 'SELECT') FROM pg_tables"
+        return dict(postgres.execute(f"{query} WHERE schemaname = 'public' AND tablename LIKE '%e'").fetchall())
+
+    try:
+        with open_target(location_of(f"{address(postgres)}#release"), separator=",") as target:
+            target.write(OLD.schema, OLD.to_batches)
+            staged = postgres.execute(
+                "SELECT tablename FROM pg_tables WHERE tablename LIKE 'sfumato_stage%'"
+            ).fetchone()
+            query = "SELECT has_table_privilege('reader', %s, 'SELECT')"
+            assert postgres.execute(query, staged).fetchone() == (False,)
+            target.publish("{}")
+        assert readable() == {"release": True}
+    finally:
+        postgres.execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM reader")
+        postgres.execute("DROP OWNED BY reader; DROP ROLE reader")
 
 
 # Directories
@@ -456,17 +485,10 @@ def test_a_directory_is_replaced_with_and_without_the_help_of_the_system(
 ) -> None:
     put_directory(OLD, tmp_path / "release")
     if not exchange:
-        monkeypatch.setattr(parquet_directory_target, "_exchange_atomically", lambda *_: False)
+        monkeypatch.setattr(journal, "exchange_atomically", lambda *_: False)
     released().write(f"{tmp_path}/release/", force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
     assert parquet.read_table(tmp_path / "release" / "part-00000.parquet").num_rows == 4
-
-
-def test_a_directory_that_was_set_aside_by_a_killed_run_is_put_back(tmp_path: Path) -> None:
-    put_directory(OLD, tmp_path / f".0{parquet_directory_target.REPLACED}release")
-    with pytest.raises(ZeroDivisionError), open_target(location_of(f"{tmp_path}/release/"), separator=","):
-        raise ZeroDivisionError
-    assert directory_tables(tmp_path / "release") == {"release": rows_of(OLD)}
 
 
 # What is refused before any work

@@ -67,6 +67,8 @@ class Files(Protocol):
         """Return the sorted names in a directory."""
         ...
 
+    def read(self, path: str) -> str: ...
+
     def write(self, path: str, text: str) -> None: ...
 
 
@@ -97,6 +99,9 @@ class LocalFiles:
 
     def names(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
+
+    def read(self, path: str) -> str:
+        return Path(path).read_text("utf-8")
 
     def write(self, path: str, text: str) -> None:
         with _writing(path), open(path, "w", encoding="utf-8") as file:
@@ -149,6 +154,14 @@ class HadoopFiles:
     def names(self, path: str) -> list[str]:
         with in_our_words("list a directory"):
             return sorted(status.getPath().getName() for status in self._system.listStatus(self._path(path)))
+
+    def read(self, path: str) -> str:
+        with in_our_words("read a file"):
+            stream = self._system.open(self._path(path))
+            try:
+                return bytes(self._java.org.apache.commons.io.IOUtils.toByteArray(stream)).decode("utf-8", "replace")
+            finally:
+                stream.close()
 
     def write(self, path: str, text: str) -> None:
         with in_our_words("write a file"):

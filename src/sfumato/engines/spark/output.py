@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sfumato.engines.spark.file_systems import Workspace, files_of, location
-from sfumato.engines.spark.publication import digests, put_in_place
+from sfumato.engines.spark.file_systems import Workspace, files_of, is_remote, location
+from sfumato.engines.spark.publication import digests, publish_locally, publish_remotely
 from sfumato.engines.spark.released_rows import RowsOnSpark, write_rows
 from sfumato.engines.spark.session import Session
 from sfumato.errors import AuditError
-from sfumato.tables.targets.target import CertifiedTable
+from sfumato.tables.targets.target import CertifiedTable, ReleasePage
 
 
 class SparkOutput:
@@ -53,13 +53,15 @@ class SparkOutput:
     def certified(self) -> list[CertifiedTable]:
         return self._rows.entries
 
-    def publish(self, certificate: str) -> None:
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
         staged = self._workspace.path("release")
-        if os.path.isdir(staged):
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(staged, 0o777 & ~mask)
-        put_in_place(self._session, self._workspace, staged, self._target, self._rows.entries, certificate)
+        if is_remote(self._target):
+            assert not pages  # refused before any work: reports are not made with Spark
+            publish_remotely(
+                files_of(self._session, self._target), staged, self._target, self._rows.entries, certificate
+            )
+        else:
+            publish_locally(Path(staged), Path(self._target), certificate, pages)
         self._rows.directory = self._target
 
 

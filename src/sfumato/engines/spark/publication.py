@@ -1,8 +1,9 @@
 """The publication of staged files as a release: their names, their hashes, the certificate, and the last rename.
 
-The certificate is inside the directory, under a name that readers of Parquet skip. A directory is renamed as a whole if
-the file system can do that. Object stores cannot. There a manifest, written after all files, says which files belong to
-the release, and the certificate comes last.
+The certificate is inside the directory, under a name that readers of Parquet skip. On this machine a directory is
+published as those of other engines are (``tables/targets/staging.py``). Elsewhere a manifest says which files belong to
+the release, and a journal beside the target says that it was committed: object stores cannot rename a directory in one
+step, and there are no locks.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from sfumato.engines.spark.file_systems import HIDDEN, Files, LocalFiles, Workspace, files_of, is_remote
+from sfumato.engines.spark.file_systems import HIDDEN, Files, LocalFiles, files_of, is_remote
 from sfumato.engines.spark.session import Session, in_our_words
-from sfumato.errors import OutputError, UsageError
+from sfumato.errors import InputError, OutputError, UsageError
 from sfumato.tables.locations import CERTIFICATE as SUFFIX
+from sfumato.tables.locations import DirectoryLocation
 from sfumato.tables.targets.digests import file_digest
-from sfumato.tables.targets.target import CertifiedTable
+from sfumato.tables.targets.journal import JOURNAL, MARK, REPLACED, TOKEN, new_token
+from sfumato.tables.targets.staging import Stage, recover
+from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pages
 
 MANIFEST = "_sfumato_manifest.json"
 CERTIFICATE = f"_certificate{SUFFIX}"
@@ -39,6 +43,7 @@ def check_directory(session: Session, target: str, *, force: bool) -> list[str]:
             "have no suffix. Rename it."
         )
     files = files_of(session, target)
+    recover_directory(session, target)
     if not is_remote(target):
         parent = os.path.dirname(target) or "/"
         if not os.path.isdir(parent):
@@ -98,32 +103,84 @@ def digests(session: Session, directory: str) -> list[CertifiedTable]:
     return sorted(entries, key=lambda entry: str(entry["name"]))
 
 
-def put_in_place(
-    session: Session, workspace: Workspace, staged: str, target: str, entries: Sequence[CertifiedTable], text: str
+def publish_locally(staged: Path, target: Path, certificate: str, pages: Sequence[ReleasePage]) -> None:
+    """Publish a staged directory of this machine as other directories are published."""
+    with Stage() as stage:
+        directory = DirectoryLocation(stage.adopt(staged, target))
+        LocalFiles().write(str(directory.certificate), certificate)
+        stage_pages(stage, pages)
+        stage.publish()
+
+
+def publish_remotely(
+    files: Files, staged: str, target: str, entries: Sequence[CertifiedTable], certificate: str
 ) -> None:
-    """Rename the staged directory to its target, with its certificate, and replace what was there."""
-    files = files_of(session, target)
-    before = workspace.path("replaced")
-    if not is_remote(target):
-        files.write(f"{staged}/{CERTIFICATE}", text)
+    """Publish a staged directory of a file system without locks, and perhaps without a rename in one step.
+
+    The complete directory is put beside its target, and a journal says that it replaces what is there. That is the
+    commit point: the next run to the same target ends what a killed run began.
+    """
+    token = new_token()
+    ready, _, journal = _names_beside(target, token)
+    files.write(f"{staged}/{MANIFEST}", json.dumps({"files": list(entries)}, indent=2) + "\n")
+    files.write(f"{staged}/{CERTIFICATE}", certificate)
+    names = [*(entry["name"] for entry in entries), MANIFEST, CERTIFICATE]
     with contextlib.ExitStack() as undo:
-        if files.exists(target):
-            files.rename(target, before)
-            undo.callback(_back, files, before, target)
-        files.rename(staged, target)
-        undo.callback(files.remove, target)
-        if is_remote(target):
-            files.write(f"{target}/{MANIFEST}", json.dumps({"files": list(entries)}, indent=2) + "\n")
-            files.write(f"{target}/{CERTIFICATE}", text)
+        undo.callback(files.remove, ready)
+        files.rename(staged, ready)
+        files.write(f"{journal}-draft", json.dumps({"token": token, "files": names}) + "\n")
+        files.rename(f"{journal}-draft", journal)
         undo.pop_all()
-    if isinstance(files, LocalFiles):
-        handle = os.open(os.path.dirname(target) or "/", os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    recover_remotely(files, target)
 
 
-def _back(files: Files, before: str, target: str) -> None:
-    files.remove(target)
-    files.rename(before, target)
+def recover_remotely(files: Files, target: str) -> None:
+    """End what a journal beside the target says has begun. Every step can be repeated, wherever a run was killed."""
+    journal = _names_beside(target, "")[2]
+    if not files.exists(journal):
+        return
+    token, names = _journal_content(files.read(journal), journal)
+    ready, replaced, _ = _names_beside(target, token)
+    if files.exists(ready):
+        left = files.names(ready)
+        if files.exists(target) and set(names) <= set(left):
+            files.remove(replaced)
+            files.rename(target, replaced)
+        if not files.exists(target):
+            files.rename(ready, target)
+        else:  # a store that renames file by file was interrupted: what is no longer staged has arrived
+            for name in files.names(target):
+                if name in left or name not in names:
+                    files.remove(f"{target}/{name}")
+            for name in sorted(left, key=names.index):  # the certificate last
+                files.rename(f"{ready}/{name}", f"{target}/{name}")
+            files.remove(ready)
+    files.remove(replaced)
+    files.remove(journal)
+
+
+def recover_directory(session: Session, target: str) -> None:
+    """End or remove what killed runs have left at a location that is written to or read."""
+    if not is_remote(target):
+        recover(Path(target))
+    elif getattr(session, "sparkContext", None) is not None:  # a session of Spark Connect has no access to files
+        recover_remotely(files_of(session, target), target)
+
+
+def _names_beside(target: str, token: str) -> tuple[str, str, str]:
+    """Return where a release waits, where the one that it replaces goes, and the journal."""
+    folder, _, name = target.rpartition("/")
+    return (f"{folder}/.{token}{MARK}{name}", f"{folder}/.{token}{REPLACED}{name}", f"{folder}/.{name}{JOURNAL}")
+
+
+def _journal_content(text: str, journal: str) -> tuple[str, list[str]]:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        content = json.loads(text)
+        token, names = content["token"], content["files"]
+        plain = all(isinstance(name, str) and name and "/" not in name and name not in (".", "..") for name in names)
+        if TOKEN.fullmatch(token) and plain and isinstance(names, list) and names[-1:] == [CERTIFICATE]:
+            return token, names
+    raise InputError(
+        f"the journal {journal} is damaged, or Sfumato has not written it. Nothing was changed. Check who wrote it, "
+        "and remove it."
+    )

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.engines.spark.file_systems import files_of, is_remote, location
+from sfumato.engines.spark.publication import recover_directory
 from sfumato.engines.spark.session import Frame, Session, in_our_words, is_spark_frame
 from sfumato.errors import InputError, UsageError
 from sfumato.policy import InputOptions
@@ -85,6 +86,7 @@ def open_table(session: Session, data: object, options: InputOptions) -> SparkTa
     path = location(data)
     name = Path(path.rpartition("/")[2])
     suffix, _ = kind_of_file(name)
+    recover_directory(session, path)
     if not is_remote(path) and not files_of(session, path).exists(path):
         return _of_catalogue(session, os.fspath(data))
     with in_our_words("open the input"):

@@ -51,8 +51,10 @@ class Scratch:
     def __enter__(self) -> Self:
         with scratch_errors(self._parent):
             _remove_abandoned(self._parent)
-            self.directory.mkdir(mode=0o700)
-            self._lock = (self.directory / LOCK).open("wb")
+            while self._lock is None:
+                self.directory.mkdir(mode=0o700)
+                with contextlib.suppress(FileNotFoundError):  # another run took the empty directory for abandoned
+                    self._lock = (self.directory / LOCK).open("wb")
             if fcntl is not None:
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
         return self
@@ -104,6 +106,9 @@ def scratch_errors(directory: Path) -> Iterator[None]:
 def _remove_abandoned(parent: Path) -> None:
     for abandoned in parent.glob(f"{MARK}*"):
         # Errors mean that the directory belongs to another user or a living run, or that another run just removed it.
+        with contextlib.suppress(OSError):
+            if not (abandoned / LOCK).exists():
+                abandoned.rmdir()  # its run was killed before it could lock it, so it is empty
         with contextlib.suppress(OSError), open_regular(abandoned / LOCK) as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -67,7 +67,11 @@ class Source(Protocol):
 def open_source(data: object, options: InputOptions) -> Source:
     """Open a table by its name (a file, directory or database table), or a frame."""
     if isinstance(data, str | os.PathLike):
-        return open_location(location_of(data), options)
+        from sfumato.tables.targets.target import recover_location  # targets read back what they wrote, from here
+
+        location = location_of(data)
+        recover_location(location)
+        return open_location(location, options)
     # Imported here: the code for frames is large, and a run from file to file does not need it.
     from sfumato.tables.sources.frames import open_frame
 

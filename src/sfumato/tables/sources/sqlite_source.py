@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from sfumato.tables.sources.unchanged_files import UnchangedFiles
 SECONDS = 10.0  # how long to wait for another program that writes
 EXACT = 1 << 53
 CLASSES = ("integer", "real", "text", "blob")
+Connect = Callable[[], AbstractContextManager[sqlite3.Connection]]
 AT_A_TIME = 100  # columns inspected in one query
 DECIMAL = re.compile(r"DECIMAL_TEXT\((\d+),(\d+)\)")
 # SQL conditions that hold if a text is not a date or a moment; ? stands for the cell.
@@ -62,7 +63,7 @@ class SqliteSource:
     categories: frozenset[str] = frozenset()
 
     def __init__(self, path: Path, table: str | None) -> None:
-        self._path = path
+        self._connect: Connect = lambda: closing(open_sqlite(path, "ro"))
         self._where = f"the file {str(path)!r}"
         self._unchanged: UnchangedFiles | None = UnchangedFiles.of(path, path.with_name(f"{path.name}-wal"))
         with self._reading() as connection:
@@ -71,10 +72,10 @@ class SqliteSource:
         self._unchanged.check()
 
     @classmethod
-    def staged(cls, path: Path, table: str) -> SqliteSource:
-        """Open a table that is not published yet. No other program uses it, so the rest of the file may change."""
+    def staged(cls, connect: Connect, table: str, where: str) -> SqliteSource:
+        """Open a table that is not published yet, in a file or transaction that no other program uses."""
         source = cls.__new__(cls)
-        source._path, source._where, source._unchanged = path, f"the file {str(path)!r}", None
+        source._connect, source._where, source._unchanged = connect, where, None
         with source._reading() as connection:
             source._open(connection, Relation("", table))
         return source
@@ -122,7 +123,7 @@ class SqliteSource:
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """Open a read-only connection, and replace the messages of SQLite, which may hold cells."""
         try:
-            with closing(open_sqlite(self._path, "ro")) as connection:
+            with self._connect() as connection:
                 yield connection
         except sqlite3.Error as error:
             raise InputError(f"{self._where} {_reason(error)}") from None
@@ -136,6 +137,15 @@ def open_sqlite(path: Path, mode: str) -> sqlite3.Connection:
     """Open a connection that starts no transaction on its own."""
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def check_sqlite_file(path: Path) -> None:
+    """Raise InputError if a file cannot be opened as SQLite."""
+    try:
+        with closing(open_sqlite(path, "ro")) as connection:
+            list_relations(connection)
+    except sqlite3.Error as error:
+        raise InputError(f"the file {str(path)!r} {_reason(error)}") from None
 
 
 def list_relations(connection: sqlite3.Connection) -> list[Relation]:

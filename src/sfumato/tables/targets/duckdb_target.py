@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,15 +14,16 @@ import pyarrow as pa
 from sfumato.errors import InputError, OutputError, UsageError
 from sfumato.tables.databases import (
     CERTIFICATES,
-    STAGE,
     Relation,
     check_column_names,
     check_table_name,
     find_relation,
+    quoted,
 )
 from sfumato.tables.locations import DatabaseLocation
 from sfumato.tables.sources.duckdb_source import (
     SCHEMA,
+    Connect,
     DuckdbSource,
     check_package,
     is_full,
@@ -30,83 +32,55 @@ from sfumato.tables.sources.duckdb_source import (
 )
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.database_publication import (
-    StagedTable,
+    StagedDatabase,
+    WrittenTable,
     certified_tables,
-    drop_abandoned,
-    owner_token,
-    put_in_place,
-    remove_database,
+    check_copy,
+    store_certificate,
 )
 from sfumato.tables.targets.database_types import as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask, no_space_left
-from sfumato.tables.targets.target import CertifiedTable
+from sfumato.tables.targets.journal import private_files
+from sfumato.tables.targets.staging import cannot_write, check_target, no_space_left
+from sfumato.tables.targets.target import CertifiedTable, ReleasePage
 
 FORMAT = "DuckDB"
+STAGED = "sfumato staged"
 MOST_DIGITS = 38
 ROWS = 122_880  # of a row group in the file
 CERTIFICATE_COLUMNS = "table_name VARCHAR, certificate VARCHAR NOT NULL, written_at VARCHAR NOT NULL"
 
 
 class DuckdbTarget:
-    """A table of a DuckDB file. The file is open from the start: DuckDB allows only one program to write to it."""
+    """A table of a DuckDB file.
+
+    An existing file is open from the start: DuckDB allows only one program to write to it.
+    """
 
     def __init__(self, location: DatabaseLocation) -> None:
         self._location = location
-        self._stage = Stage()
-        self._tables: list[StagedTable] = []
-        self._created = False
-        self._token = ""
+        self._staged = StagedDatabase(location)
+        self._opened = ExitStack()
+        self._existing: Any = None
+        self._tables: list[WrittenTable] = []
+        self._certified: list[CertifiedTable] = []
         self.warnings: list[str] = []
-        self._opened: AbstractContextManager[Any] | None = None
 
     def __enter__(self) -> Self:
         path = self._location.path
         check_target(path)
-        self._token = owner_token(self._stage, path)
-        created = not path.exists()
-        mask = os.umask(0o077) if created else None  # the file is private until it is published
-        try:
-            opened = open_duckdb(path, OutputError, read_only=False)
-            self._created = created
-            self._connection = opened.__enter__()
-            self._opened = opened
-        except BaseException:
-            self.__exit__(None, None, None)  # a full disk may hold an empty file of a database that was not opened
-            raise
-        finally:
-            if mask is not None:
-                os.umask(mask)
-        with self._writing():
-            drop_abandoned(list_relations(self._connection), path, self._connection.execute)
+        with ExitStack() as opened:
+            opened.enter_context(self._staged)
+            if path.exists():
+                self._existing = opened.enter_context(open_duckdb(path, OutputError, read_only=False))
+            self._connection = opened.enter_context(open_duckdb(self._staged.path, OutputError, read_only=False))
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        import duckdb
-
-        if self._opened is not None:
-            try:
-                self._drop_staged(self._connection)
-                self._opened.__exit__(None, None, None)
-            except duckdb.Error:
-                self._opened.__exit__(None, None, None)
-                # On a full disk DuckDB gives up the connection. The earlier error is the one to report.
-                with (
-                    suppress(duckdb.Error, OutputError),
-                    open_duckdb(self._location.path, OutputError, read_only=False) as connection,
-                ):
-                    self._drop_staged(connection)
-        if self._created:
-            remove_database(self._location.path, ".wal")
-        self._stage.__exit__(kind, error, trace)
-
-    def _drop_staged(self, connection: Any) -> None:
-        for table in self._tables:
-            connection.execute(f"DROP TABLE IF EXISTS {table.staged.sql}")
-        if self._tables:
-            connection.execute("CHECKPOINT")
+        self._opened.close()
 
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
         location = self._location.sensitive if self._tables else self._location
@@ -116,14 +90,21 @@ class DuckdbTarget:
             if pa.types.is_decimal(field.type) and field.type.precision > MOST_DIGITS:
                 raise unsupported_type(field, FORMAT)
         with self._writing():
-            relation = _relation(location, list_relations(self._connection), _schemas(self._connection))
-            staged = Relation(relation.schema, f"{STAGE}{self._token}_{len(self._tables)}")
-            self._insert(f"CREATE TABLE {staged.sql} AS", stored.empty_table())
-            source = DuckdbSource.staged(self._cursor, staged, f"the table {relation.shown!r} of {location.path}")
-            self._tables.append(StagedTable(relation, staged, source))
+            relation = self._relation(location)
+            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(relation.schema)}")
+            self._insert(f"CREATE TABLE {relation.sql} AS", stored.empty_table())
             for group in row_groups(schema, batches, ROWS):
-                self._insert(f"INSERT INTO {staged.sql}", as_stored(group, stored, FORMAT))
-        return source
+                self._insert(f"INSERT INTO {relation.sql}", as_stored(group, stored, FORMAT))
+            self._tables.append(WrittenTable(relation, self._source(self._cursor, relation)))
+        return self._tables[-1].source
+
+    def _relation(self, location: DatabaseLocation) -> Relation:
+        if self._existing is None:
+            return _relation(location, [], [SCHEMA])
+        return _relation(location, list_relations(self._existing), _schemas(self._existing))
+
+    def _source(self, connect: Connect, relation: Relation) -> Source:
+        return DuckdbSource.staged(connect, relation, f"the table {relation.shown!r} of {self._location.path}")
 
     def _insert(self, statement: str, rows: pa.Table) -> None:
         self._connection.register("sfumato_rows", rows)
@@ -136,40 +117,66 @@ class DuckdbTarget:
         return closing(self._connection.cursor())
 
     def certified(self) -> list[CertifiedTable]:
-        return certified_tables(self._tables)
+        self._certified = certified_tables(self._tables)
+        return self._certified
 
-    def publish(self, certificate: str) -> None:
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        if self._existing is None:
+            with self._writing():
+                self._store_certificate(self._connection, certificate)
+                self._connection.execute("CHECKPOINT")
+                self._connection.close()  # the log is now part of the file
+            self._staged.publish_file(pages)
+        else:
+            with self._writing():
+                self._connection.close()
+            self._staged.publish_tables(certificate, pages, partial(self._copy, certificate))
+
+    def _copy(self, certificate: str) -> None:
+        """Copy the tables into the existing database, in one transaction."""
         import duckdb
 
-        if self._created:
-            self._location.path.chmod(0o666 & ~current_mask())
-        with self._writing():
-            # The rows go from the log into the file first: if the disk has no room for them, nothing is published.
-            self._connection.execute("CHECKPOINT")
-            self._connection.execute("BEGIN")
+        existing, where = self._existing, str(self._staged.path).replace("'", "''")
+        with self._writing(), private_files():
+            existing.execute(f"ATTACH '{where}' AS {quoted(STAGED)} (READ_ONLY)")
+            existing.execute("BEGIN")
             try:
-                put_in_place(
-                    self._connection.execute,
-                    self._tables,
-                    certificate,
-                    certificates=Relation(self._tables[0].relation.schema, CERTIFICATES).sql,
-                    columns=CERTIFICATE_COLUMNS,
-                    parameter="?",
-                )
-                self._connection.execute("COMMIT")
+                for relation, _ in self._tables:
+                    existing.execute(f"DROP TABLE IF EXISTS {relation.sql}")
+                    query = f"SELECT * FROM {quoted(STAGED)}.{relation.sql}"  # noqa: S608
+                    existing.execute(f"CREATE TABLE {relation.sql} AS {query}")
+                copied = [
+                    WrittenTable(relation, self._source(lambda: nullcontext(existing), relation))
+                    for relation, _ in self._tables
+                ]
+                check_copy(copied, self._certified)
+                self._store_certificate(existing, certificate)
+                existing.execute("COMMIT")
             except BaseException:
                 with suppress(duckdb.Error):
-                    self._connection.execute("ROLLBACK")
+                    existing.execute("ROLLBACK")
                 raise
-        self._tables, self._created = [], False
-        try:
-            self._connection.execute("CHECKPOINT")  # moves the log into the file that is passed on
-        except duckdb.Error:
-            # The release is in place, and DuckDB reads it from both files.
-            self.warnings.append(
-                f"a part of the release is still in {self._location.path}.wal, since DuckDB could not move it into the "
-                "file (the disk may be full): pass both files on, or free some space and open the file with DuckDB"
-            )
+            with suppress(duckdb.Error):
+                existing.execute(f"DETACH {quoted(STAGED)}")
+            try:
+                existing.execute("CHECKPOINT")  # moves the log into the file that is passed on
+            except duckdb.Error:
+                # The release is in place, and DuckDB reads it from both files.
+                self.warnings.append(
+                    f"a part of the release is still in {self._location.path}.wal, since DuckDB could not move it into "
+                    "the file (the disk may be full): pass both files on, or free some space and open the file with "
+                    "DuckDB"
+                )
+
+    def _store_certificate(self, connection: Any, certificate: str) -> None:
+        store_certificate(
+            connection.execute,
+            [table.relation for table in self._tables],
+            certificate,
+            certificates=Relation(self._tables[0].relation.schema, CERTIFICATES).sql,
+            columns=CERTIFICATE_COLUMNS,
+            parameter="?",
+        )
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -209,6 +216,15 @@ def check_duckdb(location: DatabaseLocation, tables: int) -> list[DatabaseLocati
     relations = {(relation.schema, relation.name.casefold()) for relation in known}
     found = {table: _relation(table, known, schemas) for table in wanted}
     return [table for table, relation in found.items() if (relation.schema, relation.name.casefold()) in relations]
+
+
+def take_up_log(path: Path) -> None:
+    """Move a log that a killed run has left beside a database into it. Others may not read this log."""
+    log = path.with_name(f"{path.name}.wal")
+    with suppress(OSError, InputError):  # opening the database reports what is wrong with it
+        if log.stat().st_mode & 0o077 == 0 and path.stat().st_mode & 0o077:
+            with private_files(), open_duckdb(path, InputError, read_only=False) as connection:
+                connection.execute("CHECKPOINT")
 
 
 def certificate_in_duckdb(location: DatabaseLocation) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,8 +15,8 @@ from sfumato.tables.locations import FileLocation, certificate_path
 from sfumato.tables.sources.source import Source, open_location
 from sfumato.tables.targets.digests import file_digest
 from sfumato.tables.targets.file_writers import Batches, check_format, write_batches
-from sfumato.tables.targets.staging import Stage, cannot_write
-from sfumato.tables.targets.target import CertifiedTable
+from sfumato.tables.targets.staging import Stage, write_staged
+from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pages
 
 
 class FileTarget:
@@ -54,10 +55,7 @@ class FileTarget:
             for name, path in self._files.items()
         ]
 
-    def publish(self, certificate: str) -> None:
-        target = certificate_path(self._location.path)
-        try:
-            self._stage.path(target).write_text(certificate, "utf-8")
-        except OSError as error:
-            raise cannot_write(target, error) from None
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        write_staged(self._stage, certificate_path(self._location.path), certificate)
+        stage_pages(self._stage, pages)
         self._stage.publish()

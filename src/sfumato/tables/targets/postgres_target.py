@@ -1,15 +1,19 @@
 """Write a release as a table of a PostgreSQL server, with its certificate in another table, in one transaction.
 
 An advisory lock on the server belongs to the run that staged a table. The lock ends with the connection of that run.
+Until a table is published, nobody but its owner has privileges on it, whatever the defaults of its schema are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,10 +34,17 @@ from sfumato.tables.databases import (
 from sfumato.tables.locations import ServerLocation
 from sfumato.tables.sources.postgres_source import PostgresSource, list_relations, open_postgres
 from sfumato.tables.sources.source import Source
-from sfumato.tables.targets.database_publication import StagedTable, certified_tables, put_in_place
+from sfumato.tables.targets.database_publication import (
+    WrittenTable,
+    certified_tables,
+    rename_staged,
+    store_certificate,
+)
 from sfumato.tables.targets.database_types import as_stored, refuse_nul, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.target import CertifiedTable
+from sfumato.tables.targets.journal import Transaction, text_digest
+from sfumato.tables.targets.staging import Stage
+from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pages
 
 FORMAT = "PostgreSQL"
 ROWS = 1 << 16
@@ -66,9 +77,10 @@ class PostgresTarget:
     def __init__(self, location: ServerLocation) -> None:
         self._location = location
         self._token = secrets.token_hex(8)
-        self._tables: list[StagedTable] = []
+        self._tables: list[WrittenTable] = []
         self._sources: list[PostgresSource] = []
         self._staged: list[Relation] = []
+        self._grants: list[list[tuple[str, str]]] = []  # of each table: to whom, and which privilege
         self._connection: Any = None
         self.warnings: list[str] = []
 
@@ -78,7 +90,7 @@ class PostgresTarget:
         with self._writing():
             self._connection.execute("SELECT pg_advisory_lock(%s)", (_lock_key(self._token),))
             self._connection.commit()
-            self._drop_abandoned()
+            _drop_abandoned(self._connection)
         return self
 
     def __exit__(
@@ -111,25 +123,50 @@ class PostgresTarget:
             staged = Relation(relation.schema, f"{STAGE}{self._token}_{len(self._tables)}")
             self._staged.append(staged)
             self._connection.execute(f"CREATE TABLE {staged.sql} ({columns})")
+            self._grants.append(_privileges_of_others(self._connection, staged))
+            for grantee in {grantee for grantee, _ in self._grants[-1]}:
+                self._connection.execute(f"REVOKE ALL ON {staged.sql} FROM {grantee}")
             with self._connection.cursor().copy(f"COPY {staged.sql} FROM STDIN (FORMAT csv)") as copy:
                 for group in row_groups(schema, batches, ROWS):
                     copy.write(_csv_text(as_stored(group, stored, FORMAT)))
             self._connection.commit()
         source = PostgresSource(self._location, staged)
-        self._tables.append(StagedTable(relation, staged, source))
+        self._tables.append(WrittenTable(relation, source))
         self._sources.append(source)
         return source
 
     def certified(self) -> list[CertifiedTable]:
         return certified_tables(self._tables)
 
-    def publish(self, certificate: str) -> None:
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
         self._close_sources()  # an open reader would prevent the renaming of its table
+        transaction = Transaction(self._location, text_digest(certificate))
+        with Stage() as stage:
+            main = self._journal_base(stage) if pages else None
+            stage_pages(stage, pages)
+            stage.publish_with(transaction, partial(self._rename, certificate), main)
+
+    def _journal_base(self, stage: Stage) -> Path | None:
+        """Stage an empty file, beside which the next command on this table finds what a killed run has left.
+
+        Without the right to write to the working directory, commands on the pages find it.
+        """
+        base = self._location.journal_base
+        if not os.access(base.parent, os.W_OK | os.X_OK):
+            return None
+        stage.withdraw(stage.path(base))
+        return base
+
+    def _rename(self, certificate: str) -> None:
         with self._writing():
             self._connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-            put_in_place(
+            for (relation, _), staged, grants in zip(self._tables, self._staged, self._grants, strict=True):
+                rename_staged(self._connection.execute, staged, relation)
+                for grantee, privilege in grants:
+                    self._connection.execute(f"GRANT {privilege} ON {relation.sql} TO {grantee}")
+            store_certificate(
                 self._connection.execute,
-                self._tables,
+                [table.relation for table in self._tables],
                 certificate,
                 certificates=Relation(self._tables[0].relation.schema, CERTIFICATES).sql,
                 columns=CERTIFICATE_COLUMNS,
@@ -141,19 +178,6 @@ class PostgresTarget:
     def _close_sources(self) -> None:
         for source in self._sources:
             source.close()
-
-    def _drop_abandoned(self) -> None:
-        """Drop the tables of killed runs, whose locks are free."""
-        known, _ = list_relations(self._connection)
-        for relation in known:
-            if not relation.name.startswith(STAGE):
-                continue
-            key = _lock_key(relation.name.removeprefix(STAGE).partition("_")[0])
-            if self._connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (key,)).fetchone()[0]:
-                owned = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s::regclass"
-                if self._connection.execute(owned, (relation.sql,)).fetchone()[0]:
-                    self._connection.execute(f"DROP TABLE IF EXISTS {relation.sql}")
-        self._connection.commit()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -187,6 +211,29 @@ def check_server(location: ServerLocation) -> bool:
         relation = _relation(connection, location)
         known, _ = list_relations(connection)
     return any((relation.schema, relation.name) == (table.schema, table.name) for table in known)
+
+
+def drop_staged(location: ServerLocation) -> None:
+    """Drop the tables that killed runs have staged on a server, as far as this user may."""
+    import psycopg
+
+    # Opening the table reports what is wrong with the server.
+    with suppress(psycopg.Error, InputError), closing(open_postgres(location, InputError)) as connection:
+        _drop_abandoned(connection)
+
+
+def _drop_abandoned(connection: Any) -> None:
+    """Drop the tables of killed runs, whose locks are free."""
+    known, _ = list_relations(connection)
+    for relation in known:
+        if not relation.name.startswith(STAGE):
+            continue
+        key = _lock_key(relation.name.removeprefix(STAGE).partition("_")[0])
+        if connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (key,)).fetchone()[0]:
+            owned = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = %s::regclass"
+            if connection.execute(owned, (relation.sql,)).fetchone()[0]:
+                connection.execute(f"DROP TABLE IF EXISTS {relation.sql}")
+    connection.commit()
 
 
 def certificate_on_server(location: ServerLocation) -> str | None:
@@ -239,6 +286,17 @@ def _relation(connection: Any, location: ServerLocation) -> Relation:
             f"no permission to replace {location.shown}, which belongs to another user. Choose another name."
         )
     return Relation(schema, name)
+
+
+def _privileges_of_others(connection: Any, relation: Relation) -> list[tuple[str, str]]:
+    """Return what others than its owner may do with a new table by the default privileges of its schema."""
+    rows = connection.execute(
+        "SELECT CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,"
+        " acl.privilege_type FROM pg_class c, aclexplode(c.relacl) acl"
+        " WHERE c.oid = %s::regclass AND acl.grantee <> c.relowner",
+        (relation.sql,),
+    ).fetchall()
+    return [(str(grantee), str(privilege)) for grantee, privilege in rows]
 
 
 def _lock_key(token: str) -> int:

@@ -1,17 +1,15 @@
-"""Write a release as a table of a SQLite file, with its certificate in another table.
-
-Rows go into a table under another name, which is renamed in one transaction.
-"""
+"""Write a release as a table of a SQLite file, with its certificate in another table, in one transaction."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyarrow import types
@@ -20,7 +18,6 @@ from sfumato.errors import InputError, OutputError, UsageError
 from sfumato.tables.databases import (
     CERTIFICATES,
     FETCHED,
-    STAGE,
     Relation,
     check_column_names,
     check_table_name,
@@ -29,21 +26,21 @@ from sfumato.tables.databases import (
 )
 from sfumato.tables.locations import DatabaseLocation
 from sfumato.tables.sources.source import Source
-from sfumato.tables.sources.sqlite_source import SqliteSource, list_relations, open_sqlite
+from sfumato.tables.sources.sqlite_source import Connect, SqliteSource, list_relations, open_sqlite
 from sfumato.tables.targets.database_publication import (
-    StagedTable,
+    StagedDatabase,
+    WrittenTable,
     certified_tables,
-    drop_abandoned,
-    owner_token,
-    put_in_place,
-    remove_database,
+    check_copy,
+    store_certificate,
 )
 from sfumato.tables.targets.database_types import LARGEST_INTEGER, as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask, no_space_left
-from sfumato.tables.targets.target import CertifiedTable
+from sfumato.tables.targets.staging import cannot_write, check_target, no_space_left
+from sfumato.tables.targets.target import CertifiedTable, ReleasePage
 
 FORMAT = "SQLite"
+STAGED = "sfumato_staged"
 MOST_COLUMNS = 2000
 MOST_DIGITS = 38
 CERTIFICATE_COLUMNS = "table_name TEXT PRIMARY KEY, certificate TEXT NOT NULL, written_at TEXT NOT NULL"
@@ -59,49 +56,37 @@ _TYPES = [
 
 
 class SqliteTarget:
-    """A table of a SQLite file. A missing file is created, and removed again if nothing is published."""
+    """A table of a SQLite file."""
 
     def __init__(self, location: DatabaseLocation) -> None:
         self._location = location
         self._path = location.path
-        self._stage = Stage()
-        self._tables: list[StagedTable] = []
-        self._staged: list[Relation] = []  # also a table that is not finished yet
-        self._created = False
-        self._token = ""
+        self._staged = StagedDatabase(location)
+        self._opened = ExitStack()
+        self._tables: list[WrittenTable] = []
+        self._columns: list[str] = []
+        self._certified: list[CertifiedTable] = []
         self.warnings: list[str] = []
 
     def __enter__(self) -> Self:
         check_sqlite(self._location, 1)
-        self._token = owner_token(self._stage, self._path)
-        with self._writing():
-            self._created = _create_file(self._path)
-            self._connection = open_sqlite(self._path, "rw")
-            # Dropped data is overwritten, and a view on the old table does not prevent the renaming of the new one.
-            for setting in ("secure_delete = ON", "legacy_alter_table = ON", "foreign_keys = OFF"):
+        with ExitStack() as opened, self._writing():
+            opened.enter_context(self._staged)
+            self._connection = opened.enter_context(closing(open_sqlite(self._staged.path, "rwc")))
+            # If something fails, the whole file is removed; it is synced when it is complete.
+            for setting in ("journal_mode = OFF", "synchronous = OFF"):
                 self._connection.execute(f"PRAGMA {setting}")
-            drop_abandoned(list_relations(self._connection), self._path, self._connection.execute)
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        connection = getattr(self, "_connection", None)
-        if connection is not None:
-            with suppress(sqlite3.Error):  # the earlier error is the one to report
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                for staged in self._staged:
-                    connection.execute(f"DROP TABLE IF EXISTS {staged.sql}")
-            connection.close()
-        if self._created:
-            remove_database(self._path, "-journal", "-wal", "-shm")
-        self._stage.__exit__(kind, error, trace)
+        self._opened.close()
 
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
         location = self._location.sensitive if self._tables else self._location
         relation = Relation("", check_table_name(location.table))
-        staged = Relation("", f"{STAGE}{self._token}_{len(self._tables)}")
         check_column_names(schema.names)
         stored = stored_schema(schema, FORMAT)
         columns = ", ".join(f"{quoted(field.name)} {_declared(field)}" for field in stored)
@@ -112,45 +97,63 @@ class SqliteTarget:
             )
         parameters = ", ".join("?" * len(stored))
         with self._writing():
-            self._staged.append(staged)
-            self._connection.execute(f"CREATE TABLE {staged.sql} ({columns})")
-            insert = f"INSERT INTO {staged.sql} VALUES ({parameters})"  # noqa: S608
+            self._connection.execute(f"CREATE TABLE {relation.sql} ({columns})")
+            insert = f"INSERT INTO {relation.sql} VALUES ({parameters})"  # noqa: S608
             for group in row_groups(schema, batches, FETCHED):
                 cells = [_cells(column) for column in as_stored(group, stored, FORMAT).columns]
-                with self._transaction():
+                with _transaction(self._connection):
                     self._connection.executemany(insert, zip(*cells, strict=True))
-        source = SqliteSource.staged(self._path, staged.name)
-        self._tables.append(StagedTable(relation, staged, source))
+        source = self._source(lambda: closing(open_sqlite(self._staged.path, "ro")), relation)
+        self._tables.append(WrittenTable(relation, source))
+        self._columns.append(columns)
         return source
 
+    def _source(self, connect: Connect, relation: Relation) -> Source:
+        return SqliteSource.staged(connect, relation.name, f"the file {str(self._path)!r}")
+
     def certified(self) -> list[CertifiedTable]:
-        return certified_tables(self._tables)
+        self._certified = certified_tables(self._tables)
+        return self._certified
 
-    def publish(self, certificate: str) -> None:
-        if self._created:
-            self._path.chmod(0o666 & ~current_mask())
-        with self._writing(), self._transaction():
-            put_in_place(
-                self._connection.execute,
-                self._tables,
-                certificate,
-                certificates=CERTIFICATES,
-                columns=CERTIFICATE_COLUMNS,
-                parameter="?",
-            )
-        self._staged, self._created = [], False
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        if self._path.exists():
+            self._connection.close()
+            self._staged.publish_tables(certificate, pages, partial(self._copy, certificate))
+        else:
+            with self._writing(), _transaction(self._connection):
+                self._store_certificate(self._connection, certificate)
+            self._connection.close()
+            self._staged.publish_file(pages)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            # A full disk may have ended the transaction already. The error of a second end would hide the reason.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
+    def _copy(self, certificate: str) -> None:
+        """Copy the tables into the existing database, in one transaction."""
+        with self._writing(), closing(open_sqlite(self._path, "rw")) as existing:
+            # Dropped data is overwritten.
+            for setting in ("secure_delete = ON", "foreign_keys = OFF"):
+                existing.execute(f"PRAGMA {setting}")
+            existing.execute(f"ATTACH ? AS {STAGED}", [f"file:{quote(str(self._staged.path.absolute()))}?mode=ro"])
+            with _transaction(existing):
+                for (relation, _), columns in zip(self._tables, self._columns, strict=True):
+                    existing.execute(f"DROP TABLE IF EXISTS main.{relation.sql}")
+                    existing.execute(f"CREATE TABLE main.{relation.sql} ({columns})")
+                    rows = f"SELECT * FROM {STAGED}.{relation.sql}"  # noqa: S608
+                    existing.execute(f"INSERT INTO main.{relation.sql} {rows}")
+                copied = [
+                    WrittenTable(relation, self._source(lambda: nullcontext(existing), relation))
+                    for relation, _ in self._tables
+                ]
+                check_copy(copied, self._certified)
+                self._store_certificate(existing, certificate)
+
+    def _store_certificate(self, connection: sqlite3.Connection, certificate: str) -> None:
+        store_certificate(
+            connection.execute,
+            [table.relation for table in self._tables],
+            certificate,
+            certificates=f"main.{CERTIFICATES}",
+            columns=CERTIFICATE_COLUMNS,
+            parameter="?",
+        )
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -160,6 +163,30 @@ class SqliteTarget:
             raise _cannot_write(self._location.shown, error) from None
         except OSError as error:
             raise cannot_write(self._location.shown, error) from None
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite itself ends it if the disk is full
+            connection.execute("ROLLBACK")
+        raise
+
+
+def undo_transaction(path: Path) -> None:
+    """Let SQLite undo what a killed run has left in its journal. Whoever only reads could not do that."""
+    with suppress(OSError, sqlite3.Error):  # opening the database reports what is wrong with it
+        if path.with_name(f"{path.name}-journal").stat().st_size:
+            with closing(open_sqlite(path, "rw")) as connection:
+                list_relations(connection)
+                if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
+                    # Of a transaction that had changed nothing yet, a journal is left that SQLite removes this way.
+                    for mode in ("TRUNCATE", "DELETE"):
+                        connection.execute(f"PRAGMA journal_mode = {mode}")
 
 
 def check_sqlite(location: DatabaseLocation, tables: int) -> list[DatabaseLocation]:
@@ -200,15 +227,6 @@ def certificate_in_sqlite(location: DatabaseLocation) -> str | None:
     except (sqlite3.Error, InputError):
         return None  # opening the release reports what is wrong with the database
     return None if row is None else str(row[0])
-
-
-def _create_file(path: Path) -> bool:
-    """Create an empty private file, and return whether there was none."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        return False
-    return True
 
 
 def _declared(field: pa.Field) -> str:

@@ -1,14 +1,14 @@
 """The protocol of all targets: a file, a directory of Parquet, a table in a database. Each appears whole or not at all.
 
 A target is used inside ``with``. Tables are written where no reader looks, read back and audited there, and published
-with their certificate in one step. What was not published is removed on exit; what a killed run leaves behind, the next
-run removes.
+with their certificate and pages in one step. What was not published is removed on exit; what a killed run leaves
+behind, the next command on the same location ends or removes (``recover_location``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypedDict
@@ -31,7 +31,7 @@ from sfumato.tables.sources.parquet_directory_source import parquet_files
 from sfumato.tables.sources.source import Source, open_location
 from sfumato.tables.targets.digests import file_digest, table_digest
 from sfumato.tables.targets.file_writers import Batches, check_format
-from sfumato.tables.targets.staging import check_target
+from sfumato.tables.targets.staging import Stage, check_target, recover, write_staged
 
 
 class CertifiedTable(TypedDict):
@@ -40,6 +40,15 @@ class CertifiedTable(TypedDict):
     name: str
     bytes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class ReleasePage:
+    """A page that is published together with a release. Only its owner can read a private one."""
+
+    path: Path
+    text: str
+    private: bool = False
 
 
 class Target(Protocol):
@@ -64,8 +73,8 @@ class Target(Protocol):
         """Return the entries of the certificate for the tables written."""
         ...
 
-    def publish(self, certificate: str) -> None:
-        """Publish the tables and the certificate together, in place of an earlier release."""
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        """Publish the tables, the certificate and the pages together, in place of an earlier release."""
         ...
 
 
@@ -97,6 +106,7 @@ def check_location(location: Location, *, tables: int = 1) -> Sequence[DatabaseL
 
     Return those of the tables that a database has already.
     """
+    recover_location(location)
     if isinstance(location, FileLocation):
         check_format(location.path)
         for file in (location, location.sensitive)[:tables]:
@@ -122,6 +132,51 @@ def check_location(location: Location, *, tables: int = 1) -> Sequence[DatabaseL
             f"it is not clear what kind of database {str(location.path)!r} should become. Name it .sqlite or .duckdb."
         )
     return ()
+
+
+def recover_location(location: Location) -> None:
+    """End what killed runs have begun to publish at a location, and remove what they had only staged there.
+
+    The pages of a table on a server are looked for in the working directory.
+    """
+    if isinstance(location, ServerLocation):
+        from sfumato.tables.targets.postgres_target import drop_staged
+
+        drop_staged(location)
+        recover(location.journal_base, location)
+        return
+    if isinstance(location, DatabaseLocation) and location.path.exists():
+        if location.kind == "duckdb":
+            from sfumato.tables.targets.duckdb_target import take_up_log
+
+            take_up_log(location.path)
+        else:
+            from sfumato.tables.targets.sqlite_target import undo_transaction
+
+            undo_transaction(location.path)
+    recover(location.path)
+
+
+def check_database(location: DatabaseLocation | ServerLocation) -> None:
+    """Raise InputError if a database exists but cannot be opened."""
+    if isinstance(location, ServerLocation):
+        from sfumato.tables.sources.postgres_source import open_postgres
+
+        open_postgres(location, InputError).close()
+    elif location.path.exists() and location.kind == "duckdb":
+        from sfumato.tables.sources.duckdb_source import open_duckdb
+
+        with open_duckdb(location.path, InputError, read_only=True):
+            pass
+    elif location.path.exists():
+        from sfumato.tables.sources.sqlite_source import check_sqlite_file
+
+        check_sqlite_file(location.path)
+
+
+def stage_pages(stage: Stage, pages: Sequence[ReleasePage]) -> None:
+    for page in pages:
+        write_staged(stage, page.path, page.text, private=page.private)
 
 
 def refuse_input_as_output(data: object, target: Path | Location) -> None:

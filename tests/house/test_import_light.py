@@ -61,9 +61,9 @@ def test_a_run_from_arrow_to_arrow_loads_no_further_library() -> None:
 @pytest.mark.not_quick
 def test_a_run_from_file_to_file_loads_no_library_of_frames(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
-    table.write_text("age,born,city,note\n" + "".join(f"{20 + n % 5},200{n % 3}-01-01,c{n % 2},\n" for n in range(40)))
+    table.write_text("age,born,city,note\n" + "".join(f"{20 + n % 5},200{n % 3}-01-01,=c{n % 2},\n" for n in range(40)))
     flags = ["--quasi-identifiers", "age,born,city", "--other", "keep", "-k", "3"]
     for output in ("release.parquet", "release.csv.gz", "release.arrow"):
-        arguments = ["anonymize", str(table), "-o", str(tmp_path / output), *flags]
+        arguments = ["anonymize", str(table), "-o", str(tmp_path / output), "--formulas", "disarm", *flags]
         code = f"from sfumato.cli import main\nassert main({arguments!r}) == 0"
         assert loaded_after(code) - {OF_NUMBA} == {"numba", "numpy", "pyarrow"}

@@ -8,6 +8,7 @@ gives the values back.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -31,9 +32,7 @@ class FormulaCells:
 
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse to disarm a table whose header has a formula: another name would be another column."""
-        formulas = [
-            name for name, formula in zip(names, _begin(pa.array(names), FORMULA).to_pylist(), strict=True) if formula
-        ]
+        formulas = [name for name in names if re.match(FORMULA, name) and not re.match(NUMBER, name)]
         if formulas and self._disarm:
             raise OutputError(
                 f"the name of the column {formulas[0]!r} begins like a formula, and names are not disarmed. Rename the "
@@ -101,7 +100,9 @@ def _with_values(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.
 
 
 def _disarmed(values: pa.Array) -> pa.Array:
-    return pc.if_else(_begin(values, GUARDED), pc.binary_join_element_wise(APOSTROPHE, values, ""), values)
+    # A join with the apostrophe would make a scalar of it, and PyArrow loads pandas for that.
+    longer = pc.replace_substring_regex(values, r"\A", APOSTROPHE, max_replacements=1)
+    return pc.if_else(_begin(values, GUARDED), longer, values)
 
 
 def _rearmed(values: pa.Array) -> pa.Array:

@@ -15,6 +15,8 @@ import pytest
 
 import sfumato
 from sfumato.errors import OutputError
+from sfumato.tables.locations import location_of
+from sfumato.tables.targets.target import open_target
 
 ROWS = 4000
 
@@ -100,3 +102,19 @@ def test_a_disk_that_fills_up_leaves_the_old_release_and_no_stray_row(
             assert rows_in(path) == {"people": ROWS, "sfumato_certificates": 1}
             assert sfumato.audit(f"{path}#people").holds
     assert outcomes == {"refused", "written"}
+
+
+@pytest.mark.parametrize("pages", [2, 3, 5, 20])
+def test_sqlite_tells_a_full_disk_also_where_it_has_ended_the_transaction_itself(pages: int, tmp_path: Path) -> None:
+    rows = pa.table({"note": [f"{number} " * 50 for number in range(2000)]})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        target._connection.execute(f"PRAGMA max_page_count = {pages}")  # type: ignore[attr-defined]
+        yield from rows.to_batches()
+
+    with (
+        pytest.raises(OutputError, match=r"no space left for .*/out\.sqlite#people; it was not written"),
+        open_target(location_of(f"{tmp_path}/out.sqlite#people"), separator=",") as target,
+    ):
+        target.write(rows.schema, batches)
+    assert list(tmp_path.iterdir()) == []

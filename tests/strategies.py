@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -205,3 +206,82 @@ def _column(draw: st.DrawFn, values: st.SearchStrategy[Any], size: int) -> list[
 def released_rows(table: pa.Table) -> Sequence[oracle.Row]:
     rows: Sequence[oracle.Row] = table.to_pylist()
     return rows
+
+
+# ---- What a mistaken or hostile user writes into files and flags ----
+
+ODD_TEXTS = (
+    "", " ", "*", "flat", "\0", "\ufeff", "\u202e", "é", "e\u0301", "😀", "'", '"', "\\", "%", "[1..2]", "nan", "inf",
+    "-0", "1e999", "../x", "/dev/null", "a,b", "a;b", "a\nb", "__class__", "{}", "[]", "null", "x" * 5000,
+    "9" * 5000, "\x1b[31m",
+)  # fmt: skip
+odd_texts = st.one_of(st.sampled_from(ODD_TEXTS), st.text(st.characters(exclude_categories=["Cs"]), max_size=8))
+odd_numbers = st.one_of(
+    st.sampled_from([0, -1, 1, 2, 3, 2**31, 2**63 - 1, 2**63, -(2**63) - 1, 10**400, 0.5, -0.0, 1e308, 5e-324]),
+    st.sampled_from([float("nan"), float("inf"), float("-inf")]),
+    st.integers(-10, 100),
+    st.floats(),
+)
+odd_leaves = st.one_of(st.booleans(), odd_numbers, odd_texts)
+odd_values = st.recursive(
+    odd_leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(odd_texts, inner, max_size=2), max_leaves=4
+)
+
+
+@st.composite
+def edited(draw: st.DrawFn, content: Any, keys: Sequence[str], words: Sequence[str]) -> Any:
+    """The content of a file of tables and lists after one to three edits: a value replaced, removed or added.
+
+    keys, words: what a user may write there, so that edits also give what nearly fits.
+    """
+    content = copy.deepcopy(content)
+    # Copied, since a later edit may change what an earlier one put there.
+    values = st.one_of(odd_values, st.sampled_from(list(words)).map(copy.deepcopy))
+    for _ in range(draw(st.integers(1, 3))):
+        holder: Any = content
+        while True:
+            places = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+            if not places:
+                break
+            place = draw(st.sampled_from(places))
+            inner = holder[place]
+            if isinstance(inner, dict | list) and inner and draw(st.integers(0, 4)):
+                holder = inner
+                continue
+            how = draw(st.sampled_from(["replace", "replace", "replace", "remove", "add"]))
+            if how == "replace":
+                holder[place] = draw(values)
+            elif how == "remove":
+                del holder[place]
+            elif isinstance(holder, dict):
+                holder[draw(st.one_of(st.sampled_from(list(keys)), odd_texts))] = draw(values)
+            else:
+                holder.insert(place, draw(st.one_of(st.just(copy.deepcopy(inner)), values)))
+            break
+    return content
+
+
+@st.composite
+def damaged_bytes(draw: st.DrawFn, content: bytes) -> bytes:
+    """A file after one to four edits: bytes replaced, repeated or cut off, or all of it in another encoding."""
+    odd = st.one_of(
+        odd_texts.map(lambda text: text.encode("utf-8", "surrogatepass")),
+        st.binary(max_size=6),
+        st.sampled_from(
+            [b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\r\n", b'"', b",", b",,,", b";", b"\x80", b"*"]
+        ),
+    )
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        end = draw(st.integers(start, min(len(content), start + 12)))
+        how = draw(st.sampled_from(["replace", "replace", "replace", "repeat", "cut off", "encode"]))
+        if how == "replace":
+            content = content[:start] + draw(odd) + content[end:]
+        elif how == "repeat":
+            content = content[:end] + content[start:]
+        elif how == "cut off":
+            content = content[:end]
+        else:
+            encoding = draw(st.sampled_from(["utf-16", "utf-8-sig", "cp1252", "utf-32"]))
+            content = content.decode("utf-8", "replace").encode(encoding, "replace")
+    return content

@@ -296,6 +296,13 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ('[[privacy.sensitive]]\nkind = "distinct"\nl = 2', "line 1: privacy.sensitive.0.attribute is missing."),
         ('[[privacy.sensitive]]\nattribute = "x"\nkind = "distict"\nl = 2',
          f"line 3: privacy.sensitive.0.kind must be one of {KINDS}, not 'distict'. Did you mean 'distinct'?"),
+        ('[[privacy.sensitive]]\nattribute = "x"\nkind = {}\nl = 2',
+         f"line 3: privacy.sensitive.0.kind must be one of {KINDS}, not a table."),
+        ('[[privacy.sensitive]]\nattribute = "x"\nkind = ["distinct"]\nl = 2',
+         f"line 3: privacy.sensitive.0.kind must be one of {KINDS}, not a list."),
+        (f"[release]\nmax_suppressed_fraction = 1{'0' * 400}",
+         "line 2: max_suppressed_fraction must be a number of at least 0 and below 1, "
+         "not a number of very many digits."),
         ('[[privacy.sensitive]]\nattribute = "x"\nkind = "distinct"\nl = 0',
          "line 4: privacy.sensitive.0.l must be a whole number of at least 1, not 0."),
         ('[[privacy.sensitive]]\nattribute = "x"\nkind = "frequency"\nl = 2.0',

@@ -186,3 +186,49 @@ def test_a_certificate_that_cannot_be_read_is_an_error_with_a_next_step(tmp_path
     certificate_path(tmp_path / "out.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(InputError, match=r"certificate .* cannot be read. Restore it, or audit with --policy"):
         sfumato.audit(tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize(
+    "key, values",
+    [
+        ("format", [True, "1", 1.0, 3, [], None]),
+        ("policy", [3, "age", [1], None]),
+        ("files", [3, "age", {"name": 3}, [1], [{}], [{"name": 3, "sha256": "x", "bytes": 1}], None]),
+        ("audit", [3, "age", {"requirement": 3}, [1], [{"requirement": "k"}], [{"requirement": [], "holds": True}]]),
+        ("method", [3, [], {}]),
+        ("engine", [3, [], {}]),
+        ("version", [3, [], {}]),
+        ("seed", ["0", [], {}]),
+        ("libraries", [3, [], {"numba": 3}]),
+        ("statistics", [3, [], {"age": 3}, {"age": {"grid": "1"}}, {"age": {}}]),
+    ],
+)
+def test_a_certificate_of_wrong_types_is_refused(tmp_path: Path, key: str, values: list[Any]) -> None:
+    path = tmp_path / "out.csv"
+    content = written(path)
+    for value in values:
+        certificate_path(path).write_text(json.dumps({**content, key: value}))
+        with pytest.raises(InputError, match="cannot be read"):
+            read_certificate(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "null", "{", "[" * 100_000, '{"format": 1e400}', "\x00"])
+def test_what_is_no_certificate_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "out.csv"
+    written(path)
+    certificate_path(path).write_text(text)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_certificate(path)
+
+
+@pytest.mark.parametrize("name", ["../other.csv", "/dev/zero", "", ".", "..", "a/b", "a\0b", "x" * 300, "pipe"])
+def test_a_certificate_leads_to_no_file_but_those_beside_it(tmp_path: Path, name: str) -> None:
+    """A certificate may come from anybody: no other file is read, and nothing keeps the audit waiting."""
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "folder" / "out.csv"
+    content = written(path)
+    (tmp_path / "other.csv").write_bytes(path.read_bytes())
+    os.mkfifo(path.with_name("pipe"))
+    more = {**content["files"][0], "name": name}
+    certificate_path(path).write_text(json.dumps({**content, "files": [*content["files"], more]}))
+    assert sfumato.audit(path).failed

@@ -93,6 +93,12 @@ def test_rounded_rules_do_not_hold_the_smallest_and_the_largest_value() -> None:
     assert recoding.regions_of(pa.table({"age": ages})).tolist() == exact.regions_of(pa.table({"age": ages})).tolist()
 
 
+def node(rules: dict[str, Any], number: int) -> list[Any]:
+    """A node of the taxonomy of postal codes: its label, parent, first and last leaf."""
+    found: list[Any] = rules["columns"][3]["taxonomy"]["nodes"][number]
+    return found
+
+
 def damaged() -> Iterator[tuple[str, Callable[[dict[str, Any]], Any]]]:
     yield "no nodes", lambda rules: rules.pop("nodes")
     yield "a part too few", lambda rules: rules["nodes"][0]["parts"].pop()
@@ -102,6 +108,37 @@ def damaged() -> Iterator[tuple[str, Callable[[dict[str, Any]], Any]]]:
     yield "a node that nothing leads to", lambda rules: rules["nodes"].append({"region": 9, "shows": []})
     yield "no policy", lambda rules: rules.update(policy={})
     yield "another key in the policy", lambda rules: rules["policy"].update(nothing=1)
+    yield "a kind that is a table", lambda rules: rules["columns"][0].update(kind={})
+    yield "another kind", lambda rules: rules["columns"][2].update(kind="nothing")
+    yield "a name that is a list", lambda rules: rules["columns"][0].update(name=[])
+    yield "bounds that are a text", lambda rules: rules["columns"][0].update(bounds="17")
+    yield "bounds that are no numbers", lambda rules: rules["columns"][0]["bounds"].__setitem__(0, "17")
+    yield "a bound that is no whole number", lambda rules: rules["columns"][0]["bounds"].__setitem__(0, 16.5)
+    yield "a bound beyond 64 bits", lambda rules: rules["columns"][0]["bounds"].__setitem__(-1, 10**30)
+    yield "dates that are numbers", lambda rules: rules["columns"][2]["bounds"].__setitem__(0, 3)
+    yield "a column that is a number", lambda rules: rules["columns"].__setitem__(0, 3)
+    yield "taxonomies in a list", lambda rules: rules.update(taxonomies=[])
+    yield "a node that is a number", lambda rules: rules["nodes"].__setitem__(1, 3)
+    yield "parts that are a number", lambda rules: rules["nodes"][0].update(parts=3)
+    yield "a split that is a table", lambda rules: rules["nodes"][0].update(split={})
+    yield "an end that is a table", lambda rules: rules["nodes"][0]["to"].__setitem__(0, {})
+    yield "a format that is a text", lambda rules: rules.update(format="1")
+    yield "names that are a number", lambda rules: rules.update(names=3)
+    yield "a method that is a list", lambda rules: rules.update(method=[])
+    yield "a policy that is a list", lambda rules: rules.update(policy=[])
+    yield (
+        "a kind of requirement that is a table",
+        lambda rules: rules["policy"]["privacy"].update(sensitive=[{"attribute": "diagnosis", "kind": {}}]),
+    )
+    yield "a leaf that is a number", lambda rules: rules["columns"][3]["taxonomy"]["leaves"].__setitem__(0, 3)
+    yield "a leaf that occurs twice", lambda rules: rules["columns"][3]["taxonomy"]["leaves"].__setitem__(0, "10117")
+    yield "a taxonomy without nodes", lambda rules: rules["columns"][3]["taxonomy"].update(nodes=[])
+    yield "a group that begins before the first leaf", lambda rules: node(rules, 1).__setitem__(2, -1)
+    yield "a group that ends after the last leaf", lambda rules: node(rules, 1).__setitem__(3, 99)
+    yield "a group that ends before it begins", lambda rules: node(rules, 1).__setitem__(2, 4)
+    yield "a group of other leaves", lambda rules: node(rules, 1).__setitem__(3, 2)
+    yield "a leaf of another name", lambda rules: node(rules, 2).__setitem__(0, "99999")
+    yield "a root of another name", lambda rules: node(rules, 0).__setitem__(0, "all")
     yield "a taxonomy in a circle", lambda rules: rules["columns"][3]["taxonomy"]["nodes"][1].__setitem__(1, 1)
 
 

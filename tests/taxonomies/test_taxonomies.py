@@ -720,3 +720,14 @@ def test_decimal_widths_nest_as_they_are_written() -> None:
     assert Intervals([0.1, 0.3, 0.6]).widths == (0.1, 0.3, 0.6)  # type: ignore[arg-type]
     Intervals((5, 10, 20)).check(integral=True)
     RoundingGrid(5.0).check(integral=True)
+
+
+@given(rows=taxonomy_rows(), values=st.lists(st.text("ab", max_size=4), max_size=8))
+def test_every_taxonomy_that_is_read_or_derived_is_a_tree(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, ...]], values: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("tree") / "tree.csv"
+    path.write_text(as_csv(rows), "utf-8")
+    assert read_taxonomy(path, "column").is_tree()
+    assert flat(values, "column").is_tree()
+    assert prefix(values, [1, 3], "column").is_tree()

@@ -48,22 +48,58 @@ def read_certificate(release: str | os.PathLike[str]) -> dict[str, Any] | None:
         text = certificate_text(location)
         if text is None:
             return None
-        content = json.loads(text)
-        if content["format"] not in READABLE or not isinstance(content["policy"], dict):
-            raise ValueError
-        if not all(isinstance(file[key], str) for file in content["files"] for key in ("name", "sha256")):
-            raise ValueError
+        content: dict[str, Any] = json.loads(text)
+        _check(content)
     except PermissionError:
         raise InputError(f"no permission to read the certificate {_where(location)}. Ask its owner for it.") from None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         where = _where(location)
         raise InputError(f"the certificate {where} cannot be read. Restore it, or audit with --policy.") from None
-    assert isinstance(content, dict)
     return content
 
 
 def _where(location: Location) -> str:
     return str(certificate_path(location.path)) if isinstance(location, FileLocation) else f"of {location.shown}"
+
+
+def _check(content: Any) -> None:
+    """Raise ValueError, KeyError or TypeError if a certificate has not the form in which ours are written."""
+    _check_types(content, dict)
+    if type(content["format"]) is not int or content["format"] not in READABLE:
+        raise ValueError
+    _check_types(content["policy"], dict)
+    _check_types(content["files"], list)
+    for file in content["files"]:
+        _check_types(file, dict)
+        _check_types(file["name"], str)
+        _check_types(file["sha256"], str)
+        _check_types(file["bytes"], int)
+    _check_types(content.get("audit", []), list)
+    for line in content.get("audit", []):
+        _check_types(line, dict)
+        _check_types(line["requirement"], str)
+        _check_types(line["holds"], bool, type(None))
+    for key in ("method", "engine", "version"):
+        _check_types(content.get(key, ""), str)
+    _check_types(content.get("seed"), int, type(None))
+    for name, value in _table(content, "libraries").items():
+        _check_types(name, str)
+        _check_types(value, str)
+    for grid in _table(content, "statistics").values():
+        _check_types(grid, dict)
+        _check_types(grid["grid"], int, float)
+
+
+def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    table = content.get(key, {})
+    _check_types(table, dict)
+    assert isinstance(table, dict)
+    return table
+
+
+def _check_types(value: Any, *types: type) -> None:
+    if not isinstance(value, types):
+        raise TypeError
 
 
 def shareable_policy(policy: Policy) -> dict[str, Any]:

@@ -49,17 +49,20 @@ class Taxonomy:
             return False
         if (self.labels[0], self.first[0], self.last[0], self.parent[0]) != (ROOT, 0, count - 1, -1):
             return False
-        first, last, parent = self.first[1:], self.last[1:], self.parent[1:]
-        if (parent < 0).any() or (parent >= np.arange(1, nodes)).any() or (first > last).any():
-            return False
-        inside = (self.first[parent] <= first) & (last <= self.last[parent])
-        preorder = np.lexsort((-self.last, self.first))
-        leaf_nodes = self._leaf_nodes
-        return bool(
-            inside.all()
-            and (preorder == np.arange(nodes)).all()
-            and self.first[leaf_nodes].tolist() == list(range(count))
-            and tuple(self.labels[node] for node in leaf_nodes) == self.leaves
+        first, last, parent = self.first.tolist(), self.last.tolist(), self.parent.tolist()
+        above = [0]  # the nodes that are open: each has the next one under it
+        for node in range(1, nodes):
+            while above and last[above[-1]] < first[node]:
+                above.pop()
+            if not above or parent[node] != above[-1] or not first[above[-1]] <= first[node] <= last[node]:
+                return False
+            same_leaves = (first[node], last[node]) == (first[above[-1]], last[above[-1]])
+            if last[node] > last[above[-1]] or (same_leaves and count > 1):
+                return False
+            above.append(node)
+        leaf_nodes = self._leaf_nodes.tolist()
+        return [first[node] for node in leaf_nodes] == list(range(count)) and self.leaves == tuple(
+            self.labels[node] for node in leaf_nodes
         )
 
     @cached_property

@@ -7,6 +7,7 @@ behind, the next command on the same location ends or removes (``recover_locatio
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -245,8 +246,9 @@ def certificate_text(location: Location) -> str | None:
 def current_digests(location: Location, names: list[str]) -> dict[str, str]:
     """Return the current digests of the certified ``names`` that exist; for a directory, of all its files."""
     if isinstance(location, FileLocation):
-        files = {name: location.path.with_name(name) for name in names}
-        return {name: file_digest(file) for name, file in files.items() if file.exists()}
+        # A certificate names files beside it and no others, whoever wrote it.
+        files = {name: os.path.join(location.path.parent, name) for name in names if os.path.basename(name) == name}
+        return {name: file_digest(Path(file)) for name, file in files.items() if os.path.isfile(file)}
     if isinstance(location, DirectoryLocation):
         tables = [location.path, *([location.sensitive.path] if location.sensitive.path.is_dir() else [])]
         parts = [file for table in tables for file in parquet_files(table)]

@@ -195,9 +195,9 @@ def test_permissions_are_given_again_if_the_run_was_killed_before(tmp_path: Path
     token = token_of(tmp_path / "a.csv")
     for name in ("a.csv", "b.html"):
         (tmp_path / f".{token}{MARK}{name}").rename(tmp_path / name)
-    (tmp_path / "b.html").unlink()
-    (tmp_path / "b.html").write_text("somebody's own")
-    (tmp_path / "b.html").chmod(0o600)
+    (tmp_path / "own").write_text("somebody's own")
+    (tmp_path / "own").chmod(0o600)
+    (tmp_path / "own").rename(tmp_path / "b.html")
     assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == 0o600
     recover(tmp_path / "a.csv")
     assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == 0o644
@@ -404,6 +404,30 @@ def test_a_file_that_cannot_be_taken_back_is_finished_by_the_next_command(
     recover(tmp_path / "a.csv")
     assert [(tmp_path / name).read_text() for name in ("a.csv", "b.html")] == ["a.csv new\n1\n", "b.html new\n1\n"]
     assert names(tmp_path) == ["a.csv", "b.html"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "b.html", ".a.csv.sfumato-journal"])
+@pytest.mark.parametrize("existing", [False, True])
+def test_an_interruption_in_the_middle_of_a_rename_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, existing: bool
+) -> None:
+    if existing:
+        two_files(tmp_path, "old")
+    replace = Path.replace
+
+    def interrupted(self: Path, to: Path) -> Path:
+        replace(self, to)
+        if to.name == name and self.name.endswith(("-draft", f"{MARK}{name}")):
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return to
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        two_files(tmp_path, "new")
+    recover(tmp_path / "a.csv")
+    found = {path.name: path.read_text().split()[1] for path in tmp_path.iterdir()}
+    assert found in ({"a.csv": "new", "b.html": "new"}, {"a.csv": "old", "b.html": "old"} if existing else {})
 
 
 def test_without_hard_links_releases_are_replaced_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -412,6 +412,18 @@ def test_a_table_on_a_server_is_its_owners_until_it_is_published(postgres: Any) 
         postgres.execute("DROP OWNED BY reader; DROP ROLE reader")
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_database_that_was_made_in_the_meantime_is_not_replaced(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    put, tables = (in_sqlite, sqlite_tables) if kind == "sqlite" else (in_duckdb, duckdb_tables)
+    with contextlib.suppress(OutputError), open_target(location_of(f"{path}#release"), separator=",") as target:
+        target.write(OLD.schema, OLD.to_batches)
+        target.certified()
+        put(PEOPLE, path, "others")
+        target.publish("{}")
+    assert tables(path)["others"] == rows_of(PEOPLE)
+
+
 # Directories
 
 

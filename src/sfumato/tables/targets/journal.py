@@ -137,13 +137,15 @@ class Publication:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._undo.close()  # there is nothing to undo after a success
-        except OSError:
-            self.left_open = True
+        if kind is not None:
+            with contextlib.suppress(OSError):
+                self._undo.close()
+            # What an interruption left renamed, or what cannot be renamed back, only the next command can end.
+            self.left_open = is_still(self._journal, self._lock) and any(entry.done for entry in self._entries)
+        if self.left_open:
             os.close(self._lock)
-            return
-        self._close()
+        else:
+            self._close()
 
     def commit(self, journal: Journal) -> None:
         """Write the journal. Everything that it lists must be complete and synced."""
@@ -211,6 +213,8 @@ def settle(journal: Path, main: Path, server: ServerLocation | None = None) -> N
             journal.unlink()
             sync_directory(journal.parent)
         except OSError:
+            if content.transaction is None and all(entry.done for entry in content.entries):
+                return  # the release is there; only what it replaced, or the journal, cannot be removed
             raise _unfinished(main) from None
 
 
@@ -287,10 +291,10 @@ def open_without_waiting(path: Path) -> int:
     return os.open(path, flags)
 
 
-def lock(handle: int) -> None:
-    """Lock an open file; raise BlockingIOError if another run holds it."""
+def lock(handle: int, *, wait: bool = False) -> None:
+    """Lock an open file; without ``wait``, raise BlockingIOError if another run holds it."""
     if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
 def is_still(path: Path, handle: int) -> bool:
@@ -339,11 +343,9 @@ def _exclusive(draft: Path, main: Path) -> int:
         remove_draft(main)
         with contextlib.suppress(FileExistsError):
             handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-            with contextlib.suppress(BlockingIOError):
-                lock(handle)
-                # Another run may have removed the draft as abandoned just before it was locked.
-                if is_still(draft, handle):
-                    return handle
+            lock(handle, wait=True)  # another run may hold it for the moment that it takes to remove it
+            if is_still(draft, handle):
+                return handle
             os.close(handle)
         _wait(main, end)
 

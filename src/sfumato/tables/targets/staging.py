@@ -148,11 +148,13 @@ class Stage:
         except OSError as error:
             problem = cannot_write(publication.current, error)
             if publication.left_open:
-                self._staged.clear()
                 problem = OutputError(
                     f"{problem} The release is complete, and the next command on {main} puts it in place."
                 )
             raise problem from None
+        finally:
+            if publication.left_open:
+                self._staged.clear()  # they belong to the journal now
         self._staged.clear()
 
     def _create(self, target: Path, create: Callable[[Path], int]) -> Path:
@@ -163,12 +165,11 @@ class Stage:
             self._staged.append((staged, target))  # before it exists, so that no interruption leaves it
             while True:
                 handle = create(staged)
-                with contextlib.suppress(BlockingIOError):
-                    lock(handle)
-                    # Another run may have removed the file as abandoned just before it was locked.
-                    if is_still(staged, handle):
-                        self._locks[staged] = handle
-                        return staged
+                # Another run may take the file for abandoned just before it is locked, and remove it.
+                lock(handle, wait=True)
+                if is_still(staged, handle):
+                    self._locks[staged] = handle
+                    return staged
                 os.close(handle)
         except OSError as error:
             raise cannot_write(target, error) from None

@@ -29,7 +29,7 @@ from sfumato.policy import InputOptions, merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.locations import DirectoryLocation, location_of
 from sfumato.tables.sources.source import open_source
-from sfumato.tables.targets import journal
+from sfumato.tables.targets import file_publication
 from sfumato.tables.targets.journal import JOURNAL, MARK, journal_path
 from sfumato.tables.targets.staging import Stage, recover
 from sfumato.tables.targets.target import ReleasePage, open_target
@@ -154,7 +154,7 @@ def test_files_of_other_names_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_directory_between_two_renames_is_known_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "exchange_atomically", lambda *_: False)
+    monkeypatch.setattr(file_publication, "exchange_atomically", lambda *_: False)
 
     def release(value: int) -> None:
         with open_target(location_of(f"{tmp_path}/out/"), separator=",") as target:
@@ -238,7 +238,7 @@ def test_a_reader_waits_for_a_run_that_is_publishing(tmp_path: Path) -> None:
 
 
 def test_a_run_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    monkeypatch.setattr(file_publication, "PATIENCE", 0.05)
     found = unfinished(tmp_path)
     with found.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -397,7 +397,7 @@ def test_a_file_that_cannot_be_taken_back_is_finished_by_the_next_command(
     monkeypatch.setattr(Path, "replace", no_pages)
     monkeypatch.setattr(os, "link", no_links)
     with pytest.raises(
-        OutputError, match=r"b\.html.*The release is complete, and the next command on .*a\.csv puts it"
+        OutputError, match=r"b\.html could not .*The release is complete, and the next command on .*a\.csv puts it"
     ):
         two_files(tmp_path, "new")
     monkeypatch.undo()

@@ -31,7 +31,7 @@ from sfumato.pipeline.run import draft_release, published
 from sfumato.policy import InputOptions, merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.sources.source import open_source
-from sfumato.tables.targets import journal
+from sfumato.tables.targets import file_publication
 from sfumato.tables.targets.target import ReleasePage
 
 PEOPLE = pa.table({"age": list(range(16)), "sex": ["f", "m"] * 8, "ill": ["a", "b", "c", "d"] * 4})
@@ -158,7 +158,7 @@ def place_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Place
     if kind.startswith("directory"):
         found = Place(f"{folder}/out/", folder)
         if kind != "directory":
-            found.patches.append((journal, "exchange_atomically", lambda *_: False))
+            found.patches.append((file_publication, "exchange_atomically", lambda *_: False))
         return found
     if kind == "postgresql":
         connection = request.getfixturevalue("postgres")

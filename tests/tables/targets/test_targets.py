@@ -35,7 +35,7 @@ from sfumato.policy import InputOptions
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import open_source
-from sfumato.tables.targets import journal, parquet_directory_target
+from sfumato.tables.targets import file_publication, parquet_directory_target
 from sfumato.tables.targets.target import open_target
 
 PASSWORD = "Tr0ub4dor"
@@ -460,7 +460,7 @@ def test_a_directory_is_replaced_with_and_without_the_help_of_the_system(
 ) -> None:
     put_directory(OLD, tmp_path / "release")
     if not exchange:
-        monkeypatch.setattr(journal, "exchange_atomically", lambda *_: False)
+        monkeypatch.setattr(file_publication, "exchange_atomically", lambda *_: False)
     released().write(f"{tmp_path}/release/")
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
     assert parquet.read_table(tmp_path / "release" / "part-00000.parquet").num_rows == 4

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.tables.targets import duckdb_target, journal, postgres_target, sqlite_target
+from sfumato.tables.targets import duckdb_target, file_publication, journal, postgres_target, sqlite_target
 
 RENAMES = ("os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "os.symlink")
 OPENED = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -121,7 +121,7 @@ def killed_after_commit(action: Callable[[], object]) -> None:
     """Run an action in a child that is killed as soon as its journal is written."""
     child = os.fork()
     if child == 0:
-        journal.Publication.put_in_place = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        file_publication.Publication.put_in_place = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
         try:
             action()
         finally:
@@ -133,7 +133,7 @@ def killed_after_commit(action: Callable[[], object]) -> None:
 @contextlib.contextmanager
 def counted(operations: Operations) -> Iterator[None]:
     """Count everything that happens from here on. It is never undone: the process ends after it."""
-    sync, exchange = os.fsync, journal.exchange_atomically
+    sync, exchange = os.fsync, file_publication.exchange_atomically
 
     def fsync(handle: int) -> None:
         operations.happens(handle)
@@ -143,7 +143,7 @@ def counted(operations: Operations) -> Iterator[None]:
         operations.happens(str(target))
         return exchange(staged, target)
 
-    os.fsync, journal.exchange_atomically = fsync, exchanged
+    os.fsync, file_publication.exchange_atomically = fsync, exchanged
     sqlite_target.open_sqlite = _counted_sqlite(operations)
     duckdb_target.open_duckdb = _counted_duckdb(operations, duckdb_target.open_duckdb)
     postgres_target.open_postgres = _counted_postgres(operations, postgres_target.open_postgres)

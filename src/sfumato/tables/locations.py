@@ -260,7 +260,8 @@ def _in_file(path: Path, table: str | None) -> DatabaseLocation:
 
 def _is_unfinished_directory(path: Path) -> bool:
     """Return whether a run was killed between the two renames that replace a directory."""
-    from sfumato.tables.targets.journal import journal_path, lists_directory
+    from sfumato.tables.targets.file_publication import lists_directory
+    from sfumato.tables.targets.journal import journal_path
 
     return os.path.lexists(journal_path(path)) and lists_directory(path)
 

@@ -22,7 +22,7 @@ from sfumato.engines.spark.publication import (
 )
 from sfumato.errors import InputError
 from sfumato.tables.external.scratch import Scratch
-from sfumato.tables.targets import journal
+from sfumato.tables.targets import file_publication
 from sfumato.tables.targets.journal import JOURNAL
 from sfumato.tables.targets.staging import recover
 from sfumato.tables.targets.target import CertifiedTable
@@ -110,7 +110,7 @@ def test_a_kill_before_any_operation_leaves_the_old_or_the_new_release_whole(
 ) -> None:
     publish, recovered = WAYS[way]
     if way == "here without exchange":
-        monkeypatch.setattr(journal, "exchange_atomically", lambda *_: False)
+        monkeypatch.setattr(file_publication, "exchange_atomically", lambda *_: False)
     folder = tmp_path / "place"
     folder.mkdir()
     if existing:

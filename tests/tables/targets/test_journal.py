@@ -29,7 +29,7 @@ from sfumato.policy import InputOptions, merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.locations import DirectoryLocation, location_of
 from sfumato.tables.sources.source import open_source
-from sfumato.tables.targets import journal
+from sfumato.tables.targets import file_publication
 from sfumato.tables.targets.journal import JOURNAL, MARK, journal_path
 from sfumato.tables.targets.staging import Stage, recover
 from sfumato.tables.targets.target import ReleasePage, open_target
@@ -154,7 +154,7 @@ def test_files_of_other_names_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_directory_between_two_renames_is_known_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "exchange_atomically", lambda *_: False)
+    monkeypatch.setattr(file_publication, "exchange_atomically", lambda *_: False)
 
     def release(value: int) -> None:
         with open_target(location_of(f"{tmp_path}/out/"), separator=",") as target:
@@ -195,9 +195,9 @@ def test_permissions_are_given_again_if_the_run_was_killed_before(tmp_path: Path
     token = token_of(tmp_path / "a.csv")
     for name in ("a.csv", "b.html"):
         (tmp_path / f".{token}{MARK}{name}").rename(tmp_path / name)
-    (tmp_path / "b.html").unlink()
-    (tmp_path / "b.html").write_text("somebody's own")
-    (tmp_path / "b.html").chmod(0o600)
+    (tmp_path / "own").write_text("somebody's own")
+    (tmp_path / "own").chmod(0o600)
+    (tmp_path / "own").rename(tmp_path / "b.html")
     assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == 0o600
     recover(tmp_path / "a.csv")
     assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == 0o644
@@ -238,7 +238,7 @@ def test_a_reader_waits_for_a_run_that_is_publishing(tmp_path: Path) -> None:
 
 
 def test_a_run_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    monkeypatch.setattr(file_publication, "PATIENCE", 0.05)
     found = unfinished(tmp_path)
     with found.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -397,13 +397,37 @@ def test_a_file_that_cannot_be_taken_back_is_finished_by_the_next_command(
     monkeypatch.setattr(Path, "replace", no_pages)
     monkeypatch.setattr(os, "link", no_links)
     with pytest.raises(
-        OutputError, match=r"b\.html.*The release is complete, and the next command on .*a\.csv puts it"
+        OutputError, match=r"b\.html could not .*The release is complete, and the next command on .*a\.csv puts it"
     ):
         two_files(tmp_path, "new")
     monkeypatch.undo()
     recover(tmp_path / "a.csv")
     assert [(tmp_path / name).read_text() for name in ("a.csv", "b.html")] == ["a.csv new\n1\n", "b.html new\n1\n"]
     assert names(tmp_path) == ["a.csv", "b.html"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "b.html", ".a.csv.sfumato-journal"])
+@pytest.mark.parametrize("existing", [False, True])
+def test_an_interruption_in_the_middle_of_a_rename_leaves_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, existing: bool
+) -> None:
+    if existing:
+        two_files(tmp_path, "old")
+    replace = Path.replace
+
+    def interrupted(self: Path, to: Path) -> Path:
+        replace(self, to)
+        if to.name == name and self.name.endswith(("-draft", f"{MARK}{name}")):
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return to
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        two_files(tmp_path, "new")
+    recover(tmp_path / "a.csv")
+    found = {path.name: path.read_text().split()[1] for path in tmp_path.iterdir()}
+    assert found in ({"a.csv": "new", "b.html": "new"}, {"a.csv": "old", "b.html": "old"} if existing else {})
 
 
 def test_without_hard_links_releases_are_replaced_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from sfumato.policy import InputOptions
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import open_source
-from sfumato.tables.targets import journal, parquet_directory_target
+from sfumato.tables.targets import file_publication, parquet_directory_target
 from sfumato.tables.targets.target import open_target
 
 PASSWORD = "Tr0ub4dor"
@@ -448,6 +448,18 @@ def test_a_table_on_a_server_is_its_owners_until_it_is_published(postgres: Any) 
         postgres.execute("DROP OWNED BY reader; DROP ROLE reader")
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_database_that_was_made_in_the_meantime_is_not_replaced(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    put, tables = (in_sqlite, sqlite_tables) if kind == "sqlite" else (in_duckdb, duckdb_tables)
+    with contextlib.suppress(OutputError), open_target(location_of(f"{path}#release"), separator=",") as target:
+        target.write(OLD.schema, OLD.to_batches)
+        target.certified()
+        put(PEOPLE, path, "others")
+        target.publish("{}")
+    assert tables(path)["others"] == rows_of(PEOPLE)
+
+
 # Directories
 
 
@@ -485,7 +497,7 @@ def test_a_directory_is_replaced_with_and_without_the_help_of_the_system(
 ) -> None:
     put_directory(OLD, tmp_path / "release")
     if not exchange:
-        monkeypatch.setattr(journal, "exchange_atomically", lambda *_: False)
+        monkeypatch.setattr(file_publication, "exchange_atomically", lambda *_: False)
     released().write(f"{tmp_path}/release/", force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
     assert parquet.read_table(tmp_path / "release" / "part-00000.parquet").num_rows == 4

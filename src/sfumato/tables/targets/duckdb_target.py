@@ -39,8 +39,8 @@ from sfumato.tables.targets.database_publication import (
     store_certificate,
 )
 from sfumato.tables.targets.database_types import as_stored, stored_schema, unsupported_type
+from sfumato.tables.targets.file_operations import private_files
 from sfumato.tables.targets.file_writers import Batches, row_groups
-from sfumato.tables.targets.journal import private_files
 from sfumato.tables.targets.staging import cannot_write, check_target, no_space_left
 from sfumato.tables.targets.target import CertifiedTable, ReleasePage
 

@@ -2,7 +2,7 @@
 
 A staged file is private to its owner (0600) and locked while its run is alive. A killed run leaves its files behind
 without the lock; the next command on the same target removes them. Several files become one release by the journal of
-``journal.py``: once it is written, the next command ends what a killed run began.
+``file_publication.py``: once it is written, the next command ends what a killed run began.
 
 A symbolic link at the target is replaced by the file; the file that it points to stays unchanged.
 """
@@ -22,25 +22,25 @@ from typing import Self
 
 from sfumato.errors import NO_SPACE, OutputError, UsageError
 from sfumato.tables.locations import ServerLocation
+from sfumato.tables.targets.file_operations import (
+    current_mask,
+    is_still,
+    lock,
+    locked,
+    open_without_waiting,
+    remove,
+    sync_directory,
+)
+from sfumato.tables.targets.file_publication import Publication, remove_draft, settle_beside
 from sfumato.tables.targets.journal import (
     MARK,
     MOST_BYTES,
     Entry,
     Journal,
-    Publication,
     Transaction,
     certificate_digest,
-    current_mask,
-    is_still,
-    lock,
-    locked,
     new_token,
-    open_without_waiting,
-    remove,
-    remove_draft,
-    settle_beside,
     staged_name,
-    sync_directory,
 )
 
 SCRATCH = ".scratch"
@@ -144,15 +144,19 @@ class Stage:
                 check()
                 publication.commit(Journal(self._token, tuple(entries), transaction))
                 commit()
+                publication.decided = transaction is not None
                 publication.put_in_place()
         except OSError as error:
-            problem = cannot_write(publication.current, error)
             if publication.left_open:
-                self._staged.clear()
-                problem = OutputError(
-                    f"{problem} The release is complete, and the next command on {main} puts it in place."
-                )
-            raise problem from None
+                reason = os.strerror(error.errno) if error.errno else type(error).__name__
+                raise OutputError(
+                    f"{publication.current} could not be put in place yet: {reason}. The release is complete, and the "
+                    f"next command on {main} puts it in place."
+                ) from None
+            raise cannot_write(publication.current, error) from None
+        finally:
+            if publication.left_open:
+                self._staged.clear()  # they belong to the journal now
         self._staged.clear()
 
     def _create(self, target: Path, create: Callable[[Path], int]) -> Path:
@@ -163,12 +167,11 @@ class Stage:
             self._staged.append((staged, target))  # before it exists, so that no interruption leaves it
             while True:
                 handle = create(staged)
-                with contextlib.suppress(BlockingIOError):
-                    lock(handle)
-                    # Another run may have removed the file as abandoned just before it was locked.
-                    if is_still(staged, handle):
-                        self._locks[staged] = handle
-                        return staged
+                # Another run may take the file for abandoned just before it is locked, and remove it.
+                lock(handle, wait=True)
+                if is_still(staged, handle):
+                    self._locks[staged] = handle
+                    return staged
                 os.close(handle)
         except OSError as error:
             raise cannot_write(target, error) from None

@@ -145,7 +145,7 @@ class CsvSource:
 
     def _unreadable(self) -> InputError:
         return InputError(
-            f"{self._where} cannot be read as CSV. A record longer than {csv_blocks.BLOCK_BYTES >> 20} MiB may be the "
+            f"{self._where} cannot be read as CSV. A record longer than {csv_blocks.RECORD_BYTES >> 20} MiB may be the "
             "cause: check for missing quotes."
         )
 

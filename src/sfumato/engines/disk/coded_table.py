@@ -325,4 +325,7 @@ def _packed(
 
 def distinct_column(column: PackedPassthrough) -> PassthroughColumn:
     """Return the distinct values of a column as a passthrough column."""
+    if column.dictionary is not None:  # in order already, and too many to be put in order again
+        codes = np.arange(len(column.dictionary) + column.has_null, dtype=np.min_scalar_type(len(column.dictionary)))
+        return PassthroughColumn(column.name, column.dictionary, codes)
     return PassthroughColumn.of(column.name, pa.chunked_array([column.values]))

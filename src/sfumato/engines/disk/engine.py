@@ -66,9 +66,11 @@ class DiskEngine:
 
     def encode(self, job: Job, profile: ProfiledInput) -> CodedTable:
         self._set_values_apart(profile)
+        self._make_room_for("packing the records")
         return encode_input(job, profile, self.budget, self.scratch)
 
     def check(self, table: CodedTable) -> None:
+        self._make_room_for("the check of linkable columns")
         policy = table.policy
         with table.job.progress.phase("check"):
             accepted = {*policy.accept_linkable, *policy.sensitive}
@@ -85,23 +87,28 @@ class DiskEngine:
         return ordered_fingerprints(record_secret(), table.codes_of_input(), table.used, table.domains)
 
     def form_classes(self, table: CodedTable) -> ClassesOnDisk:
+        self._make_room_for("forming the classes")
         return form_classes(table, self.budget, self.scratch)
 
     def learn(self, table: CodedTable) -> Recoding:
+        self._make_room_for("learning the regions")
         return learn_recoding(table, self.budget, self.scratch)
 
     def recode(self, table: CodedTable, classes: ClassesOnDisk) -> RowsOnDisk:
-        return rows_on_disk(table, classes, self.budget, self.scratch)
+        self._make_room_for("recoding")
+        return rows_on_disk(table, classes, self.budget, self.scratch, self._limit)
 
     def keep(self, rows: RowsOnDisk) -> tuple[Source, None]:
         return self.sources(rows)
 
     def output(self, draft: Draft, target: str | Path) -> TargetOutput:
+        self._make_room_for("writing")
         rows: RowsOnDisk = draft.rows
         table = WritableTable(rows.file.schema, lambda: self._batches(rows), rows.file.count)
         return TargetOutput(draft.job, target, [table])
 
     def audit(self, draft: Draft, written: tuple[Source, None]) -> Examination:
+        self._make_room_for("the audit")
         return audit_on_disk(draft, written[0], self._memory - self._values, self.scratch)
 
     def sources(self, rows: RowsOnDisk) -> tuple[Source, None]:
@@ -142,6 +149,10 @@ class DiskEngine:
         for table in rows.file.batches(self.budget, self.scratch):
             yield from table.to_batches()
             self._progress.advance(table.num_rows)
+
+    def _make_room_for(self, step: str) -> None:
+        """Give back memory that an earlier step freed, and refuse a step for which too little is left."""
+        self._limit.claim_for(step, self.budget.work // 2)
 
     def _set_values_apart(self, profile: ProfiledInput) -> None:
         """Leave the records what the distinct values do not take: those stay in memory. Refuse them if they take most.

@@ -335,6 +335,15 @@ Sheet = Annotated[
         "--sheet", metavar="NAME", rich_help_panel=READING, help="The sheet of an Excel file. Default: the first."
     ),
 ]
+MaxExpansion = Annotated[
+    int | None,
+    typer.Option(
+        "--max-expansion",
+        metavar="N",
+        rich_help_panel=READING,
+        help="Read a compressed file with up to N times as much text as it has bytes. Default: 200.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 AcceptUnchecked = Annotated[
     bool,

@@ -18,8 +18,10 @@ from sfumato.engines.engine import Draft, Job
 from sfumato.engines.memory.engine import as_input_kind
 from sfumato.engines.target_output import TargetOutput, WritableTable, check_target_location, origin_of
 from sfumato.errors import UsageError
+from sfumato.evaluation.linkability.linkable_columns import unique_for_certain
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.public_figures import Examination
+from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.fingerprints import Fingerprints, fingerprints
 from sfumato.releases.keyed_sample import KeyedSample, sampled
@@ -35,7 +37,7 @@ from sfumato.tables.sources.parquet_source import ParquetSource
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import write_batches
 
-VALUE_BYTES = 48  # a value of a domain, with its cost, its position on a curve and its count
+VALUE_BYTES = 36  # a value of a domain, with its cost, its position on a curve and its count
 TEXT_BYTES = 24  # beside a text: its slots in the index, and its hash
 VALUES_SHARE = 0.75  # of the memory that the libraries leave, at most, for distinct values
 FEW_VALUES = 4 * 10**6  # bytes that the libraries' share has room for
@@ -65,7 +67,7 @@ class DiskEngine:
         return profile_input(job, self._limit)
 
     def encode(self, job: Job, profile: ProfiledInput) -> CodedTable:
-        self._set_values_apart(profile)
+        self._set_values_apart(job, profile)
         self._make_room_for("packing the records")
         return encode_input(job, profile, self.budget, self.scratch)
 
@@ -154,25 +156,39 @@ class DiskEngine:
         """Give back memory that an earlier step freed, and refuse a step for which too little is left."""
         self._limit.claim_for(step, self.budget.work // 2)
 
-    def _set_values_apart(self, profile: ProfiledInput) -> None:
+    def _set_values_apart(self, job: Job, profile: ProfiledInput) -> None:
         """Leave the records what the distinct values do not take: those stay in memory. Refuse them if they take most.
 
         The estimate depends on the table alone, so the same limit gives the same release.
         """
         counts = {encoder.domain.name: encoder.domain.size for encoder in profile.encoders}
-        sizes = {name: count * VALUE_BYTES for name, count in counts.items()}
+        sizes = {
+            encoder.domain.name: encoder.domain.size * VALUE_BYTES + encoder.nbytes for encoder in profile.encoders
+        }
         for column in profile.carried:
             if column.dictionary is not None:
                 counts[column.name] = len(column.dictionary)
                 sizes[column.name] = column.dictionary.nbytes + counts[column.name] * TEXT_BYTES
         largest = max(sizes, key=lambda name: sizes[name])
-        taken, room = sum(sizes.values()), self.budget.work * VALUES_SHARE
-        if taken > max(room, FEW_VALUES):
+        taken, room = sum(sizes.values()), max(int(self.budget.work * VALUES_SHARE), FEW_VALUES)
+        if taken > room:
+            refuse_linkable(_linkable_for_certain(profile, job.policy))
             enough = more_than(int(taken / VALUES_SHARE) + BASE)
             raise UsageError(
                 f"column {largest!r} has {counts[largest]:,} different values, and those of all columns take about "
-                f"{in_words(taken)} of memory; a limit of {in_words(self._memory)} leaves {in_words(int(room))} for "
+                f"{in_words(taken)} of memory; a limit of {in_words(self._memory)} leaves {in_words(room)} for "
                 f"them. Allow {in_words(enough)} with --memory, or round, group or drop such columns."
             )
         if taken > FEW_VALUES:
             self.budget, self._values = self.budget.beside(taken), taken
+
+
+def _linkable_for_certain(profile: ProfiledInput, policy: Policy) -> dict[str, str]:
+    """Return the kept texts that would be refused later, each with the reason in words."""
+    accepted = {*policy.accept_linkable, *policy.sensitive}
+    reasons = {
+        column.name: unique_for_certain(len(column.dictionary), column.records)
+        for column in profile.carried
+        if column.dictionary is not None and column.name not in accepted
+    }
+    return {name: reason for name, reason in reasons.items() if reason is not None}

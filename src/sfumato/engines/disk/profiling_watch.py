@@ -1,7 +1,7 @@
 """Watches the columns while they are profiled: their different values stay in memory, so there may be too many.
 
-A column that does not fit is refused before it takes the memory, and a kept text that is linkable for certain as soon
-as that is known: its values would only be collected to be refused in the end.
+A table that does not fit is refused before it takes the memory. The error names the column with the most values; if
+that is a kept text which is linkable for certain, it says so, since that is what has to be decided.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 from sfumato.engines.disk.passthrough_columns import PassthroughProfiler
 from sfumato.engines.engine import Job
 from sfumato.errors import UsageError
-from sfumato.evaluation.linkability.linkable_columns import nearly_unique
+from sfumato.evaluation.linkability.linkable_columns import unique_for_certain
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.tables.coding.profile import Collector
 from sfumato.tables.external.memory_limit import LEAST, MemoryLimit, in_words, more_than
@@ -38,32 +38,21 @@ class ProfilingWatch:
         self._records = 0
 
     def after(self, batch: pa.RecordBatch) -> None:
-        """Refuse a table whose next batch cannot be taken beside what the columns hold and their end will take.
-
-        What is linkable whatever comes is refused first.
-        """
+        """Refuse a table whose next batch cannot be taken beside what the columns hold and their end will take."""
         self._records += batch.num_rows
-        if self._job.source.rows is not None:
-            self._refuse_linkable(self._job.source.rows)
         self._claim(BATCH_COPIES * batch.get_total_buffer_size())
 
     def at_the_end(self) -> None:
-        """Refuse what is linkable, and what cannot be finished."""
-        self._refuse_linkable(self._records)
+        """Refuse what cannot be finished."""
         self._claim(0)
 
-    def _refuse_linkable(self, records: int) -> None:
-        """Refuse columns in which most of all ``records`` must be alone with their value.
-
-        A value that is not alone takes two records. With d values in n records, at least 2 d - n records are alone.
-        """
-        reasons = {}
-        for name, profiler in self._linkable.items():
-            if profiler.is_exact and records:
-                alone = 2 * profiler.count - records
-                if nearly_unique(alone, records):
-                    reasons[name] = f"at least {alone / records:.0%} of the records are alone with their value"
-        refuse_linkable(reasons)
+    def _refuse_linkable(self) -> None:
+        """Refuse columns in which most of all records will be alone with their value, whatever comes."""
+        rows = self._job.source.rows
+        if rows is not None:
+            exact = {name: profiler for name, profiler in self._linkable.items() if profiler.is_exact}
+            reasons = {name: unique_for_certain(profiler.count, rows) for name, profiler in exact.items()}
+            refuse_linkable({name: reason for name, reason in reasons.items() if reason is not None})
 
     def _claim(self, for_batch: int) -> None:
         if self._limit is not None:
@@ -72,6 +61,7 @@ class ProfilingWatch:
 
     def _refusal(self, lacking: int) -> UsageError:
         assert self._limit is not None
+        self._refuse_linkable()
         sizes = {name: collector.bytes_to_finish for name, collector in self._collectors.items()}
         name = max(sizes, key=lambda name: sizes[name])
         values, memory = self._collectors[name].count, self._limit.memory

@@ -16,8 +16,8 @@ from sfumato.tables.coding.text_index import TextIndex
 
 DENSE_RANGE = 1 << 20  # integers within a range of this size are looked up in a table, not by binary search
 MERGE_AFTER = 1 << 20  # collected numbers
-# Bytes that the end takes for each distinct value, beside the value: measured with texts of 10 letters that are numbers.
-TEXT_BYTES, NUMBER_BYTES = 250, 40
+# Bytes that the end takes for each distinct value, beside its letters: measured with texts that are numbers.
+TEXT_BYTES, NUMBER_BYTES = 150, 40
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = 86_400_000_000  # microseconds
 
@@ -42,7 +42,11 @@ class DistinctTexts:
     @property
     def bytes_to_finish(self) -> int:
         """The bytes that the end may take, beside what is held: every text becomes an object, and some are parsed."""
-        return self._index.bytes_to_grow + self.count * TEXT_BYTES
+        return self._index.bytes_to_grow + self._index.letters + self.count * TEXT_BYTES
+
+    @property
+    def nbytes(self) -> int:
+        return self._index.nbytes
 
     def add(self, column: pa.Array) -> None:
         dictionary, indices = _as_dictionary(column)
@@ -103,6 +107,10 @@ class DistinctNumbers:
     def bytes_to_finish(self) -> int:
         """The bytes that a merge and the end may take, beside what is held."""
         return self.count * NUMBER_BYTES
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._values.nbytes)
 
     def _merge(self) -> None:
         self._values = merged_numbers([self._values, *self._unmerged] if self._values.size else self._unmerged)

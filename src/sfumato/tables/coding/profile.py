@@ -56,6 +56,11 @@ class Encoder:
     _distinct: DistinctTexts | DistinctNumbers
     _codes: NDArray[np.uint32]  # by position among the distinct values; the last entry is the code of null
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes that finding the codes takes."""
+        return self._distinct.nbytes + self._codes.nbytes
+
     def encode(self, column: pa.Array) -> NDArray[np.uint32]:
         return self._codes[self._distinct.positions(column)]
 

@@ -1,7 +1,7 @@
 """The distinct texts of one column, and the position of each: collected batch by batch, in little memory.
 
-Arrow builds its table of distinct values anew for every question, and numbers each time in memory of its own. Here the
-texts lie one after the other, and one table of slots finds them: it grows by the values, not by the batches.
+Arrow builds a table of distinct values anew for every question, and holds several copies of them meanwhile. Here the
+texts lie one after the other, and one table of slots finds them.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ class TextIndex:
         return self._bounds.nbytes + self._letters.nbytes + self._slots.nbytes
 
     @property
+    def letters(self) -> int:
+        """The bytes of all texts together."""
+        return int(self._bounds[self.count])
+
+    @property
     def bytes_to_grow(self) -> int:
         """The bytes that a larger table of slots takes beside the present one."""
         return 2 * self._slots.nbytes
@@ -52,14 +57,13 @@ class TextIndex:
     @property
     def bytes_to_sort(self) -> int:
         """The bytes that ``sorted_values`` takes, and an index of the result."""
-        letters = int(self._bounds[self.count])
-        return self.count * (8 + 8 + 4) + letters + self._slots.nbytes
+        return self.count * (8 + 8 + 4) + self.letters + self._slots.nbytes
 
     def add(self, values: pa.Array) -> None:
         """Add those of some values that are not there yet. There is no null among them."""
         bounds, letters = _buffers(values)
         texts, size = len(values), int(bounds[-1]) - int(bounds[0])
-        filled = int(self._bounds[self.count])
+        filled = self.letters
         if filled + size > MOST_LETTERS:
             raise UsageError(
                 f"column {self._column!r} has more than 2 GB of different text. Drop the column, or shorten its texts."

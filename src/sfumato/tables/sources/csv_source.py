@@ -30,11 +30,20 @@ class CsvSource:
     categories: frozenset[str] = frozenset()
     rows: int | None = None
 
-    def __init__(self, path: Path, *, separator: str, encoding: str, compression: str | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        separator: str,
+        encoding: str,
+        compression: str | None,
+        max_expansion: int | None = None,
+    ) -> None:
         self._path = path
         self._separator = separator
         self._encoding = encoding
         self._compression = compression
+        self._max_expansion = max_expansion
         self._where = f"the file {str(path)!r}"
         self._unchanged = UnchangedFiles.of(path)
         self.names = self._read_header()
@@ -66,7 +75,7 @@ class CsvSource:
                 raise fault
 
     def _open(self) -> io.BufferedReader:
-        return open_text(self._path, self._encoding, self._compression)
+        return open_text(self._path, self._encoding, self._compression, self._max_expansion)
 
     def _lines(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(self._open(), encoding="utf-8", newline="")

@@ -115,7 +115,13 @@ def _open_file(path: Path, options: InputOptions) -> Source:
         from sfumato.tables.sources.csv_source import CsvSource
 
         separator = "\t" if suffix == ".tsv" and options.separator == "," else options.separator
-        return CsvSource(path, separator=separator, encoding=options.encoding, compression=compression)
+        return CsvSource(
+            path,
+            separator=separator,
+            encoding=options.encoding,
+            compression=compression,
+            max_expansion=options.max_expansion,
+        )
     if compression is None and suffix in _PARQUET:
         from sfumato.tables.sources.parquet_source import ParquetSource
 

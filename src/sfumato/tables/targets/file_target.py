@@ -40,7 +40,7 @@ class FileTarget:
         staged = self._stage.path(target)
         self._files[target.name] = staged
         write_batches(schema, batches, staged, separator=self._separator)
-        return open_location(FileLocation(staged), InputOptions(separator=self._separator))
+        return open_location(FileLocation(staged), InputOptions(separator=self._separator, max_expansion=None))
 
     def certified(self) -> list[CertifiedTable]:
         return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,26 +18,16 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class TreeUsage:
-    """Wall-clock seconds, CPU seconds, peak memory in bytes and exit code of a command with its child processes."""
+    """Wall-clock seconds, CPU seconds and peak memory in bytes of a finished command with its child processes."""
 
     seconds: float
     cpu: float
     peak_bytes: int
     output: str
-    exit_code: int = 0
 
 
-def run_tree(
-    command: list[Any],
-    environment: Mapping[str, str] | None = None,
-    *,
-    interval: float = INTERVAL,
-    expected: Sequence[int] = (0,),
-) -> TreeUsage:
-    """Run a command to its end. Memory is what processes hold themselves: pages of files can be dropped at any time.
-
-    expected: the exit codes that are no failure of the measurement.
-    """
+def run_tree(command: list[Any], environment: Mapping[str, str] | None = None) -> TreeUsage:
+    """Run a command to its end. Memory is what processes hold themselves: pages of files can be dropped at any time."""
     started, before = time.perf_counter(), os.times()
     process = subprocess.Popen(
         list(map(str, command)), cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
@@ -49,12 +39,12 @@ def run_tree(
         peak = max(peak, sum(map(_memory, tree)))
         cpu_seen = max(cpu_seen, sum(map(_cpu_seconds, tree)))
         try:
-            output, _ = process.communicate(timeout=interval)
+            output, _ = process.communicate(timeout=INTERVAL)
             break
         except subprocess.TimeoutExpired:
             continue
     after = os.times()
-    if process.returncode not in expected:
+    if process.returncode != 0:
         raise SystemExit(f"error: a measured process ended with exit code {process.returncode}")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     # Processes that a child started may end without having been waited for; sampling has seen their CPU time.

@@ -101,10 +101,11 @@ def agrawal(functions: Sequence[str], records: int, seed: int, work: Path) -> tu
 
 
 def two_halves(table: object, policy: Policy, models: str, *, training: int = TRAINING) -> CrossValidation:
-    """Return a cross-validation whose fold 1 has the records after the first ``training`` ones."""
+    """Return a cross-validation whose fold 1 has the records after the first ``training`` ones of the table."""
     study = Study(policy=policy, models=models, folds=2)
     lesson = CrossValidation.of(read_table(table, study.for_reading, Progress()), study)
-    return replace(lesson, fold=(np.arange(len(lesson.fold)) >= training).astype(np.int64))
+    # Coded records are sorted, so halves of them would differ in age: halves are those of the table.
+    return replace(lesson, fold=(lesson.table.encoded.input_rows >= training).astype(np.int64))
 
 
 def trial(lesson: CrossValidation, policies: Mapping[str, Policy]) -> Scores:

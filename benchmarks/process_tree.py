@@ -1,4 +1,9 @@
-"""The time and memory of a command and of all processes that it starts, sampled ten times a second."""
+"""The time and memory of a command and of all processes that it starts, sampled ten times a second.
+
+A process is charged with the CPU time of the children that it waits for. Children of a parent that ignores their end,
+as the daemon of Spark's Python workers does, and children that outlive their parent, are not charged to it: only
+sampling sees what they take.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +31,38 @@ class TreeUsage:
     output: str
 
 
+@dataclass
+class TreeSampler:
+    """What a process and its descendants were seen to take: peak memory and CPU seconds."""
+
+    root: int
+    peak_bytes: int = 0
+    _seconds: dict[tuple[int, str], float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """The CPU seconds of every process that was seen, up to the last sight of it."""
+        return sum(self._seconds.values())
+
+    def sample(self) -> None:
+        memory = 0
+        for process in _tree(self.root):
+            memory += _memory(process)
+            if words := _stat(process):
+                # A process number may be used again; the moment of its start tells two processes apart.
+                self._seconds[process, words[19]] = sum(map(int, words[11:13])) / TICKS
+        self.peak_bytes = max(self.peak_bytes, memory)
+
+
 def run_tree(command: list[Any], environment: Mapping[str, str] | None = None) -> TreeUsage:
     """Run a command to its end. Memory is what processes hold themselves: pages of files can be dropped at any time."""
     started, before = time.perf_counter(), os.times()
     process = subprocess.Popen(
         list(map(str, command)), cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
     )
-    peak = 0
-    cpu_seen = 0.0
+    sampler = TreeSampler(process.pid)
     while True:
-        tree = _tree(process.pid)
-        peak = max(peak, sum(map(_memory, tree)))
-        cpu_seen = max(cpu_seen, sum(map(_cpu_seconds, tree)))
+        sampler.sample()
         try:
             output, _ = process.communicate(timeout=INTERVAL)
             break
@@ -46,37 +71,48 @@ def run_tree(command: list[Any], environment: Mapping[str, str] | None = None) -
     after = os.times()
     if process.returncode != 0:
         raise SystemExit(f"error: a measured process ended with exit code {process.returncode}")
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    # Processes that a child started may end without having been waited for; sampling has seen their CPU time.
-    return TreeUsage(time.perf_counter() - started, max(cpu, cpu_seen), peak, output)
+    charged = after.children_user + after.children_system - before.children_user - before.children_system
+    return TreeUsage(time.perf_counter() - started, max(charged, sampler.seconds), sampler.peak_bytes, output)
 
 
 def _tree(root: int) -> list[int]:
     """Return a process and its descendants."""
     processes = [root]
     for process in processes:
-        for task in Path(f"/proc/{process}/task").glob("*/children"):
-            try:
-                processes += map(int, task.read_text().split())
-            except OSError:  # it has ended
-                continue
+        processes += _children(process)
     return processes
+
+
+def _children(process: int) -> list[int]:
+    children: list[int] = []
+    try:
+        tasks = os.listdir(f"/proc/{process}/task")
+    except OSError:  # it has ended
+        return children
+    for task in tasks:
+        try:
+            children += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
+        except OSError:  # the thread has ended
+            continue
+    return children
 
 
 def _memory(process: int) -> int:
     """Return the bytes of anonymous and shared memory of a process."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    words = [line.split() for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    words = [line.split() for line in _status(process) if line.startswith(("RssAnon:", "RssShmem:"))]
     return 1024 * sum(int(word[1]) for word in words)
 
 
-def _cpu_seconds(process: int) -> float:
-    """Return the CPU seconds of a process and of its finished children."""
+def _status(process: int) -> list[str]:
     try:
-        words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:  # it has ended
+        return []
+
+
+def _stat(process: int) -> list[str]:
+    """Return the fields of a process after its name, or nothing if it has ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0.0
-    return sum(map(int, words[11:15])) / TICKS
+        return []

@@ -61,7 +61,7 @@ def _several(options: Options) -> tuple[list[dict[str, Any]], list[dict[str, Any
             features, _ = recoded_features(lesson, _for(policy, order[:made_for]))
             training = lesson.fold == 0
             for model, function in enumerate(order):
-                truth = np.asarray(table.column(function).to_pylist())
+                truth = np.asarray(table.column(function).to_pylist())[lesson.table.encoded.input_rows]
                 predicted = models()[MODEL].learn(features.of(training), truth[training], features.of(~training), 0)
                 accuracy[seed, made_for - 1, model] = np.mean(predicted == truth[~training])
     rows = [

@@ -46,7 +46,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, results: Path) -> Runs:
         def run_watched(arguments: Sequence[str]) -> Watched:
             tables, share = next(found)
             Path(arguments[-1]).write_text(json.dumps(tables), "utf-8")
-            return Watched(exit_code, share)
+            return Watched(exit_code, 1.0, share)
 
         monkeypatch.setattr(recording, "run_watched", run_watched)
 
@@ -227,11 +227,11 @@ def test_pages_get_tables_and_phrases_and_say_what_is_not_recorded(
 
 
 def watched(program: str) -> list[float]:
-    """Run a program under the watch, in a process of its own; return what others and the program itself took."""
+    """Run a program under the watch, in a process of its own; return the cores that others took and our CPU seconds."""
     code = (
-        "import sys\nfrom benchmarks import machine_watch\nbefore = machine_watch._own_seconds()\n"
+        "import sys\nfrom benchmarks import machine_watch\n"
         "found = machine_watch.run_watched([sys.executable, '-c', sys.argv[1]])\nassert found.exit == 0\n"
-        "print(found.others * machine_watch._cores(), machine_watch._own_seconds() - before)"
+        "print(found.others * machine_watch._cores(), found.own_seconds)"
     )
     shown = subprocess.run([sys.executable, "-c", code, program], cwd=ROOT, check=True, capture_output=True, text=True)
     return list(map(float, shown.stdout.split()))
@@ -254,3 +254,17 @@ def test_a_process_that_outlives_its_parent_counts_as_our_own() -> None:
     burn = "import time\nwhile time.process_time() < 1: pass"
     _, own = watched(f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {burn!r}])")
     assert own > 0.9
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="figures are recorded on Linux")
+@pytest.mark.not_quick
+def test_a_process_that_no_parent_waits_for_counts_as_our_own() -> None:
+    """The daemon of Spark's Python workers ignores the end of its children, so nobody is charged with their time."""
+    burn = "import time\nwhile time.process_time() < 2: pass"
+    daemon = (
+        "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nworker = os.fork()\n"
+        f"if worker == 0:\n    exec({burn!r})\n    os._exit(0)\n"
+        "try:\n    os.waitpid(worker, 0)\nexcept ChildProcessError:\n    pass"
+    )
+    _, own = watched(daemon)
+    assert own > 1.2

@@ -109,7 +109,6 @@ def test_every_phrase_that_is_allowed_is_still_there() -> None:
     assert {page: phrases for page, phrases in missing.items() if phrases} == {}
 
 
-@pytest.mark.xfail(reason="spark is not recorded: its own processes were counted as others", strict=True)
 def test_every_section_is_recorded() -> None:
     assert {path.stem for path in RECORDINGS} == set(SECTIONS)
 

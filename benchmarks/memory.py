@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as csv
-import pyarrow.parquet as parquet
+from pyarrow import csv, parquet
 
 from benchmarks.process_tree import run_tree
 from benchmarks.process_usage import run_child

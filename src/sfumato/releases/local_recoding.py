@@ -130,7 +130,7 @@ def recoded_column(domain: Domain, low: Codes, high: Codes, *, bounds: bool) -> 
 
 
 def _released_in_parts(domain: Domain, low: Codes, high: Codes) -> ReleasedValues:
-    """Return the released values of boxes. Texts are made for some boxes at a time: as objects they take much memory."""
+    """Return the released values of boxes. Only some texts are made at a time: as objects they take much memory."""
     parts = [domain.release(low[begin:end], high[begin:end]) for begin, end in slices(len(low), BOXES) or [(0, 0)]]
     if len(parts) == 1:
         return parts[0]

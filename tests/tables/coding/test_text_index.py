@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.tables.coding.text_index import TextIndex
-from tests.examples import examples
 
 TEXTS = st.lists(st.text(st.sampled_from("aäb€\0"), max_size=3) | st.text(max_size=20), max_size=12)
 

@@ -148,7 +148,7 @@ class PassthroughProfiler:
             return max(self._index.bytes_to_sort, self._index.bytes_to_grow)
         if self._is_number:
             return self._waiting * NUMBER_BYTES
-        return self._waiting * VALUE_BYTES + 3 * sum(part.nbytes for part in self._parts)
+        return self._waiting * VALUE_BYTES + 3 * int(sum(part.nbytes for part in self._parts))
 
     def add(self, column: pa.Array) -> None:
         self.records += len(column) - column.null_count

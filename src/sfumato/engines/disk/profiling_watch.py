@@ -75,7 +75,7 @@ class ProfilingWatch:
         if self._job.source.text and name in self._job.policy.quasi_identifiers:
             advice += " Numbers take a fraction of the memory in a Parquet file, which stores them as numbers."
         return UsageError(
-            f"column {name!r} has about {values:,} different values {where}, which must be in memory, and the run would "
+            f"column {name!r} has about {values:,} different values {where}. They must be in memory, and the run would "
             f"take more than the {in_words(memory)} that are allowed. {advice}"
         )
 

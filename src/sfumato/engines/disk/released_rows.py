@@ -187,7 +187,7 @@ def _extremes(codes: Codes) -> tuple[Codes, Codes]:
 def _too_many_boxes(boxes: Sequence[_OccurringBoxes], limit: MemoryLimit, lacking: int) -> UsageError:
     largest = max(boxes, key=lambda occurring: occurring.count)
     return UsageError(
-        f"the classes show about {largest.count:,} different values of the quasi-identifier {largest.name!r}, which must "
+        f"the classes show {largest.count:,} different values of the quasi-identifier {largest.name!r}. They must "
         f"be in memory, and the run would take more than the {in_words(limit.memory)} that are allowed. Allow "
         f"{in_words(more_than(limit.memory + lacking))} with --memory, round or group the column, or choose a larger k."
     )

@@ -120,7 +120,7 @@ def _buffers(values: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
 
 @kernel
 def enter(slots, hashes, first):
-    """Enter distinct texts into their slots. slots: uint32[2 ** m], changed; hashes: uint64[n], of ``first`` onwards."""
+    """Enter distinct texts into their slots. slots: uint32[2 ** m], changed; hashes: uint64[n], from ``first`` on."""
     mask = np.uint64(len(slots) - 1)
     for text in range(len(hashes)):
         slot = hashes[text] & mask

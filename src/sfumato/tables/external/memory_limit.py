@@ -50,14 +50,15 @@ class MemoryLimit:
 
     def claim_for(self, step: str, needed: int) -> None:
         """Refuse a step by its name, if nothing better can be said about it."""
-        self.claim(
-            needed,
-            lambda lacking: UsageError(
-                f"{step} takes about {in_words(self.memory + lacking)} of memory, more than the {in_words(self.memory)} "
-                f"that are allowed. Allow {in_words(more_than(self.memory + lacking))} with --memory, or release fewer "
-                "columns."
-            ),
-        )
+
+        def refusal(lacking: int) -> UsageError:
+            enough = more_than(self.memory + lacking)
+            return UsageError(
+                f"{step} takes about {in_words(self.memory + lacking)} of memory, and {in_words(self.memory)} are "
+                f"allowed. Allow {in_words(enough)} with --memory, or release fewer columns."
+            )
+
+        self.claim(needed, refusal)
 
 
 def held_memory() -> int:

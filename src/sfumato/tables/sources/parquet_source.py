@@ -13,7 +13,6 @@ from sfumato.errors import InputError
 from sfumato.tables.sources.source_batches import BATCH_ROWS, checked_names, normalize_batches, normalized_types
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
-
 # Bytes of a file that are read at once for each column, not whole row groups.
 BUFFER_BYTES = 1 << 20
 BATCH_BYTES = 1 << 24  # of a batch, approximately: wide rows are read in smaller batches

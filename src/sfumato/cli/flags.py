@@ -239,7 +239,7 @@ Memory = Annotated[
         "--memory",
         metavar="SIZE",
         rich_help_panel=RESOURCES,
-        help="How much memory the run plans with, such as 2GB. It keeps what does not fit in temporary files.",
+        help="How much memory the run may take, such as 2GB. It keeps what does not fit in temporary files.",
     ),
 ]
 Sampled = Annotated[

@@ -402,9 +402,8 @@ def test_wide_text_counts_when_the_engine_is_chosen(suffix: str, tmp_path: Path)
 def test_text_that_repeats_counts_once_when_the_engine_is_chosen(tmp_path: Path) -> None:
     table = pa.table({"age": np.arange(2_000) % 90, "note": ["a" * 10_000, "b" * 10_000] * 1_000})
     csv.write_csv(table, tmp_path / "in.csv")
-    plan, _ = plan_run(
-        tmp_path / "in.csv", merge_flags(None, quasi_identifiers=["age"], other="keep", k=5, memory="350MB")
-    )
+    policy = merge_flags(None, quasi_identifiers=["age"], other="keep", k=5, memory="350MB")
+    plan, _ = plan_run(tmp_path / "in.csv", policy)
     assert plan.engine == "memory"
 
 
@@ -581,9 +580,7 @@ def test_more_different_values_than_fit_are_an_error_that_names_the_column(
 ) -> None:
     monkeypatch.setattr(engine_module, "VALUE_BYTES", 10**7)
     monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(7 * 10**8)))
-    said = (
-        r"column 'zip' has 99 different values, .* a limit of 1.0 GB leaves 525 MB for them. Allow 3.0 GB with --memory"
-    )
+    said = r"column 'zip' has 99 different values, .* a limit of 1.0 GB leaves 525 MB for them. Allow 3.0 GB"
     with pytest.raises(UsageError, match=said):
         sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk", memory="1GB", method="hilbert")
 
@@ -597,9 +594,10 @@ def test_values_of_classes_that_do_not_fit_are_an_error_that_names_the_column(
         sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk", memory="1GB", method="hilbert")
 
 
-def test_a_limit_that_is_too_small_for_any_table_is_refused_at_once(people: Path) -> None:
-    with pytest.raises(UsageError, match="a memory limit of 100 MB is too small"):
-        sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk", memory="100MB")
+def test_a_machine_without_free_memory_is_refused_at_once(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.pipeline.engine_choice.free_memory", lambda: 10**8)
+    with pytest.raises(UsageError, match="70 MB of memory are too few for any run"):
+        sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])

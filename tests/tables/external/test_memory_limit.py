@@ -34,7 +34,8 @@ def test_what_a_session_holds_before_the_run_counts_no_more_than_libraries(monke
 
 
 def test_a_limit_that_the_libraries_alone_fill_is_refused_at_once() -> None:
-    with pytest.raises(UsageError, match=r"a memory limit of 50 MB is too small.*Allow at least 300 MB with --memory"):
+    said = r"50 MB of memory are too few for any run.*allow at least 300 MB with --memory"
+    with pytest.raises(UsageError, match=said):
         MemoryLimit(50 * MB)
 
 

@@ -30,8 +30,8 @@ class MemoryLimit:
     def __init__(self, memory: int) -> None:
         if memory < LEAST:
             raise UsageError(
-                f"a memory limit of {in_words(memory)} is too small: Python and the libraries alone take most of "
-                f"{in_words(LEAST)}. Allow at least 300 MB with --memory."
+                f"{in_words(memory)} of memory are too few for any run: Python and the libraries alone take most of "
+                f"{in_words(LEAST)}. Free some memory, or allow at least 300 MB with --memory."
             )
         self.memory = memory
         self._most = memory + max(held_memory() - BASE, 0)

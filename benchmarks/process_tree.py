@@ -1,4 +1,4 @@
-"""The time and memory of a command and of all processes that it starts, sampled ten times a second.
+"""The time and memory of a command and of all processes that it starts, sampled many times a second.
 
 A process is charged with the CPU time of the children that it waits for. Children of a parent that ignores their end,
 as the daemon of Spark's Python workers does, and children that outlive their parent, are not charged to it: only
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class TreeUsage:
-    """Wall-clock seconds, CPU seconds and peak memory in bytes of a finished command with its child processes."""
+    """Wall-clock seconds, CPU seconds, peak memory in bytes and exit code of a command with its child processes."""
 
     seconds: float
     cpu: float
     peak_bytes: int
     output: str
+    exit_code: int = 0
 
 
 @dataclass
@@ -54,8 +55,17 @@ class TreeSampler:
         self.peak_bytes = max(self.peak_bytes, memory)
 
 
-def run_tree(command: list[Any], environment: Mapping[str, str] | None = None) -> TreeUsage:
-    """Run a command to its end. Memory is what processes hold themselves: pages of files can be dropped at any time."""
+def run_tree(
+    command: list[Any],
+    environment: Mapping[str, str] | None = None,
+    *,
+    interval: float = INTERVAL,
+    expected: Sequence[int] = (0,),
+) -> TreeUsage:
+    """Run a command to its end. Memory is what processes hold themselves: pages of files can be dropped at any time.
+
+    expected: the exit codes that are no failure of the measurement.
+    """
     started, before = time.perf_counter(), os.times()
     process = subprocess.Popen(
         list(map(str, command)), cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
@@ -64,15 +74,17 @@ def run_tree(command: list[Any], environment: Mapping[str, str] | None = None) -
     while True:
         sampler.sample()
         try:
-            output, _ = process.communicate(timeout=INTERVAL)
+            output, _ = process.communicate(timeout=interval)
             break
         except subprocess.TimeoutExpired:
             continue
     after = os.times()
-    if process.returncode != 0:
+    if process.returncode not in expected:
         raise SystemExit(f"error: a measured process ended with exit code {process.returncode}")
     charged = after.children_user + after.children_system - before.children_user - before.children_system
-    return TreeUsage(time.perf_counter() - started, max(charged, sampler.seconds), sampler.peak_bytes, output)
+    return TreeUsage(
+        time.perf_counter() - started, max(charged, sampler.seconds), sampler.peak_bytes, output, process.returncode
+    )
 
 
 def _tree(root: int) -> list[int]:

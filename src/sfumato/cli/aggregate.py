@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sfumato.evaluation.aggregates import Aggregate
 
 
-@with_flags("quasi_identifiers", "separator", "encoding", "sheet")
+@with_flags("quasi_identifiers", "separator", "encoding", "sheet", "max_expansion")
 def aggregate(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="A release made with --form statistics.")],
     by: Annotated[

@@ -239,7 +239,7 @@ Memory = Annotated[
         "--memory",
         metavar="SIZE",
         rich_help_panel=RESOURCES,
-        help="How much memory the run plans with, such as 2GB. It keeps what does not fit in temporary files.",
+        help="How much memory the run may take, such as 2GB. It keeps what does not fit in temporary files.",
     ),
 ]
 Sampled = Annotated[
@@ -342,6 +342,15 @@ Sheet = Annotated[
     str | None,
     typer.Option(
         "--sheet", metavar="NAME", rich_help_panel=READING, help="The sheet of an Excel file. Default: the first."
+    ),
+]
+MaxExpansion = Annotated[
+    int | None,
+    typer.Option(
+        "--max-expansion",
+        metavar="N",
+        rich_help_panel=READING,
+        help="Read a compressed file with up to N times as much text as it has bytes. Default: 200.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -35,6 +35,7 @@ QUERIES = "Accuracy of queries"
     "nulls",
     "date_format",
     "sheet",
+    "max_expansion",
     "memory",
 )
 def measure(

@@ -20,7 +20,7 @@ from sfumato.tables.locations import location_of, shown_name
 SUFFIX = ".classes.svg"
 
 
-@with_flags("quasi_identifiers", "taxonomy", "type", "separator", "encoding", "nulls", "sheet")
+@with_flags("quasi_identifiers", "taxonomy", "type", "separator", "encoding", "nulls", "sheet", "max_expansion")
 def plot(
     release: ReleasedTable,
     x: Annotated[

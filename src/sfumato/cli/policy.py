@@ -26,7 +26,7 @@ STYLES = {"identifier": "red", "quasi-identifier": "cyan", "decide": "yellow"}
 SUFFIX = ".policy.toml"
 
 
-@with_flags("k", "separator", "encoding", "decimal", "nulls", "date_format", "sheet")
+@with_flags("k", "separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
 def propose(
     table: InputTable,
     output: Annotated[

@@ -49,8 +49,9 @@ DECLARED: dict[str, Any] = {
     "nulls": flags.Nulls,
     "date_format": flags.DateFormat,
     "sheet": flags.Sheet,
+    "max_expansion": flags.MaxExpansion,
 }
-READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet")
+READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(

@@ -42,6 +42,7 @@ SUFFIX = ".report.html"
     "nulls",
     "date_format",
     "sheet",
+    "max_expansion",
 )
 def report_release(
     original: OriginalTable,

@@ -8,6 +8,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+# Results are made at once by so many threads, at most: each is in memory, and one thread that reads keeps few busy.
+MOST_AHEAD = 4
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -45,12 +48,13 @@ def in_threads_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> G
 
     No thread is left when the generator ends or is closed.
     """
-    with ThreadPoolExecutor(thread_count()) as pool:
+    threads = min(thread_count(), MOST_AHEAD)
+    with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) > thread_count():
+                if len(waiting) > threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from sfumato.engines.disk.engine import DiskEngine
 from sfumato.engines.engine import Engine, Input, LearningEngine
@@ -27,13 +28,15 @@ from sfumato.pipeline.capabilities import (
 from sfumato.pipeline.plan import Plan
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.tables.external.free_memory import free_memory
 from sfumato.tables.sources.source import Source, is_text_file, kind_of_file, open_source
+from sfumato.tables.sources.text_stream import beginning_of_text
 
 BASE = 300 * 10**6  # what a run takes before it reads a record
 RECORD, COLUMN = 40, 10  # bytes that a record takes in memory, by itself and for every column; measured
 SHARE = 0.7  # of the memory that is free
-LINE = 1 << 18  # bytes of text from which the length of a line is estimated
-COMPRESSED = 6  # times as much text as the file has bytes, approximately
+COMPRESSED = 8  # times as many bytes of text as a file other than text has, at most, approximately
+TEXT_COPIES = 6  # bytes that a byte of text takes in memory while its values are collected and sorted; measured
 
 
 @dataclass(frozen=True)
@@ -118,17 +121,20 @@ def plan_run(
         refuse(wanted, policy)
     source = open_source(data, policy.input_options)
     policy.check_columns(source.names)
-    columns = len(policy.kept_columns(source.names))
-    records, size = _size(data, source)
-    needed = None if records is None else BASE + records * (RECORD + COLUMN * columns)
+    columns = policy.kept_columns(source.names)
+    size = _size(data, source)
+    records = size.records
+    needed = None if records is None else BASE + records * (RECORD + COLUMN * len(columns))
     memory = limit or int(SHARE * free_memory())
+    if wanted == AUTO and records and needed is not None and needed <= memory < needed + TEXT_COPIES * size.text:
+        needed += records * TEXT_COPIES * _text_of_a_record(source, columns)
 
     def planned(engine: str, reason: str) -> tuple[Plan, Source]:
-        return Plan(engine, reason, memory, records, needed, size, columns, policy.k, _way(policy)), source
+        return Plan(engine, reason, memory, records, needed, size.stored, len(columns), policy.k, _way(policy)), source
 
     if wanted != AUTO:
         return planned(wanted, "asked for")
-    if size is None:
+    if size.stored is None:
         return planned(MEMORY, "the table is in memory already")
     if needed is None or needed <= memory:
         return planned(MEMORY, "the table fits into memory")
@@ -147,37 +153,40 @@ def _way(policy: Policy) -> str:
     return "samples" if policy.engine.sampled or policy.workload.selection else "counts"
 
 
-def free_memory() -> int:
-    """Return the memory that this process can still get: of the machine, or of its control group."""
-    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")] if hasattr(os, "sysconf") else [4 * 10**9]
-    for path, key in (("/proc/meminfo", "MemAvailable:"), ("/sys/fs/cgroup/memory.max", "")):
-        try:
-            lines = Path(path).read_text("ascii").splitlines()
-        except (OSError, UnicodeDecodeError):
-            continue
-        for line in lines:
-            words = line.removeprefix(key).split()
-            if line.startswith(key) and words and words[0].isdecimal():
-                found.append(int(words[0]) * (1024 if len(words) > 1 else 1))
-                break
-    return min(found)
+class _TableSize(NamedTuple):
+    """What is known of a table before it is read. Unknown sizes are None; a frame has no bytes to be read.
+
+    records: estimated for text. stored: bytes in files. text: bytes that its values may be, at most, approximately.
+    """
+
+    records: int | None
+    stored: int | None
+    text: int
 
 
-def _size(data: object, source: Source) -> tuple[int | None, int | None]:
-    """Estimate the records of a table, and return the size of its file. A frame has no bytes to be read."""
+def _size(data: object, source: Source) -> _TableSize:
     if not isinstance(data, str | Path):
-        return source.rows, None
+        return _TableSize(source.rows, None, 0)
     path = Path(data)
     try:
         if path.is_dir():
-            return source.rows, sum(file.stat().st_size for file in path.rglob("*.parquet"))
-        size = path.stat().st_size
+            stored = sum(file.stat().st_size for file in path.rglob("*.parquet"))
+            return _TableSize(source.rows, stored, stored * COMPRESSED)
+        stored = path.stat().st_size
         if source.rows is not None or not is_text_file(path):
-            return source.rows, size
-        with path.open("rb") as file:
-            text = file.read(LINE)
+            return _TableSize(source.rows, stored, stored * COMPRESSED)
+        beginning, text = beginning_of_text(path, kind_of_file(path)[1])
     except OSError:
-        return source.rows, 0  # no file of its own, such as a table of a database
-    if kind_of_file(path)[1] is not None:
-        return size * COMPRESSED // 64, size
-    return size * (text.count(b"\n") or 1) // max(len(text), 1), size
+        return _TableSize(source.rows, 0, 0)  # no file of its own, such as a table of a database
+    records = text * (beginning.count(b"\n") or 1) // max(len(beginning), 1)
+    return _TableSize(records, stored, text)
+
+
+def _text_of_a_record(source: Source, columns: Sequence[str]) -> int:
+    """Return the bytes of text that a record adds to what is in memory, by the first batch of the table.
+
+    Text is in memory once for all records that have it, so only values that are new count.
+    """
+    batch = next(iter(source.batches(columns)))
+    texts = [column.dictionary for column in batch.columns if pa.types.is_dictionary(column.type)]
+    return int(sum(values.nbytes for values in texts) // batch.num_rows)

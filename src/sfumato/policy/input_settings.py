@@ -10,9 +10,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from sfumato.errors import UsageError
+from sfumato.parameters import whole_number
 from sfumato.policy.error_text import wrong
 from sfumato.policy.section import PolicySection, optional_name, text_list
 
+MAX_EXPANSION = 200  # records that differ are hardly ever compressed that far
 _DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
 
 
@@ -48,6 +50,7 @@ class InputSettings(PolicySection):
     nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ("",)
     date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
     sheet: Annotated[str | None, BeforeValidator(optional_name)] = None
+    max_expansion: Annotated[int, BeforeValidator(whole_number(1))] = MAX_EXPANSION
 
     @model_validator(mode="after")
     def _check_decimal(self) -> Self:
@@ -63,7 +66,8 @@ class InputOptions:
 
     A reader needs ``separator``, ``encoding`` and ``sheet``. The other options say what the text of a CSV cell means,
     and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless the separator is something other
-    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read. ``disarmed``: the CSV
+    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read. A compressed file with
+    more than ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV
     file is a release in which formulas begin with an apostrophe.
     """
 
@@ -73,6 +77,7 @@ class InputOptions:
     nulls: tuple[str, ...] = ("",)
     date_format: str | None = None
     sheet: str | None = None
+    max_expansion: int | None = MAX_EXPANSION
     disarmed: bool = False
 
     def __post_init__(self) -> None:

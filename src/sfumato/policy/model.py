@@ -160,7 +160,7 @@ class Policy(PolicySection):
     @property
     def release_input_options(self) -> InputOptions:
         """How a release that Sfumato wrote is read again: it is always UTF-8, and its nulls are empty."""
-        return InputOptions(separator=self.input.separator)
+        return InputOptions(separator=self.input.separator, max_expansion=self.input.max_expansion)
 
     def requirements(self) -> Requirements:
         """What every class must meet. Raises PolicyError where the policy is incomplete (see ``check_complete``)."""

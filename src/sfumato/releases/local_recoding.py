@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.kernels.threads import in_threads
+from sfumato.kernels.threads import in_threads, slices
 from sfumato.methods.method import ClassBatch
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
-from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.domains import Codes, Domain, ReleasedValues
 from sfumato.tables.coding.sorting import Field, SortedRows, bits_for, sort_rows
 
+BOXES = 1 << 17  # whose texts are made at once
 LEFT_OUT = np.uint32(0xFFFFFFFF)  # the class of a record that is not released
 
 
@@ -36,6 +38,11 @@ class RecodedColumn:
     labels: pa.StringArray  # ascending, null last
     low: pa.Array
     high: pa.Array
+
+    @cached_property
+    def coded_labels(self) -> tuple[pa.StringArray, NDArray[Any]]:
+        """The distinct labels in ascending order, and the code of each entry's label."""
+        return sorted_codes(pa.chunked_array([self.labels]))
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,7 @@ def _rank_of_row(ordered: SortedRows) -> NDArray[np.uint32]:
 
 def recoded_column(domain: Domain, low: Codes, high: Codes, *, bounds: bool) -> RecodedColumn:
     """The released values of boxes, in canonical order. Without bounds, entries with equal labels are merged."""
-    shown = domain.release(low, high)
+    shown = _released_in_parts(domain, low, high)
     known, code = sorted_codes(pa.chunked_array([shown.labels]))
     fields = [Field(code, bits_for(len(known) + 1))]
     if bounds:
@@ -122,13 +129,27 @@ def recoded_column(domain: Domain, low: Codes, high: Codes, *, bounds: bool) -> 
     return RecodedColumn(domain, entry, shown.labels.take(kept), shown.low.take(kept), shown.high.take(kept))
 
 
+def _released_in_parts(domain: Domain, low: Codes, high: Codes) -> ReleasedValues:
+    """Return the released values of boxes. Only some texts are made at a time: as objects they take much memory."""
+    parts = [domain.release(low[begin:end], high[begin:end]) for begin, end in slices(len(low), BOXES) or [(0, 0)]]
+    if len(parts) == 1:
+        return parts[0]
+    first = np.cumsum([0, *(len(part.labels) for part in parts[:-1])])
+    return ReleasedValues(
+        np.concatenate([part.index + start for part, start in zip(parts, first.tolist(), strict=True)]),
+        pa.concat_arrays([part.labels for part in parts]),
+        pa.concat_arrays([part.low for part in parts]),
+        pa.concat_arrays([part.high for part in parts]),
+    )
+
+
 # Turns values by class into values by released row.
 Spread = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def released_columns(column: RecodedColumn, spread: Spread, bounds: bool) -> list[tuple[str, pa.Array]]:
     """The released columns of one quasi-identifier: its labels and, with ``bounds``, its typed bounds."""
-    known, code = sorted_codes(pa.chunked_array([column.labels]))
+    known, code = column.coded_labels
     by_class = code[column.entry]
     name = column.domain.name
     released = [(name, dictionary_array(spread(by_class), known, occurring=by_class))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import os
 import random
 import resource
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
+from pyarrow import csv, parquet
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
@@ -33,7 +34,7 @@ from sfumato.engines.disk import engine as engine_module
 from sfumato.engines.disk import released_rows as released_rows_module
 from sfumato.engines.disk.coded_table import encode_input, profile_input
 from sfumato.engines.disk.streaming_cut import cut_line
-from sfumato.errors import InputError, OutputError, PolicyError, UsageError
+from sfumato.errors import OutputError, PolicyError, UsageError
 from sfumato.methods import method_named
 from sfumato.methods.line.optimal_cut import (
     OptimalOneDimensional,
@@ -42,7 +43,7 @@ from sfumato.methods.line.optimal_cut import (
     extent_positions,
     optimal_cuts,
 )
-from sfumato.pipeline.engine_choice import free_memory, plan_run
+from sfumato.pipeline.engine_choice import plan_run
 from sfumato.pipeline.prepare import open_job
 from sfumato.pipeline.run import draft_release
 from sfumato.pipeline.run import published as published_release
@@ -54,6 +55,7 @@ from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import PackedFile
 from sfumato.tables.external.scratch import MARK, Scratch
 from sfumato.tables.sources.source import open_source
+from sfumato.tables.targets import file_writers
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -377,7 +379,41 @@ def test_auto_chooses_by_the_size_of_the_file(tmp_path: Path) -> None:
     unable, _ = plan_run(tmp_path / "in.parquet", merge_flags(small, method="topdown"))
     assert unable.engine == "memory"
     assert "the disk engine does not support the method 'topdown'" in unable.reason
-    assert free_memory() > 10**6
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_wide_text_counts_when_the_engine_is_chosen(suffix: str, tmp_path: Path) -> None:
+    """Ten thousand records of ten kilobytes each: hardly compressible, a little compressed, or stored as text."""
+    texts = np.random.default_rng(1).integers(97, 123, (2_000, 10_000), np.uint8).tobytes().decode()
+    notes = [texts[first : first + 10_000] for first in range(0, len(texts), 10_000)]
+    table = pa.table({"age": np.arange(2_000) % 90, "note": notes})
+    path = tmp_path / f"in.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    else:
+        with pa.output_stream(str(path), compression="gzip" if suffix.endswith("gz") else None) as sink:
+            csv.write_csv(table, sink)
+    asked = {"quasi_identifiers": ["age"], "other": "keep", "k": 5}
+    assert plan_run(path, merge_flags(None, memory="350MB", **asked))[0].engine == "disk"
+    assert plan_run(path, merge_flags(None, memory="350MB", **asked | {"other": "drop"}))[0].engine == "memory"
+    assert plan_run(path, merge_flags(None, memory="2GB", **asked))[0].engine == "memory"
+
+
+def test_text_that_repeats_counts_once_when_the_engine_is_chosen(tmp_path: Path) -> None:
+    table = pa.table({"age": np.arange(2_000) % 90, "note": ["a" * 10_000, "b" * 10_000] * 1_000})
+    csv.write_csv(table, tmp_path / "in.csv")
+    policy = merge_flags(None, quasi_identifiers=["age"], other="keep", k=5, memory="350MB")
+    plan, _ = plan_run(tmp_path / "in.csv", policy)
+    assert plan.engine == "memory"
+
+
+def test_what_comes_out_of_a_compressed_file_counts_when_the_engine_is_chosen(tmp_path: Path) -> None:
+    (tmp_path / "in.csv.gz").write_bytes(gzip.compress(b"age,sex\n" + b"41,f\n" * 6_000_000))
+    policy = merge_flags(None, quasi_identifiers=["age", "sex"], k=5, memory="600MB")
+    plan, _ = plan_run(tmp_path / "in.csv.gz", policy)
+    assert plan.records is not None
+    assert abs(plan.records - 6_000_000) < 60_000
+    assert plan.engine == "disk"
 
 
 def test_the_records_of_a_text_file_are_estimated(tmp_path: Path) -> None:
@@ -543,8 +579,44 @@ def test_more_different_values_than_fit_are_an_error_that_names_the_column(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "VALUE_BYTES", 10**7)
-    with pytest.raises(InputError, match="most of them those of 'zip', and the memory limit leaves 400 MB"):
+    monkeypatch.setattr(MemoryBudget, "of", staticmethod(lambda _: MemoryBudget(7 * 10**8)))
+    said = r"column 'zip' has 99 different values, .* a limit of 1.0 GB leaves 525 MB for them. Allow 3.0 GB"
+    with pytest.raises(UsageError, match=said):
         sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk", memory="1GB", method="hilbert")
+
+
+def test_values_of_classes_that_do_not_fit_are_an_error_that_names_the_column(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.engines.disk.released_rows.LABEL_BYTES", 10**10)
+    said = r"the classes show [\d,]+ different values of the quasi-identifier '(age|zip)'.*allowed. Allow .* larger k"
+    with pytest.raises(UsageError, match=said):
+        sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk", memory="1GB", method="hilbert")
+
+
+def test_a_machine_without_free_memory_is_refused_at_once(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.pipeline.engine_choice.free_memory", lambda: 10**8)
+    with pytest.raises(UsageError, match="70 MB of memory are too few for any run"):
+        sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
+def test_texts_that_are_more_than_a_group_of_rows_are_written_as_in_memory(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are so wide that they are written in small groups, each with the texts of its own rows."""
+    monkeypatch.setattr(file_writers, "GROUP_BYTES", 1 << 13)
+    monkeypatch.setattr(file_writers, "LEAST_ROWS", 50)
+    monkeypatch.setattr(file_writers, "FEW_VALUES", 20)
+    table = pa.table({"age": np.arange(2_000) % 70, "note": [f"{number:0100}" for number in range(2_000)]})
+    asked = {"quasi_identifiers": ["age"], "other": "keep", "accept_linkable": ["note"], "k": 5, "method": "hilbert"}
+    for engine in ("memory", "disk"):
+        sfumato.anonymize(table, engine=engine, **asked).write(tmp_path / f"{engine}.{suffix}")
+    assert (tmp_path / f"disk.{suffix}").read_bytes() == (tmp_path / f"memory.{suffix}").read_bytes()
+    if suffix == "parquet":
+        with parquet.ParquetFile(tmp_path / "disk.parquet") as file:
+            assert file.num_row_groups > 10
+            assert sorted(file.read().column("note").to_pylist()) == table.column("note").to_pylist()
 
 
 def test_two_runs_at_once_leave_each_others_files_alone(tmp_path: Path) -> None:

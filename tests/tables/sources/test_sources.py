@@ -33,7 +33,7 @@ from source_kinds import (
 import sfumato.errors
 from sfumato.errors import InputError, UsageError
 from sfumato.policy import InputOptions
-from sfumato.tables.sources import csv_blocks
+from sfumato.tables.sources import csv_blocks, parquet_source, text_stream
 from sfumato.tables.sources.source import Source, open_source
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -322,6 +322,46 @@ def test_compressed_parts_that_follow_each_other_are_one_file(tmp_path: Path) ->
     path = tmp_path / "table.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n"))
     assert read(open_source(path, DEFAULTS))["a"] == ["1", "3"]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_file_that_expands_too_far_is_refused_unless_told(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_stream, "HARMLESS", 1 << 20)
+    path = tmp_path / f"table.csv{suffix}"
+    with pa.output_stream(str(path)) as sink:
+        sink.write(f"a,b\n{SECRET},2\n".encode() + b"1,2\n" * 500_000)
+    said = refusal(lambda: read(open_source(path, DEFAULTS)))
+    assert said.startswith(f"the file {str(path)!r} holds far more text than compressed tables do: more than 1 MiB.")
+    assert "--max-expansion, or max_expansion in [input]" in said
+    assert len(read(open_source(path, InputOptions(max_expansion=20_000)))["a"]) == 500_001
+    assert len(read(open_source(path, InputOptions(max_expansion=None)))["a"]) == 500_001
+    monkeypatch.setattr(text_stream, "HARMLESS", 1 << 24)
+    assert len(read(open_source(path, DEFAULTS))["a"]) == 500_001  # so little text does no harm
+
+
+def test_a_record_may_be_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(csv_blocks, "RECORD_BYTES", 100)
+    path = tmp_path / "table.csv"
+    path.write_text(f'a,b\n1,"{"x" * 40}\n"\n3,4\n')
+    assert read(open_source(path, DEFAULTS)) == {"a": ["1", "3"], "b": ["x" * 40 + "\n", "4"]}
+    assert "cannot be read as CSV" in refused_file(path, f"a,b\n1,{'x' * 200}\n3,4\n")
+
+
+def test_wide_rows_of_parquet_are_read_in_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row group is not read whole, and text with many values not as one dictionary for all its batches."""
+    monkeypatch.setattr(parquet_source, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(parquet_source, "DICTIONARY_BYTES", 100)
+    notes = [f"{number:0100}" for number in range(1_000)]
+    parquet.write_table(pa.table({"sex": ["m", "f"] * 500, "note": notes}), tmp_path / "in.parquet")
+    source = open_source(tmp_path / "in.parquet", DEFAULTS)
+    batches = list(source.batches(["note", "sex"]))
+    assert max(batch.num_rows for batch in batches) < 110
+    assert max(len(batch.column("note").dictionary) for batch in batches) < 110
+    assert [text for batch in batches for text in batch.column("note").to_pylist()] == notes
+    assert [batch.num_rows for batch in source.batches(["sex"])] == [1_000]
 
 
 @pytest.mark.parametrize(

@@ -467,7 +467,9 @@ def test_a_directory_is_divided_into_parts(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(parquet_directory_target, "PART_ROWS", 1)
     table = pa.table({"a": range(5)})
     monkeypatch.setattr(
-        parquet_directory_target, "row_groups", lambda schema, batches: (table.slice(start, 2) for start in (0, 2, 4))
+        parquet_directory_target,
+        "row_groups",
+        lambda schema, batches, coded: (table.slice(start, 2) for start in (0, 2, 4)),
     )
     with open_target(location_of(f"{tmp_path}/out/"), separator=",") as target:
         source = target.write(table.schema, table.to_batches)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.engines.counted_columns import coded_target, coded_values, coded_workload
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough, PassthroughProfiler
+from sfumato.engines.disk.profiling_watch import ProfilingWatch
 from sfumato.engines.engine import Job
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import Costs, exact_costs
@@ -31,6 +32,7 @@ from sfumato.tables.coding.row_hash import hashed_columns, row_hashes
 from sfumato.tables.coding.sorting import WORD, Field, bits_for, collapse
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
+from sfumato.tables.external.memory_limit import MemoryLimit
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
@@ -181,8 +183,8 @@ class ProfiledInput:
     count: int
 
 
-def profile_input(job: Job) -> ProfiledInput:
-    """Read the kept columns once, and find the values of each."""
+def profile_input(job: Job, limit: MemoryLimit | None = None) -> ProfiledInput:
+    """Read the kept columns once, and find the values of each, as far as the limit allows."""
     source, policy = job.source, job.policy
     counted = {*job.requirements.columns, *policy.workload.predicted, *policy.workload.features}
     quasi = {
@@ -194,17 +196,20 @@ def profile_input(job: Job) -> ProfiledInput:
         for number, name in enumerate(name for name in job.kept if name not in quasi)
     }
     profilers: dict[str, Collector] = {**quasi, **others}
+    watch = ProfilingWatch(job, limit, profilers, others)
     count = 0
     with job.progress.phase("profile", source.rows):
         for batch in source.batches(job.kept):
             in_threads(partial(add_column, batch, profilers), list(profilers))
             count += batch.num_rows
+            watch.after(batch)
             job.progress.advance(batch.num_rows)
 
         def again(name: str) -> Iterator[pa.Array]:
             for batch in source.batches([name]):
                 yield batch.column(0)
 
+        watch.at_the_end()
         encoders = [profiler.finish(partial(again, name)) for name, profiler in quasi.items()]
         return ProfiledInput(encoders, [profiler.finish() for profiler in others.values()], count)
 
@@ -320,4 +325,7 @@ def _packed(
 
 def distinct_column(column: PackedPassthrough) -> PassthroughColumn:
     """Return the distinct values of a column as a passthrough column."""
+    if column.dictionary is not None:  # in order already, and too many to be put in order again
+        codes = np.arange(len(column.dictionary) + column.has_null, dtype=np.min_scalar_type(len(column.dictionary)))
+        return PassthroughColumn(column.name, column.dictionary, codes)
     return PassthroughColumn.of(column.name, pa.chunked_array([column.values]))

@@ -17,9 +17,11 @@ from sfumato.engines.disk.released_rows import RowsOnDisk, rows_on_disk
 from sfumato.engines.engine import Draft, Job
 from sfumato.engines.memory.engine import as_input_kind
 from sfumato.engines.target_output import TargetOutput, WritableTable, check_target_location, origin_of
-from sfumato.errors import InputError
+from sfumato.errors import UsageError
+from sfumato.evaluation.linkability.linkable_columns import unique_for_certain
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.public_figures import Examination
+from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.fingerprints import Fingerprints, fingerprints
 from sfumato.releases.keyed_sample import KeyedSample, sampled
@@ -28,14 +30,17 @@ from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import record_secret
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.keyed_hashes import RecordHashes
-from sfumato.tables.external.memory_budget import MemoryBudget
+from sfumato.tables.external.memory_budget import BASE, MemoryBudget
+from sfumato.tables.external.memory_limit import MemoryLimit, in_words, more_than
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.sources.parquet_source import ParquetSource
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import write_batches
 
-VALUE_BYTES = 48  # a value of a domain, with its cost, its position on a curve and its count
-VALUES_SHARE = 0.4  # the share of the memory that distinct values may take
+VALUE_BYTES = 36  # a value of a domain, with its cost, its position on a curve and its count
+TEXT_BYTES = 24  # beside a text: its slots in the index, and its hash
+VALUES_SHARE = 0.75  # of the memory that the libraries leave, at most, for distinct values
+FEW_VALUES = 4 * 10**6  # bytes that the libraries' share has room for
 
 
 class DiskEngine:
@@ -45,6 +50,8 @@ class DiskEngine:
 
     def __init__(self, memory: int, progress: Progress, budget: MemoryBudget | None = None) -> None:
         self._memory, self._progress = memory, progress
+        self._limit = MemoryLimit(memory)
+        self._values = 0  # bytes that distinct values take
         self.budget = MemoryBudget.of(memory) if budget is None else budget
         self.scratch = Scratch().__enter__()
         self._close = weakref.finalize(self, self.scratch.close)
@@ -57,14 +64,16 @@ class DiskEngine:
         return job
 
     def profile(self, job: Job) -> ProfiledInput:
-        return profile_input(job)
+        return profile_input(job, self._limit)
 
     def encode(self, job: Job, profile: ProfiledInput) -> CodedTable:
+        self._set_values_apart(job, profile)
+        self._make_room_for("packing the records")
         return encode_input(job, profile, self.budget, self.scratch)
 
     def check(self, table: CodedTable) -> None:
+        self._make_room_for("the check of linkable columns")
         policy = table.policy
-        self._refuse_many_values(table)
         with table.job.progress.phase("check"):
             accepted = {*policy.accept_linkable, *policy.sensitive}
             refuse_linkable(linkable_on_disk(table, accepted, self.budget, self.scratch))
@@ -80,24 +89,29 @@ class DiskEngine:
         return ordered_fingerprints(record_secret(), table.codes_of_input(), table.used, table.domains)
 
     def form_classes(self, table: CodedTable) -> ClassesOnDisk:
+        self._make_room_for("forming the classes")
         return form_classes(table, self.budget, self.scratch)
 
     def learn(self, table: CodedTable) -> Recoding:
+        self._make_room_for("learning the regions")
         return learn_recoding(table, self.budget, self.scratch)
 
     def recode(self, table: CodedTable, classes: ClassesOnDisk) -> RowsOnDisk:
-        return rows_on_disk(table, classes, self.budget, self.scratch)
+        self._make_room_for("recoding")
+        return rows_on_disk(table, classes, self.budget, self.scratch, self._limit)
 
     def keep(self, rows: RowsOnDisk) -> tuple[Source, None]:
         return self.sources(rows)
 
     def output(self, draft: Draft, target: str | Path) -> TargetOutput:
+        self._make_room_for("writing")
         rows: RowsOnDisk = draft.rows
         table = WritableTable(rows.file.schema, lambda: self._batches(rows), rows.file.count)
         return TargetOutput(draft.job, target, [table])
 
     def audit(self, draft: Draft, written: tuple[Source, None]) -> Examination:
-        return audit_on_disk(draft, written[0], self._memory, self.scratch)
+        self._make_room_for("the audit")
+        return audit_on_disk(draft, written[0], self._memory - self._values, self.scratch)
 
     def sources(self, rows: RowsOnDisk) -> tuple[Source, None]:
         """Return the rows in a file of the scratch directory, written once. A release that is kept is audited there."""
@@ -138,17 +152,43 @@ class DiskEngine:
             yield from table.to_batches()
             self._progress.advance(table.num_rows)
 
-    def _refuse_many_values(self, table: CodedTable) -> None:
-        """Refuse columns whose distinct values alone would break the memory limit: they are always in memory."""
-        sizes = {domain.name: domain.size * VALUE_BYTES for domain in table.domains}
-        sizes |= {
-            column.name: 2 * column.dictionary.nbytes for column in table.carried if column.dictionary is not None
+    def _make_room_for(self, step: str) -> None:
+        """Give back memory that an earlier step freed, and refuse a step for which too little is left."""
+        self._limit.claim_for(step, self.budget.work // 2)
+
+    def _set_values_apart(self, job: Job, profile: ProfiledInput) -> None:
+        """Leave the records what the distinct values do not take: those stay in memory. Refuse them if they take most.
+
+        The estimate depends on the table alone, so the same limit gives the same release.
+        """
+        counts = {encoder.domain.name: encoder.domain.size for encoder in profile.encoders}
+        sizes = {
+            encoder.domain.name: encoder.domain.size * VALUE_BYTES + encoder.nbytes for encoder in profile.encoders
         }
+        for column in profile.carried:
+            if column.dictionary is not None:
+                counts[column.name] = len(column.dictionary)
+                sizes[column.name] = column.dictionary.nbytes + counts[column.name] * TEXT_BYTES
         largest = max(sizes, key=lambda name: sizes[name])
-        taken, room = sum(sizes.values()), self._memory * VALUES_SHARE
+        taken, room = sum(sizes.values()), max(int(self.budget.work * VALUES_SHARE), FEW_VALUES)
         if taken > room:
-            raise InputError(
-                f"the distinct values of the columns take about {taken / 1e6:,.0f} MB, most of them those of "
-                f"{largest!r}, and the memory limit leaves {room / 1e6:,.0f} MB for them. Allow more memory, or round, "
-                "group or drop such columns first."
+            refuse_linkable(_linkable_for_certain(profile, job.policy))
+            enough = more_than(int(taken / VALUES_SHARE) + BASE)
+            raise UsageError(
+                f"column {largest!r} has {counts[largest]:,} different values, and those of all columns take about "
+                f"{in_words(taken)} of memory; a limit of {in_words(self._memory)} leaves {in_words(room)} for "
+                f"them. Allow {in_words(enough)} with --memory, or round, group or drop such columns."
             )
+        if taken > FEW_VALUES:
+            self.budget, self._values = self.budget.beside(taken), taken
+
+
+def _linkable_for_certain(profile: ProfiledInput, policy: Policy) -> dict[str, str]:
+    """Return the kept texts that would be refused later, each with the reason in words."""
+    accepted = {*policy.accept_linkable, *policy.sensitive}
+    reasons = {
+        column.name: unique_for_certain(len(column.dictionary), column.records)
+        for column in profile.carried
+        if column.dictionary is not None and column.name not in accepted
+    }
+    return {name: reason for name, reason in reasons.items() if reason is not None}

@@ -99,6 +99,8 @@ class _LinkedColumn:
 
     def sample(self) -> pa.Array:
         """Return some of the distinct values."""
+        if self.column.dictionary is not None:
+            return distinct_column(self.column).some_values(MOST_IN_SAMPLE)
         if self._value_of_code is not None:
             return self.column.values
         return self.column.decode(next(self.table.file.batches(MOST_IN_SAMPLE))).unique()

@@ -18,14 +18,18 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
+from sfumato.tables.coding.distinct_values import merged_numbers
 from sfumato.tables.coding.passthrough import from_order_numbers, has_numbers, order_numbers
 from sfumato.tables.coding.row_hash import NULL, ColumnHashes, Hashes, value_hashes
 from sfumato.tables.coding.sorting import Field, bits_for
+from sfumato.tables.coding.text_index import TextIndex
 from sfumato.tables.external.packed_records import Rows
 
 LARGEST = (1 << 64) - 1  # the last code
 WAITING = 1 << 16  # values that wait before they are merged
 FEW = 1 << 20  # distinct numbers that are collected even if nothing counts them
+# Bytes that a merge takes for each value, beside the values; of values that are no numbers, beside their own bytes.
+NUMBER_BYTES, VALUE_BYTES = 24, 100
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class PackedPassthrough:
 
     key: its field in the records. dictionary: the values of text, ascending. least: the smallest number. codes: the
     number of codes, including null, which is the last. known: the numbers that occur, less the smallest, if they are
-    counted or few.
+    counted or few. records: those that have a value. index: finds the code of a text.
     """
 
     name: str
@@ -45,6 +49,8 @@ class PackedPassthrough:
     least: int
     codes: int
     known: NDArray[np.uint64] | None = None
+    records: int = 0
+    index: TextIndex | None = None
 
     @property
     def stored(self) -> np.dtype[Any]:
@@ -59,8 +65,14 @@ class PackedPassthrough:
                 numbers[to_numpy(column.is_null())] = null
             return numbers.astype(self.stored)
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        code_of_value = pc.index_in(encoded.dictionary.cast(self.dictionary.type), value_set=self.dictionary)
-        table = np.append(to_numpy(code_of_value, null), null).astype(self.stored)
+        values = encoded.dictionary.cast(self.dictionary.type)
+        if self.index is None:
+            code_of_value = to_numpy(pc.index_in(values, value_set=self.dictionary), null)
+        else:
+            code_of_value = self.index.positions(values)
+            if values.null_count:
+                code_of_value[to_numpy(values.is_null())] = null
+        table = np.append(code_of_value, null).astype(self.stored)
         codes: NDArray[np.unsignedinteger] = table[to_numpy(encoded.indices, len(encoded.dictionary))]
         return codes
 
@@ -113,11 +125,33 @@ class PassthroughProfiler:
         self._is_number = has_numbers(kind)
         self._least, self._most = LARGEST, 0
         self._has_null = False
+        self._index = TextIndex(name, kind) if pa.types.is_string(kind) or pa.types.is_binary(kind) else None
         self._parts: list[Any] = []
         self._waiting = 0
         self._collects = True
+        self.records = 0  # that have a value
+
+    @property
+    def count(self) -> int:
+        """How many values are held. Values that wait to be merged may be counted twice."""
+        return self._waiting if self._index is None else self._index.count
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether ``count`` is the number of different values."""
+        return self._index is not None
+
+    @property
+    def bytes_to_finish(self) -> int:
+        """The bytes that a merge and the end may take, beside what is held."""
+        if self._index is not None:
+            return max(self._index.bytes_to_sort, self._index.bytes_to_grow)
+        if self._is_number:
+            return self._waiting * NUMBER_BYTES
+        return self._waiting * VALUE_BYTES + 3 * int(sum(part.nbytes for part in self._parts))
 
     def add(self, column: pa.Array) -> None:
+        self.records += len(column) - column.null_count
         if column.null_count:
             self._has_null = True
         if self._is_number:
@@ -128,7 +162,10 @@ class PassthroughProfiler:
                     self._keep(np.unique(numbers))
             return
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        self._keep(encoded.dictionary)
+        if self._index is None:
+            self._keep(encoded.dictionary)
+        else:
+            self._index.add(encoded.dictionary.drop_null())
 
     def _keep(self, values: Any) -> None:
         self._parts.append(values)
@@ -141,22 +178,14 @@ class PassthroughProfiler:
 
     def _merged(self) -> Any:
         if self._is_number:
-            return np.unique(np.concatenate(self._parts))
+            return merged_numbers(self._parts)
         return pa.chunked_array(self._parts).unique()
 
     def finish(self) -> PackedPassthrough:
         if self._is_number:
-            least, most = (self._least, self._most) if self._least <= self._most else (0, 0)
-            codes = most - least + 1 + self._has_null
-            if codes - 1 > LARGEST:
-                raise InputError(
-                    f"column {self._name!r} has the smallest and the largest number of 64 bits, and null, which is one "
-                    "value too many for the disk engine. Replace the extremes, or drop the column."
-                )
-            known = None
-            if self._collects:
-                known = self._merged() - np.uint64(least) if self._parts else np.empty(0, np.uint64)
-            return PackedPassthrough(self._name, self._key, self._kind, self._has_null, None, least, codes, known)
+            return self._numbers()
+        if self._index is not None:
+            return self._texts(self._index)
         try:
             dictionary, _ = sorted_codes(pa.chunked_array([self._merged()]))
         except pa.ArrowNotImplementedError:
@@ -164,6 +193,38 @@ class PassthroughProfiler:
                 f"column {self._name!r} has the type {self._kind}, which has no order, so the released rows cannot be "
                 "sorted. Drop the column, or turn it into text."
             ) from None
+        return self._packed(dictionary, 0, len(dictionary) + self._has_null)
+
+    def _numbers(self) -> PackedPassthrough:
+        least, most = (self._least, self._most) if self._least <= self._most else (0, 0)
+        codes = most - least + 1 + self._has_null
+        if codes - 1 > LARGEST:
+            raise InputError(
+                f"column {self._name!r} has the smallest and the largest number of 64 bits, and null, which is one "
+                "value too many for the disk engine. Replace the extremes, or drop the column."
+            )
+        known = None
+        if self._collects:
+            known = self._merged() - np.uint64(least) if self._parts else np.empty(0, np.uint64)
+        return self._packed(None, least, codes, known)
+
+    def _texts(self, index: TextIndex) -> PackedPassthrough:
+        """Sort the texts. The index in order of appearance goes, and one of the sorted texts takes its place."""
+        values, self._index = index.values, None
+        del index
+        dictionary = values.take(pc.array_sort_indices(values))
+        del values
+        sorted_index = TextIndex.of(self._name, dictionary)
+        return self._packed(dictionary, 0, len(dictionary) + self._has_null, index=sorted_index)
+
+    def _packed(
+        self,
+        dictionary: pa.Array | None,
+        least: int,
+        codes: int,
+        known: NDArray[np.uint64] | None = None,
+        index: TextIndex | None = None,
+    ) -> PackedPassthrough:
         return PackedPassthrough(
-            self._name, self._key, self._kind, self._has_null, dictionary, 0, len(dictionary) + self._has_null
+            self._name, self._key, self._kind, self._has_null, dictionary, least, codes, known, self.records, index
         )

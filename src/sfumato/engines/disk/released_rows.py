@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +20,24 @@ from sfumato.engines.disk.classes import ClassesOnDisk
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
 from sfumato.engines.engine import Outcome, outcome_of
+from sfumato.errors import UsageError
 from sfumato.kernels.threads import ahead, in_threads
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.progress import Progress
 from sfumato.releases.local_recoding import RecodedColumn, recoded_column, released_columns
+from sfumato.tables.coding.distinct_values import merged_numbers
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
+from sfumato.tables.external.memory_limit import MemoryLimit, in_words, more_than
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
 
 ENTRIES = "entries"
 DENSE_PAIRS = 1 << 22  # the largest table of all boxes on an attribute that is kept for marking
 BATCH = 1 << 20  # released rows at a time
+LABEL_BYTES = 250  # of what a box shows, while the texts are sorted; measured with ranges of numbers with two decimals
 
 
 @dataclass(frozen=True)
@@ -109,20 +114,28 @@ class RowsOnDisk:
     outcome: Outcome
 
 
-def rows_on_disk(table: CodedTable, classes: ClassesOnDisk, budget: MemoryBudget, scratch: Scratch) -> RowsOnDisk:
+def rows_on_disk(
+    table: CodedTable, classes: ClassesOnDisk, budget: MemoryBudget, scratch: Scratch, limit: MemoryLimit
+) -> RowsOnDisk:
     """Recode the records of every class to the smallest box around them. The file of the classes is removed."""
-    file = _recoded(table, classes.file, budget, scratch)
+    file = _recoded(table, classes.file, budget, scratch, limit)
     return RowsOnDisk(file, outcome_of(classes.method, table.job.progress))
 
 
-def _recoded(table: CodedTable, class_file: ClassFile, budget: MemoryBudget, scratch: Scratch) -> ReleasedRowsFile:
+def _recoded(
+    table: CodedTable, class_file: ClassFile, budget: MemoryBudget, scratch: Scratch, limit: MemoryLimit
+) -> ReleasedRowsFile:
     progress = table.job.progress
     release, most = table.policy.release, budget.rows(table.file.kind.itemsize)
     with progress.phase("recode", 2 * table.count):
         boxes = [_OccurringBoxes(domain) for domain in table.domains]
         for _, _, low, high in _boxes(table, class_file, most, progress):
+            limit.claim(sum(occurring.bytes_to_add for occurring in boxes), partial(_too_many_boxes, boxes, limit))
             in_threads(lambda q: boxes[q].add(low[:, q], high[:, q]), range(len(boxes)))  # noqa: B023
-        columns = in_threads(lambda occurring: occurring.finish(bounds=release.bounds), boxes)
+        columns = []
+        for occurring in boxes:  # one after the other: their texts take much memory on the way
+            limit.claim(occurring.bytes_to_finish, partial(_too_many_boxes, boxes, limit))
+            columns.append(occurring.finish(bounds=release.bounds))
         widest = max(len(column.labels) for column in columns)
         kept = [(name, table.file.kind[name]) for name in table.file.kind.names or () if name != CODES]
         file = packed_file(
@@ -171,6 +184,15 @@ def _extremes(codes: Codes) -> tuple[Codes, Codes]:
     return codes.min(axis=0), codes.max(axis=0)
 
 
+def _too_many_boxes(boxes: Sequence[_OccurringBoxes], limit: MemoryLimit, lacking: int) -> UsageError:
+    largest = max(boxes, key=lambda occurring: occurring.count)
+    return UsageError(
+        f"the classes show {largest.count:,} different values of the quasi-identifier {largest.name!r}. They must "
+        f"be in memory, and the run would take more than the {in_words(limit.memory)} that are allowed. Allow "
+        f"{in_words(more_than(limit.memory + lacking))} with --memory, round or group the column, or choose a larger k."
+    )
+
+
 class _OccurringBoxes:
     """The boxes that occur on one quasi-identifier, as pairs of their smallest and largest code."""
 
@@ -185,7 +207,25 @@ class _OccurringBoxes:
         if self._occurs is not None:
             self._occurs[pairs] = True
         else:
-            self._boxes = np.union1d(self._boxes, pairs)
+            self._boxes = merged_numbers([self._boxes, pairs])
+
+    @property
+    def name(self) -> str:
+        return self._domain.name
+
+    @property
+    def bytes_to_add(self) -> int:
+        """The bytes that more boxes may take on the way, beside what is held."""
+        return 2 * self._boxes.nbytes
+
+    @property
+    def count(self) -> int:
+        return len(self._boxes) if self._occurs is None else int(np.count_nonzero(self._occurs))
+
+    @property
+    def bytes_to_finish(self) -> int:
+        """The bytes that the texts of the boxes take, and on the way."""
+        return self.count * LABEL_BYTES
 
     def finish(self, *, bounds: bool) -> RecodedColumn:
         """Return what the boxes show, each entry once."""

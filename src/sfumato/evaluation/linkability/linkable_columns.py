@@ -73,6 +73,17 @@ def nearly_unique(alone: int, known: int) -> bool:
     return alone > 0 and alone >= UNIQUE_SHARE * known
 
 
+def unique_for_certain(values: int, records: int) -> str | None:
+    """Return in words why a column with so many different values is nearly unique; None if that cannot be said yet.
+
+    A value that is not alone takes two records. With d values in n records, at least 2 d - n records are alone.
+    """
+    alone = 2 * values - records
+    if not nearly_unique(alone, records):
+        return None
+    return f"at least {alone / records:.0%} of the records that have a value are alone with it"
+
+
 def nearly_determined(right: int, without: int, records: int) -> bool:
     """Whether a column removes nearly all guessing errors: ``right`` guesses with it against ``without`` it."""
     return without < records and (right - without) / (records - without) >= DETERMINED

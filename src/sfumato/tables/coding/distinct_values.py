@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.text_index import TextIndex
 
 DENSE_RANGE = 1 << 20  # integers within a range of this size are looked up in a table, not by binary search
-MERGE_AFTER = 1 << 22  # collected numbers
+MERGE_AFTER = 1 << 20  # collected numbers
+# Bytes that the end takes for each distinct value, beside its letters: measured with texts that are numbers.
+TEXT_BYTES, NUMBER_BYTES = 150, 40
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = 86_400_000_000  # microseconds
 
@@ -23,30 +27,45 @@ Numbers = NDArray[Any]  # int64 if all values are whole numbers, else float64
 class DistinctTexts:
     """Distinct texts in order of appearance."""
 
-    def __init__(self) -> None:
-        self._position: dict[str, int] = {}
+    def __init__(self, name: str) -> None:
+        self._index = TextIndex(name, pa.string())
         self.has_null = False
 
     @property
     def values(self) -> list[str]:
-        return list(self._position)
+        return list(self._index.values.to_pylist())
+
+    @property
+    def count(self) -> int:
+        return self._index.count
+
+    @property
+    def bytes_to_finish(self) -> int:
+        """The bytes that the end may take, beside what is held: every text becomes an object, and some are parsed."""
+        return self._index.bytes_to_grow + self._index.letters + self.count * TEXT_BYTES
+
+    @property
+    def nbytes(self) -> int:
+        return self._index.nbytes
 
     def add(self, column: pa.Array) -> None:
         dictionary, indices = _as_dictionary(column)
         used = np.bincount(indices, minlength=len(dictionary) + 1) > 0
-        for text, occurs in zip(dictionary, used.tolist(), strict=False):
-            if occurs and text is not None:
-                self._position.setdefault(text, len(self._position))
-        is_null = [text is None for text in dictionary] + [True]
-        self.has_null = self.has_null or bool(np.any(used & is_null))
+        known = used[:-1]
+        if dictionary.null_count:
+            missing = to_numpy(dictionary.is_null())
+            self.has_null = self.has_null or bool(np.any(known & missing))
+            known = known & ~missing
+        self.has_null = self.has_null or bool(used[-1])
+        self._index.add(dictionary if known.all() else dictionary.filter(from_numpy(known)))
 
     def positions(self, column: pa.Array) -> NDArray[np.int64]:
         """Return the position of each record's value among the values; null is one past the last."""
         dictionary, indices = _as_dictionary(column)
-        null = len(self._position)
-        table = [null if text is None else self._position.get(text, null) for text in dictionary]
-        result: NDArray[np.int64] = np.array([*table, null], np.int64)[indices]
-        return result
+        position = self._index.positions(dictionary)
+        if dictionary.null_count:
+            position[to_numpy(dictionary.is_null())] = self.count
+        return np.append(position, np.uint32(self.count)).astype(np.int64)[indices]
 
 
 class DistinctNumbers:
@@ -75,14 +94,26 @@ class DistinctNumbers:
             self._unmerged.append(np.unique(numbers))
         self._unmerged_count += len(self._unmerged[-1])
         if self._unmerged_count > max(
-            2 * len(self._values), MERGE_AFTER
+            len(self._values), MERGE_AFTER
         ):  # limits memory when many batches share few values
             self._merge()
 
+    @property
+    def count(self) -> int:
+        """How many there are. Values that wait to be merged may be counted twice."""
+        return len(self._values) + self._unmerged_count
+
+    @property
+    def bytes_to_finish(self) -> int:
+        """The bytes that a merge and the end may take, beside what is held."""
+        return self.count * NUMBER_BYTES
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._values.nbytes)
+
     def _merge(self) -> None:
-        self._values = np.unique(
-            np.concatenate([self._values, *self._unmerged] if self._values.size else self._unmerged)
-        )
+        self._values = merged_numbers([self._values, *self._unmerged] if self._values.size else self._unmerged)
         self._unmerged, self._unmerged_count = [], 0
 
     def finish(self) -> Numbers:
@@ -112,7 +143,7 @@ def distinct_values_of(name: str, source_type: pa.DataType) -> DistinctTexts | D
     """Return an empty collection for the values of the column ``name``."""
     types = pa.types
     if types.is_string(source_type) or types.is_large_string(source_type) or types.is_boolean(source_type):
-        return DistinctTexts()
+        return DistinctTexts(name)
     if types.is_integer(source_type) or types.is_floating(source_type) or types.is_decimal(source_type):
         return DistinctNumbers(name, "numeric")
     if types.is_date(source_type):
@@ -120,20 +151,29 @@ def distinct_values_of(name: str, source_type: pa.DataType) -> DistinctTexts | D
     if types.is_timestamp(source_type):
         return DistinctNumbers(name, "moment")
     if types.is_null(source_type):
-        return DistinctTexts()
+        return DistinctTexts(name)
     raise InputError(
         f"column {name!r} has the type {source_type}, which cannot be a quasi-identifier. "
         "Convert it to text, a number or a date, or give it another role."
     )
 
 
-def _as_dictionary(column: pa.Array) -> tuple[list[str | None], NDArray[np.int64]]:
+def merged_numbers(parts: Sequence[Numbers]) -> Numbers:
+    """Return the distinct numbers of all parts, ascending. ``np.unique`` would take several times the memory."""
+    numbers = np.concatenate(parts)
+    numbers.sort()
+    first = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=first[1:])
+    return numbers[first]
+
+
+def _as_dictionary(column: pa.Array) -> tuple[pa.StringArray, NDArray[np.int64]]:
     """Return the texts of a column, and the index of each record's text among them; null is one past the last."""
     if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
         column = column.cast(pa.string())
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    return column.dictionary.to_pylist(), to_numpy(column.indices, null=len(column.dictionary))
+    return column.dictionary.cast(pa.string()), to_numpy(column.indices, null=len(column.dictionary))
 
 
 def _as_numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_] | None]:

@@ -30,6 +30,7 @@ from sfumato.tables.coding.distinct_values import (
     Numbers,
     counted_noun,
     distinct_values_of,
+    merged_numbers,
     refuse_infinities,
     too_large,
 )
@@ -54,6 +55,11 @@ class Encoder:
     domain: Domain
     _distinct: DistinctTexts | DistinctNumbers
     _codes: NDArray[np.uint32]  # by position among the distinct values; the last entry is the code of null
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that finding the codes takes."""
+        return self._distinct.nbytes + self._codes.nbytes
 
     def encode(self, column: pa.Array) -> NDArray[np.uint32]:
         return self._codes[self._distinct.positions(column)]
@@ -80,6 +86,14 @@ class Profiler:
     def add(self, column: pa.Array) -> None:
         self._distinct.add(column)
 
+    @property
+    def count(self) -> int:
+        return self._distinct.count
+
+    @property
+    def bytes_to_finish(self) -> int:
+        return self._distinct.bytes_to_finish
+
     def finish(self, read_again: ReadAgain) -> Encoder:
         """Build the domain of all collected values, and return its encoder."""
         self._read_again = read_again
@@ -99,9 +113,10 @@ class Profiler:
         if kind == "moment" and (self._has_grouping("calendar") or not np.any(values % DAY)):
             values, kind = values // DAY, "date"
         self._check_type(kind)
-        kept = np.unique(values[known])
-        codes = np.where(known, np.searchsorted(kept, values), len(kept))
-        return Encoder(self._ordered(kept, has_null, kind), distinct, np.append(codes, len(kept)).astype(np.uint32))
+        kept = merged_numbers([values[known]])
+        codes = np.full(len(values) + 1, len(kept), np.uint32)
+        codes[:-1][known] = np.searchsorted(kept, values[known])
+        return Encoder(self._ordered(kept, has_null, kind), distinct, codes)
 
     def _from_texts(self, distinct: DistinctTexts) -> Encoder:
         texts = distinct.values
@@ -119,7 +134,7 @@ class Profiler:
             numbers //= DAY
         elif kind == "date":
             kind = "moment"
-        values = np.unique(numbers[~missing])
+        values = merged_numbers([numbers[~missing]])
         codes = np.full(len(texts) + 1, len(values), np.uint32)
         codes[:-1][~np.array(null, np.bool_)] = np.where(missing, len(values), np.searchsorted(values, numbers))
         return Encoder(self._ordered(values, has_null, kind), distinct, codes)
@@ -324,6 +339,16 @@ class Collector(Protocol):
     """Collects the values of a column, batch by batch."""
 
     def add(self, column: pa.Array) -> None: ...
+
+    @property
+    def count(self) -> int:
+        """How many different values there are so far, approximately."""
+        ...
+
+    @property
+    def bytes_to_finish(self) -> int:
+        """The bytes that the end may take with these values, beside what is held."""
+        ...
 
 
 def add_column(batch: pa.RecordBatch, collectors: Mapping[str, Collector], name: str) -> None:

@@ -23,3 +23,7 @@ class MemoryBudget:
     def rows(self, width: int) -> int:
         """Return how many records of ``width`` bytes may be in memory at once, with all that sorting them takes."""
         return max(self.work // SHARE // (3 * width + 64), 16)
+
+    def beside(self, values: int) -> MemoryBudget:
+        """Return what is left beside ``values`` bytes that stay in memory."""
+        return MemoryBudget(max(self.work - values, 0))

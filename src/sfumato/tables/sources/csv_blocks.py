@@ -16,12 +16,13 @@ from pyarrow import csv as arrow_csv
 
 from sfumato.kernels.decorator import kernel
 
-BLOCK_BYTES = 1 << 23
+BLOCK_BYTES = 1 << 21  # several are in memory at once, with what is parsed from them
+RECORD_BYTES = 1 << 23  # of the longest record, approximately
 _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
 
 
 def blocks_of_text(stream: io.BufferedReader, separator: str) -> Iterator[pa.Buffer]:
-    """Yield a CSV text in blocks that end where a record ends. A record that does not fit into a block is refused."""
+    """Yield a CSV text in blocks that end where a record ends. A record that is longer than several is refused."""
     begun = np.empty(0, np.uint8)
     ended = False
     while not ended:
@@ -31,8 +32,8 @@ def blocks_of_text(stream: io.BufferedReader, separator: str) -> Iterator[pa.Buf
         filled = len(begun) + stream.readinto(text[len(begun) :].data)
         ended = filled < len(text)
         end = filled if ended else int(end_of_last_record(text, ord(separator)))
-        if not end and not ended:
-            raise pa.ArrowInvalid("a record does not fit into a block")
+        if not end and filled >= RECORD_BYTES:
+            raise pa.ArrowInvalid("a record is too long")
         begun = text[end:filled].copy()
         if end:
             yield block.slice(0, end)

@@ -32,12 +32,20 @@ class CsvSource:
     rows: int | None = None
 
     def __init__(
-        self, path: Path, *, separator: str, encoding: str, compression: str | None, disarmed: bool = False
+        self,
+        path: Path,
+        *,
+        separator: str,
+        encoding: str,
+        compression: str | None,
+        max_expansion: int | None = None,
+        disarmed: bool = False,
     ) -> None:
         self._path = path
         self._separator = separator
         self._encoding = encoding
         self._compression = compression
+        self._max_expansion = max_expansion
         self._disarmed = disarmed
         self._where = f"the file {str(path)!r}"
         self._unchanged = UnchangedFiles.of(path)
@@ -71,7 +79,7 @@ class CsvSource:
                 raise fault
 
     def _open(self) -> io.BufferedReader:
-        return open_text(self._path, self._encoding, self._compression)
+        return open_text(self._path, self._encoding, self._compression, self._max_expansion)
 
     def _lines(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(self._open(), encoding="utf-8", newline="")
@@ -150,7 +158,7 @@ class CsvSource:
 
     def _unreadable(self) -> InputError:
         return InputError(
-            f"{self._where} cannot be read as CSV. A record longer than {csv_blocks.BLOCK_BYTES >> 20} MiB may be the "
+            f"{self._where} cannot be read as CSV. A record longer than {csv_blocks.RECORD_BYTES >> 20} MiB may be the "
             "cause: check for missing quotes."
         )
 

@@ -125,6 +125,7 @@ def _open_file(path: Path, options: InputOptions) -> Source:
             separator=separator,
             encoding=options.encoding,
             compression=compression,
+            max_expansion=options.max_expansion,
             disarmed=options.disarmed,
         )
     if compression is None and suffix in _PARQUET:

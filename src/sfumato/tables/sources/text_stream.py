@@ -16,14 +16,24 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 READ_BYTES = 1 << 20
+SAMPLE_BYTES = 1 << 18  # of text, from which the length of a line is estimated
+LOOKED_AT = 1 << 26  # bytes of text that are decompressed for an estimate, at most
+COMPRESSED = 6  # times as much text as a compressed file has bytes, at least, approximately
+HARMLESS = 1 << 24  # bytes of text that any compressed file may hold
 
 
-def open_text(path: Path, encoding: str, compression: str | None) -> io.BufferedReader:
+def open_text(
+    path: Path, encoding: str, compression: str | None, max_expansion: int | None = None
+) -> io.BufferedReader:
     """Open the text of a file as UTF-8, without a byte order mark and with a line end after the last line.
 
-    Bytes that are not text in the file's encoding are refused when they are read.
+    Bytes that are not text in the file's encoding are refused when they are read. So is a compressed file, as soon as
+    it has turned out to hold more than ``max_expansion`` times its own bytes.
     """
-    return io.BufferedReader(_Utf8Stream(open_bytes(path, compression), encoding, f"the file {str(path)!r}"))
+    most = None
+    if compression is not None and max_expansion is not None:
+        most = max(max_expansion * path.stat().st_size, HARMLESS)
+    return io.BufferedReader(_Utf8Stream(open_bytes(path, compression), encoding, f"the file {str(path)!r}", most))
 
 
 def open_bytes(path: Path, compression: str | None) -> pa.NativeFile:
@@ -35,12 +45,41 @@ def open_bytes(path: Path, compression: str | None) -> pa.NativeFile:
     return file if compression is None else pa.CompressedInputStream(file, compression)
 
 
+def beginning_of_text(path: Path, compression: str | None) -> tuple[bytes, int]:
+    """Return the first bytes of a text file, decompressed, and an estimate of how many there are in all."""
+    size = path.stat().st_size
+    with open_bytes(path, compression) as content:
+        try:
+            text = content.read(SAMPLE_BYTES)
+            if compression is None:
+                return text, size
+            # Text comes out in large pieces, so its beginning says little about a short file: that is read further.
+            seen = len(text)
+            while seen < LOOKED_AT and (block := content.read(READ_BYTES)):
+                seen += len(block)
+        except OSError:
+            return b"", size  # the reader says what is wrong
+    if seen < LOOKED_AT:
+        return text, seen
+    return text, max(seen, COMPRESSED * size, _size_in_trailer(path, compression))
+
+
+def _size_in_trailer(path: Path, compression: str) -> int:
+    """Return the bytes of text that the end of a gzip file states, modulo 4 GB; 0 for other files."""
+    if compression != "gzip":
+        return 0
+    with path.open("rb") as file:
+        file.seek(-4, io.SEEK_END)
+        return int.from_bytes(file.read(4), "little")
+
+
 class _Utf8Stream(io.RawIOBase):
-    def __init__(self, content: pa.NativeFile, encoding: str, where: str) -> None:
+    def __init__(self, content: pa.NativeFile, encoding: str, where: str, most: int | None = None) -> None:
         super().__init__()
         self._content = content
         self._encoding = encoding
         self._where = where
+        self._most = most  # bytes that may come out of a compressed file
         self._decoder = codecs.getincrementaldecoder(encoding)()
         self._ready = memoryview(b"")
         self._ended = False
@@ -77,6 +116,11 @@ class _Utf8Stream(io.RawIOBase):
         try:
             text = self._decoder.decode(block, final=self._ended)
             self._consumed += len(block)
+            if self._most is not None and self._consumed > self._most:
+                raise InputError(
+                    f"{self._where} holds far more text than compressed tables do: more than {self._most >> 20:,} MiB. "
+                    "If you trust the file, set --max-expansion, or max_expansion in [input], to a larger factor."
+                )
             if not self._last_character:
                 text = text.removeprefix("\ufeff")
             if self._ended and (text or self._last_character)[-1:] not in ("", "\n", "\r"):

@@ -24,7 +24,7 @@ class FileTarget:
 
     def __init__(self, location: FileLocation, separator: str, *, disarm: bool) -> None:
         self._location = location
-        self._options = InputOptions(separator=separator, disarmed=disarm)
+        self._options = InputOptions(separator=separator, max_expansion=None, disarmed=disarm)
         self._formulas = FormulaCells(disarm=disarm)
         self._stage = Stage()
         self._files: dict[str, Path] = {}

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -23,6 +24,8 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from sfumato.errors import OutputError, UsageError
+from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.dictionaries import dictionary_array
 from sfumato.tables.formulas import FormulaCells
 from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.targets.staging import cannot_write, final_path
@@ -30,6 +33,9 @@ from sfumato.tables.targets.staging import cannot_write, final_path
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 ROW_GROUP = 1 << 20
 ROWS_OF_A_SHEET = 1 << 20
+GROUP_BYTES = 1 << 25  # of the rows that are written at once, before they are compressed
+LEAST_ROWS = 1 << 10
+FEW_VALUES = 1 << 16  # that text is written as codes of
 COMPRESSION = "zstd"
 # Numbers and dates are written without quotes and may hold these, so none of them can separate cells without quotes.
 UNQUOTED = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.: ")
@@ -68,11 +74,17 @@ def write_batches(
         ) from None
 
 
-def row_groups(schema: pa.Schema, batches: Batches, rows: int = ROW_GROUP) -> Iterator[pa.Table]:
-    """Yield the rows in tables of ``rows`` rows, the last one aside. In a table, every column has one dictionary."""
+def row_groups(
+    schema: pa.Schema, batches: Batches, most: int = ROW_GROUP, *, coded: bool = False
+) -> Iterator[pa.Table]:
+    """Yield the rows in tables of equal size, the last one aside: ``most`` rows, or fewer if rows are wide.
+
+    In a table, every column has one dictionary. coded: text is written as codes if it has few values.
+    """
     waiting: list[pa.RecordBatch] = []
-    held = 0
+    held = rows = 0
     for batch in batches():
+        rows = rows or min(most, max(GROUP_BYTES // _bytes_of_a_row(batch, coded=coded), LEAST_ROWS))
         start = 0
         while held + batch.num_rows - start >= rows:
             yield _one_table(schema, [*waiting, batch.slice(start, rows - held)])
@@ -87,7 +99,46 @@ def row_groups(schema: pa.Schema, batches: Batches, rows: int = ROW_GROUP) -> It
 def _one_table(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
     # The metadata of the input is not released.
     table = pa.Table.from_batches([batch.replace_schema_metadata(None) for batch in batches], schema)
-    return table.unify_dictionaries() if len(batches) > 1 else table
+    if not all(map(_share_a_dictionary, table.columns)):
+        table = table.unify_dictionaries()
+    for index, column in enumerate(table.columns):
+        if types.is_dictionary(column.type) and len(column.chunk(0).dictionary) > table.num_rows:
+            # Writers take memory for every value of a dictionary, and most of these are in other tables.
+            values = column.chunk(0).dictionary
+            codes = np.concatenate([to_numpy(chunk.indices, len(values)) for chunk in column.chunks])
+            reduced = dictionary_array(codes, values).cast(column.type)
+            table = table.set_column(index, table.field(index), pa.chunked_array([reduced]))
+    return table
+
+
+def _share_a_dictionary(column: pa.ChunkedArray) -> bool:
+    """Return whether the parts of a column need not be unified, which would take several times their dictionaries."""
+    if not types.is_dictionary(column.type):
+        return True
+    return all(_same_buffers(chunk.dictionary, column.chunk(0).dictionary) for chunk in column.chunks[1:])
+
+
+def _bytes_of_a_row(batch: pa.RecordBatch, *, coded: bool) -> int:
+    """Return the bytes of a row on the average, by the values of its dictionaries and the types of its other columns.
+
+    Batches of one release share their dictionaries, so the size does not depend on how rows are divided into batches.
+    """
+    size = 0
+    for column in batch.columns:
+        if not types.is_dictionary(column.type):
+            size += 8
+            continue
+        values = column.dictionary
+        size += 4
+        if len(values) and (not coded or len(values) > FEW_VALUES):
+            size += -(-_letters(values) // len(values))
+    return max(size, 1)
+
+
+def _letters(values: pa.Array) -> int:
+    if types.is_decimal(values.type) or types.is_fixed_size_binary(values.type):
+        return int(len(values) * values.type.byte_width)
+    return int(pc.sum(pc.binary_length(values)).as_py() or 0)
 
 
 def check_format(path: Path) -> None:
@@ -120,7 +171,7 @@ def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, _TextForm],
 
 def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) -> None:
     with parquet_writer(schema, path) as writer:
-        for group in row_groups(schema, batches):
+        for group in row_groups(schema, batches, coded=True):
             writer.write_table(group.cast(writer.schema), row_group_size=ROW_GROUP)
 
 

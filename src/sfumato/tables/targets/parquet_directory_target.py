@@ -57,7 +57,7 @@ class DirectoryTarget:
         with self._writing(), contextlib.ExitStack() as part:
             directory.path.mkdir(mode=0o700, exist_ok=True)
             number, rows, writer = 0, 0, part.enter_context(parquet_writer(schema, _part(directory, 0)))
-            for group in row_groups(schema, batches):
+            for group in row_groups(schema, batches, coded=True):
                 if rows >= PART_ROWS:
                     part.close()
                     number, rows = number + 1, 0

@@ -222,7 +222,10 @@ def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
 def _bound_type(rules: Mapping[str, Any], kind: str) -> pa.DataType:
     if kind == "moment":
         return pa.timestamp(rules["unit"], rules["zone"])
-    make = {32: pa.decimal32, 64: pa.decimal64, 128: pa.decimal128, 256: pa.decimal256}[rules["bits"]]
+    if rules["bits"] not in (32, 64, 128, 256):
+        raise ValueError
+    # The narrow decimals came with PyArrow 19.
+    make = getattr(pa, f"decimal{rules['bits']}", pa.decimal128)
     return make(rules["digits"], rules["scale"])
 
 

@@ -11,9 +11,11 @@ from typing import Self
 import pyarrow as pa
 
 from sfumato.engines.engine import Job
+from sfumato.policy import Policy
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import Batches
+from sfumato.tables.targets.storable_columns import check_storable
 from sfumato.tables.targets.target import CertifiedTable, check_location, open_target, refuse_input_as_output
 
 
@@ -68,6 +70,12 @@ def check_target_location(data: object, target: str | Path, *, tables: int) -> N
     check_location(location, tables=tables)
     for taken in (location, location.sensitive)[:tables]:
         refuse_input_as_output(data, taken)
+
+
+def check_kept_columns(policy: Policy, source: Source, target: str | Path) -> None:
+    """Refuse kept columns of types that the target cannot hold, before any work is done."""
+    kept = [name for name in policy.kept_columns(source.names) if name not in policy.quasi_identifiers]
+    check_storable(location_of(target), pa.schema({name: source.types[name] for name in kept}))
 
 
 def origin_of(job: Job) -> str:

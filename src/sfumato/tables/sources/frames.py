@@ -48,7 +48,7 @@ def to_frame(table: pa.Table, kind: str, original: object, kept: Collection[str]
     """
     plain = _plain(table)
     if kind == "pandas":
-        return restored_pandas(plain.to_pandas(), plain, original, kept)
+        return restored_pandas(plain, original, kept)
     if kind in ("polars", "polars-lazy"):
         return _to_polars(plain, kind, original, kept)
     if kind == "duckdb":
@@ -118,8 +118,21 @@ def _pandas_column(series: Any, name: str, where: str) -> pa.Array | pa.ChunkedA
         column = pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise _unsupported_type(name, series.dtype, where) from None
+    if series.dtype == object and not _same_objects(series, column):
+        raise InputError(
+            f"column {name!r} of {where} holds Python objects that would change, such as moments with nanoseconds. Give "
+            "it a type of its own, such as datetime64[ns]."
+        )
     # Extension types may hold both NaN and null.
     return nan_as_null(column) if types.is_float32(column.type) or types.is_float64(column.type) else column
+
+
+def _same_objects(series: Any, column: pa.Array) -> bool:
+    """Return whether Arrow holds the objects of a column as they are."""
+    if types.is_string(column.type) or types.is_binary(column.type) or types.is_null(column.type):
+        return True
+    pairs = zip(series, column.to_pylist(), strict=True)
+    return all(value == held for value, held in pairs if held is not None)
 
 
 def _family(kind: type) -> type:

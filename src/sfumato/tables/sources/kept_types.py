@@ -48,30 +48,43 @@ def _restored_column(column: pa.ChunkedArray, original: pa.ChunkedArray) -> pa.C
     return pa.chunked_array(chunks, wanted)
 
 
-def restored_pandas(frame: Any, table: pa.Table, original: Any, kept: Collection[str]) -> Any:
-    """Give the columns of a pandas frame made of ``table`` the types of the original.
+def restored_pandas(table: pa.Table, original: Any, kept: Collection[str]) -> Any:
+    """Convert a table to a pandas frame whose ``kept`` columns have the types of the original."""
+    import pandas
 
-    A column that the original does not have, such as a bound, has a type that can hold null wherever it has nulls:
-    pandas would make floats of whole numbers.
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in kept:
+            columns[name] = _restored_series(column, original[name])
+        else:
+            columns[name] = _new_series(column, original.dtypes.get(name.rpartition("_")[0]))
+    return pandas.DataFrame(columns)
+
+
+def _new_series(column: pa.ChunkedArray, base: Any) -> Any:
+    """Return a column that the original does not have. base: the type of the column that it is a bound of, or None.
+
+    Whole numbers have a type that can hold null if there are nulls or if ``base`` is such a type: pandas would make
+    floats of them.
     """
     import pandas
 
-    for name in table.column_names:
-        if name in kept:
-            frame[name] = _restored_series(frame[name], table.column(name), original[name])
-        elif name not in original.columns and types.is_integer(table.schema.field(name).type):
-            base = original.dtypes.get(name.rpartition("_")[0])
-            if isinstance(base, pandas.ArrowDtype):
-                frame[name] = pandas.ArrowDtype(table.schema.field(name).type).__from_arrow__(table.column(name))
-            elif table.column(name).null_count or isinstance(base, pandas.api.extensions.ExtensionDtype):
-                frame[name] = pandas.Int64Dtype().__from_arrow__(table.column(name))
-    return frame
+    if types.is_integer(column.type):
+        if isinstance(base, pandas.ArrowDtype):
+            return pandas.Series(pandas.ArrowDtype(column.type).__from_arrow__(column))
+        if column.null_count or isinstance(base, pandas.api.extensions.ExtensionDtype):
+            return pandas.Series(pandas.Int64Dtype().__from_arrow__(column))
+    return column.to_pandas()
 
 
-def _restored_series(series: Any, column: pa.ChunkedArray, original: Any) -> Any:
+def _restored_series(column: pa.ChunkedArray, original: Any) -> Any:
     import pandas
 
     stored = original.dtype
+    if isinstance(stored, pandas.ArrowDtype):
+        whole = _restored_column(column, pa.chunked_array(pa.array(original, type=stored.pyarrow_dtype)))
+        return pandas.Series(stored.__from_arrow__(whole))
+    series = column.to_pandas()
     if isinstance(stored, pandas.CategoricalDtype):
         occurring = pandas.Index(series.dropna().unique())
         categories = stored.categories[stored.categories.isin(occurring)]
@@ -83,9 +96,6 @@ def _restored_series(series: Any, column: pa.ChunkedArray, original: Any) -> Any
             return series
         # As numbers, whole numbers with nulls would become floats.
         return pandas.Series(column.to_pylist(), dtype=object)
-    if isinstance(stored, pandas.ArrowDtype):
-        whole = _restored_column(column, pa.chunked_array(pa.array(original, type=stored.pyarrow_dtype)))
-        return pandas.Series(stored.__from_arrow__(whole))
     # NumPy's types come back by themselves; pandas' own types, such as Int64, have a constructor from Arrow.
     if hasattr(stored, "__from_arrow__"):
         arrow_type = pa.array(original.iloc[:0], from_pandas=True).type

@@ -21,6 +21,7 @@ COLUMNS = 16_384
 CHARACTERS = 32_767
 EXACT = 1 << 53  # numbers in a sheet are floating-point
 FIRST_DAY = datetime.date(1900, 1, 1)
+FIRST_MOMENT = datetime.datetime(1900, 1, 2)  # the library takes moments of the day before for times of day
 BATCH = 1 << 16
 CREATED = datetime.datetime(1980, 1, 1)  # fixed, so that the same release has the same bytes
 
@@ -38,6 +39,7 @@ def write_sheet(table: pa.Table, path: Path) -> None:
         ) from None
     table = _with_empty_cells(table)
     _check_size(table)
+    check_types(table.schema)
     for name in table.column_names:
         _check_column(name, table.column(name))
     _check_rows(table)
@@ -120,6 +122,16 @@ def _check_size(table: pa.Table) -> None:
         )
 
 
+def check_types(schema: pa.Schema) -> None:
+    """Refuse columns of types that a sheet cannot hold, whatever their values are."""
+    for field in schema:
+        kind = field.type
+        if types.is_timestamp(kind) and kind.tz is not None:
+            raise _cannot_hold(field.name, "moments with a time zone")
+        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+            raise _cannot_hold(field.name, "bytes")
+
+
 def _check_column(name: str, column: pa.ChunkedArray) -> None:
     kind, what = column.type, None
     if types.is_string(kind):
@@ -137,21 +149,29 @@ def _check_column(name: str, column: pa.ChunkedArray) -> None:
     elif types.is_decimal(kind):
         if not all(Decimal(repr(float(value))) == value for value in column.unique().drop_null().to_pylist()):
             what = "decimal numbers that a sheet would round"
-    elif types.is_timestamp(kind) and kind.tz is not None:
-        what = "moments with a time zone"
     elif _in_milliseconds(column) is None:
         what = "moments, times or durations finer than a millisecond"
-    elif types.is_timestamp(kind) or types.is_date(kind):
-        first = pc.min(_in_milliseconds(column)).as_py()
-        if first is not None and (first.date() if isinstance(first, datetime.datetime) else first) < FIRST_DAY:
+    elif types.is_date(kind):
+        first = pc.min(column).as_py()
+        if first is not None and first < FIRST_DAY:
             what = "days before 1900"
-    elif not (types.is_boolean(kind) or types.is_time(kind) or types.is_duration(kind) or types.is_null(kind)):
-        what = "bytes"
+    elif types.is_timestamp(kind):
+        first = pc.min(_in_milliseconds(column)).as_py()
+        if first is not None and first < FIRST_MOMENT:
+            what = "moments before 2 January 1900"
+    elif types.is_duration(kind):
+        shortest = pc.min(_in_milliseconds(column)).as_py()
+        if shortest is not None and shortest < datetime.timedelta(0):
+            what = "negative durations"
     if what is not None:
-        raise OutputError(
-            f"column {name!r} holds {what}, which an Excel sheet cannot hold. Write Parquet or Arrow IPC, or convert "
-            "the column to text."
-        )
+        raise _cannot_hold(name, what)
+
+
+def _cannot_hold(name: str, what: str) -> OutputError:
+    return OutputError(
+        f"column {name!r} holds {what}, which an Excel sheet cannot hold. Write Parquet or Arrow IPC, or convert the "
+        "column to text."
+    )
 
 
 def _in_milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

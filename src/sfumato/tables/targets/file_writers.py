@@ -83,6 +83,20 @@ def check_format(path: Path) -> None:
     _format(path)
 
 
+def check_columns_of_file(path: Path, schema: pa.Schema) -> None:
+    """Refuse, before any work is done, a column of a type that the format of the file cannot hold."""
+    write, _ = _format(path)
+    if write is _write_parquet:
+        refuse_durations(schema, "Parquet")
+    elif write is _write_csv:
+        refuse_durations(schema, "CSV")
+        _refuse_bytes(schema)
+    elif write is _write_excel:
+        from sfumato.tables.targets.excel_writer import check_types
+
+        check_types(schema)
+
+
 def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, str | None, str], None], str | None]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = {".gz": "gzip", ".zst": "zstd"}.get(suffixes[-1]) if suffixes else None
@@ -149,7 +163,8 @@ def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, _
 
 def _write_csv(schema: pa.Schema, batches: Batches, path: Path, compression: str | None, separator: str) -> None:
     refuse_durations(schema, "CSV")
-    _refuse_bytes_and_nul(schema, batches)
+    _refuse_bytes(schema)
+    _refuse_nul(batches)
     stored = pa.schema([plain_field(field) for field in schema])
     if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
         separator = "\t"  # as readers expect of such a file
@@ -232,7 +247,7 @@ def refuse_durations(schema: pa.Schema, target_format: str) -> None:
             )
 
 
-def _refuse_bytes_and_nul(schema: pa.Schema, batches: Batches) -> None:
+def _refuse_bytes(schema: pa.Schema) -> None:
     for field in schema:
         kind = plain_field(field).type
         if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
@@ -240,6 +255,9 @@ def _refuse_bytes_and_nul(schema: pa.Schema, batches: Batches) -> None:
                 f"column {field.name!r} holds bytes, which CSV cannot hold. Write Parquet or Arrow IPC, or convert the "
                 "column to text."
             )
+
+
+def _refuse_nul(batches: Batches) -> None:
     for name, values in _dictionaries(batches):
         if pc.any(pc.match_substring(values, "\0")).as_py():
             raise OutputError(

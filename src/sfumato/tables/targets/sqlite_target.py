@@ -38,7 +38,7 @@ from sfumato.tables.targets.database_publication import (
     put_in_place,
     remove_database,
 )
-from sfumato.tables.targets.database_types import LARGEST_INTEGER, as_stored, stored_schema, unsupported_type
+from sfumato.tables.targets.database_types import as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target, current_mask
 from sfumato.tables.targets.target import CertifiedTable
@@ -101,8 +101,7 @@ class SqliteTarget:
         relation = Relation("", check_table_name(location.table))
         staged = Relation("", f"{STAGE}{self._token}_{len(self._tables)}")
         check_column_names(schema.names)
-        stored = stored_schema(schema, FORMAT)
-        columns = ", ".join(f"{quoted(field.name)} {_declared(field)}" for field in stored)
+        stored, columns = declared_columns(schema)
         if len(stored) > MOST_COLUMNS:
             raise OutputError(
                 f"the release has more columns than the {MOST_COLUMNS:,} that a table in SQLite can have. Write "
@@ -201,6 +200,12 @@ def _create_file(path: Path) -> bool:
     return True
 
 
+def declared_columns(schema: pa.Schema) -> tuple[pa.Schema, str]:
+    """Return the columns as they are stored and as SQL declares them. Refuses a type that would not read back."""
+    stored = stored_schema(schema, FORMAT)
+    return stored, ", ".join(f"{quoted(field.name)} {_declared(field)}" for field in stored)
+
+
 def _declared(field: pa.Field) -> str:
     kind = field.type
     for is_type, name in _TYPES:
@@ -216,8 +221,6 @@ def _declared(field: pa.Field) -> str:
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:
     kind = column.type
-    if types.is_uint64(kind):
-        return [_signed(value) for value in column.to_pylist()]
     if types.is_timestamp(kind):
         moments = column.cast(pa.timestamp("us")).cast(pa.string()).to_pylist()
         zone = "" if kind.tz is None else "Z"
@@ -225,12 +228,6 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     if types.is_date(kind) or types.is_decimal(kind):
         return list(column.cast(pa.string()).to_pylist())
     return list(column.to_pylist())
-
-
-def _signed(value: int | None) -> int | None:
-    if value is not None and value > LARGEST_INTEGER:
-        raise OutputError("a number is too large for SQLite. Write Parquet, or convert the column to text.")
-    return value
 
 
 def _cannot_write(path: Path, error: sqlite3.Error) -> OutputError:

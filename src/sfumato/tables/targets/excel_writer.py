@@ -159,10 +159,6 @@ def _check_column(name: str, column: pa.ChunkedArray) -> None:
         first = pc.min(_in_milliseconds(column)).as_py()
         if first is not None and first < FIRST_MOMENT:
             what = "moments before 2 January 1900"
-    elif types.is_duration(kind):
-        shortest = pc.min(_in_milliseconds(column)).as_py()
-        if shortest is not None and shortest < datetime.timedelta(0):
-            what = "negative durations"
     if what is not None:
         raise _cannot_hold(name, what)
 

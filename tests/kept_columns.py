@@ -65,6 +65,7 @@ def kept_columns() -> dict[str, pa.Array]:
         **_moments(),
         "bytes": pa.array([b"\x00\xff", None, b"", b"x"]),
         "nothing": pa.nulls(ROWS, pa.string()),
+        "null": pa.nulls(ROWS),
     }
 
 

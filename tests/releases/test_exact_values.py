@@ -200,13 +200,16 @@ def nanoseconds(text: str) -> int:
 
 def test_nanoseconds_before_1970_are_not_cut() -> None:
     shown = released(pa.array([-1, -1, -1_500, -2_000_000_001], pa.timestamp("ns")))["q"].to_pylist()
-    assert shown == ["1969-12-31T23:59:59.999999999"] * 2 + [
-        "[1969-12-31T23:59:57.999999999..1969-12-31T23:59:59.9999985]"
-    ] * 2
+    assert (
+        shown
+        == ["1969-12-31T23:59:59.999999999"] * 2 + ["[1969-12-31T23:59:57.999999999..1969-12-31T23:59:59.9999985]"] * 2
+    )
 
 
 def test_moments_in_nanoseconds_without_nanoseconds_are_shown_as_ever() -> None:
-    fine, coarse = (pa.array([5 * factor, 5 * factor], pa.timestamp(unit)) for unit, factor in (("ns", 1000), ("us", 1)))
+    fine, coarse = (
+        pa.array([5 * factor, 5 * factor], pa.timestamp(unit)) for unit, factor in (("ns", 1000), ("us", 1))
+    )
     assert released(fine, form="bounds") == released(coarse, form="bounds")
 
 
@@ -280,7 +283,11 @@ def test_rules_of_decimals_are_exact_and_read_back(tmp_path: Path) -> None:
     again = sfumato.Recoding.load(recoding.write(tmp_path / "rules.json"))
     assert again.to_json() == recoding.to_json()
     assert json.loads(recoding.to_json())["columns"][0]["bounds"] == ["2.55", "2.56", "2.81"]
-    for other in (column, pa.array([2.55, 2.56, 2.80, 2.81]), decimals(["2.550", "2.56", "2.8", "2.81"], pa.decimal128(9, 3))):
+    for other in (
+        column,
+        pa.array([2.55, 2.56, 2.80, 2.81]),
+        decimals(["2.550", "2.56", "2.8", "2.81"], pa.decimal128(9, 3)),
+    ):
         shown = again.transform(pa.table({"q": other}))
         assert shown["q"].to_pylist() == ["[2.55..2.56]"] * 2 + ["[2.56..2.81]"] * 2
         assert shown["q_max"].to_pylist() == [Decimal("2.56")] * 2 + [Decimal("2.81")] * 2
@@ -325,7 +332,12 @@ def test_the_query_of_rules_gives_what_the_rules_give(form: str, kind: pa.DataTy
 
 def test_damaged_rules_of_decimals_are_refused() -> None:
     text = fitted(decimals(["2.55", "2.56", "2.80", "2.81"])).to_json()
-    for damage in (('"scale": 2', '"scale": 99'), ('"2.55"', '"2.555"'), ('"2.55"', "2.55"), ('"bits": 128', '"bits": 9')):
+    for damage in (
+        ('"scale": 2', '"scale": 99'),
+        ('"2.55"', '"2.555"'),
+        ('"2.55"', "2.55"),
+        ('"bits": 128', '"bits": 9'),
+    ):
         with pytest.raises(InputError, match="damaged"):
             sfumato.Recoding.from_json(text.replace(*damage))
 

@@ -82,7 +82,9 @@ def test_every_type_comes_back_from_duckdb(stored: bool) -> None:
     table = kept_table(without=[name for name in COLUMNS if name.startswith("duration")])
     with duckdb.connect() as connection:
         relation = duckdb.from_arrow(table, connection=connection)
-        further = "(CASE WHEN age < 40 THEN 'b' ELSE 'a' END)::ENUM('b', 'a') AS enum, uuid() AS id, age::HUGEINT AS huge"
+        further = (
+            "(CASE WHEN age < 40 THEN 'b' ELSE 'a' END)::ENUM('b', 'a') AS enum, uuid() AS id, age::HUGEINT AS huge"
+        )
         if stored:
             relation.project(f"*, {further}").create("people")
             relation = connection.table("people")
@@ -151,7 +153,9 @@ def test_ordered_categories_keep_their_order_and_hold_what_is_released() -> None
     arrow = table.append_column("risk", ordered)
     frame = pandas.DataFrame({"age": [1, 1, 2, 2]})
     frame["risk"] = pandas.Categorical(shown, categories=[UNREAD, *names], ordered=True)
-    enumeration = polars.DataFrame({"age": [1, 1, 2, 2], "risk": polars.Series(shown, dtype=polars.Enum([UNREAD, *names]))})
+    enumeration = polars.DataFrame(
+        {"age": [1, 1, 2, 2], "risk": polars.Series(shown, dtype=polars.Enum([UNREAD, *names]))}
+    )
     of_pandas = released(frame, arrow)["risk"]
     assert (of_pandas.cat.categories.tolist(), of_pandas.cat.ordered, of_pandas.tolist()) == (names, True, shown)
     for reader in (arrow, Stream(arrow)):
@@ -243,8 +247,10 @@ REFUSED = {
     "t.duckdb#t": (*DURATIONS, *FINE, "time ns"),
     "postgresql": (*DURATIONS, *FINE, "time ns"),
 }
-BY_TYPE = {"t.csv": "bytes", "t.parquet": "duration s", "parts/": "duration s", "t.xlsx": "moment s UTC"} | {
-    name: "duration s" for name in ("t.sqlite#t", "t.duckdb#t", "postgresql")
+BY_TYPE = {
+    "t.csv": "bytes",
+    "t.xlsx": "moment s UTC",
+    **dict.fromkeys(("t.parquet", "parts/", "t.sqlite#t", "t.duckdb#t", "postgresql"), "duration s"),
 }
 
 
@@ -329,6 +335,7 @@ def test_a_type_that_a_target_cannot_hold_is_refused_before_any_work(
     kind, name = target
     if kind not in BY_TYPE:
         return
+
     def read(*_: object) -> None:
         raise AssertionError("the table was read")
 

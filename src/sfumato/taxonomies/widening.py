@@ -198,7 +198,7 @@ def _smallest(
 
 
 def _whole_interval(width: int, gap: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells:
-    """gap: how far the end that a cell shows is from the next cell; 0 for decimals, which show where the next begins."""
+    """gap: how far the end that a cell shows is from the next cell; 0 for decimals, which show where that begins."""
     over = low % width
     start, last = low - over, low + (width - 1 - over)
     end = last + (1 - gap)
@@ -246,7 +246,8 @@ def _decimal(number: float, what: str, column: str) -> Fraction:
 def _check_whole(step: Fraction, what: str, column: str, scale: int | None) -> None:
     if scale is not None and step * 10**scale > np.iinfo(np.int64).max:
         raise _refusal(
-            column, f"{what} is {float(step):g}, too large beside the decimal places of the column. Write a smaller one."
+            column,
+            f"{what} is {float(step):g}, too large beside the decimal places of the column. Write a smaller one.",
         )
     if scale:
         return

@@ -200,7 +200,7 @@ def shown_fields(task: BucketTask) -> list[Any]:
         fields.append(StructField(f"q{q}", StringType()))
         if task.policy.release.bounds and domain.kind != "categorical":
             assert isinstance(domain, NumericDomain)
-            kind = {"date": DateType(), "moment": TimestampNTZType()}.get(domain.kind, DoubleType())
+            kind: Any = {"date": DateType(), "moment": TimestampNTZType()}.get(domain.kind, DoubleType())
             if domain.bound_type is not None:
                 kind = TimestampType() if domain.kind == "moment" else from_arrow_type(domain.bound_type)
             elif domain.kind == "numeric" and domain.is_whole:

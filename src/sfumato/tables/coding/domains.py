@@ -112,7 +112,9 @@ class NumericDomain:
     @property
     def is_whole(self) -> bool:
         """Whether the column can hold nothing but whole numbers: of its unit, or of the unit of its type."""
-        return self.values.dtype.kind == "i" and not (self.is_decimal and self.bound_type.scale > 0)
+        if self.bound_type is not None and self.is_decimal:
+            return bool(self.bound_type.scale <= 0)
+        return self.values.dtype.kind == "i"
 
     def coordinates(self) -> NDArray[np.float64]:
         scaled = np.ones(self.size)
@@ -203,7 +205,8 @@ class NumericDomain:
 
     def read(self, text: str) -> float | Fraction:
         """Read a number, date or moment in the unit of the values; NaN if the text is not one."""
-        return read_number(text, "decimal" if self.is_decimal else self.kind) * 10**self.scale
+        unit: int = 10**self.scale
+        return read_number(text, "decimal" if self.is_decimal else self.kind) * unit
 
     def numbers(self) -> NDArray[np.float64]:
         """Return the values as the nearest floats: numbers, days or microseconds."""
@@ -342,8 +345,8 @@ def released_ends(
 def read_number(text: str, kind: str = "numeric") -> float | Fraction:
     """Read a number, a date (in days since 1970) or a moment (in microseconds since 1970); NaN if the text is not one.
 
-    With ``kind`` "decimal", a number is read exactly; otherwise, unless it is whole, it is the nearest float. With "date", a
-    moment is a fraction of days. Nanoseconds are fractions of a microsecond.
+    With ``kind`` "decimal", a number is read exactly; otherwise, unless it is whole, it is the nearest float. With
+    "date", a moment is a fraction of days. Nanoseconds are fractions of a microsecond.
     """
     try:
         if kind == "decimal":

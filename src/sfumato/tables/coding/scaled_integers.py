@@ -32,7 +32,7 @@ def least_scale(column: pa.Array, at_least: int) -> int:
         except pa.ArrowInvalid:  # some value has more decimal places
             continue
         return scale
-    return max(at_least, column.type.scale)
+    return max(at_least, int(column.type.scale))
 
 
 def scaled_integers(column: pa.Array, scale: int) -> NDArray[np.int64]:

@@ -60,7 +60,7 @@ def open_excel(path: Path, sheet: str | None) -> CollectedSource:
 
 
 def _times_of_day(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return moments of day 0 as times of day: a sheet has no other form for them, and the library gives them a date."""
+    """Return moments of day 0 as times of day. A sheet has no other form for them, and the library adds a date."""
     if not pa.types.is_timestamp(column.type) or column.null_count == len(column):
         return column
     ends = pc.min_max(column.cast(pa.date32()))

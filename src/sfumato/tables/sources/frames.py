@@ -43,8 +43,8 @@ def open_frame(data: object) -> Source:
 def to_frame(table: pa.Table, kind: str, original: object, kept: Collection[str] = ()) -> object:
     """Return the table as the same kind of frame as the input.
 
-    For an input from a file, or with ``__arrow_c_stream__`` alone, that is a PyArrow table. Only names, types and values
-    are carried over. ``kept`` names the columns that get the types of the original again; all other text is plain.
+    For an input from a file, or one that has only ``__arrow_c_stream__``, that is a PyArrow table. Only names, types
+    and values are carried over. ``kept`` names the columns that get the types of the original again.
     """
     plain = _plain(table)
     if kind == "pandas":
@@ -88,7 +88,9 @@ def _remember(stream: object, table: pa.Table) -> None:
 def _arrow_table(original: object) -> pa.Table | None:
     if isinstance(original, pa.Table):
         return original
-    return pa.Table.from_batches([original]) if isinstance(original, pa.RecordBatch) else _streams_read.get(id(original))
+    return (
+        pa.Table.from_batches([original]) if isinstance(original, pa.RecordBatch) else _streams_read.get(id(original))
+    )
 
 
 def _open_pandas(frame: Any) -> Source:
@@ -120,8 +122,8 @@ def _pandas_column(series: Any, name: str, where: str) -> pa.Array | pa.ChunkedA
         raise _unsupported_type(name, series.dtype, where) from None
     if series.dtype == object and not _same_objects(series, column):
         raise InputError(
-            f"column {name!r} of {where} holds Python objects that would change, such as moments with nanoseconds. Give "
-            "it a type of its own, such as datetime64[ns]."
+            f"column {name!r} of {where} holds Python objects that would change, such as moments with nanoseconds. "
+            "Give it a type of its own, such as datetime64[ns]."
         )
     # Extension types may hold both NaN and null.
     return nan_as_null(column) if types.is_float32(column.type) or types.is_float64(column.type) else column

@@ -20,7 +20,9 @@ from sfumato.tables.sources.source_batches import normalized_types
 
 def restored_arrow(table: pa.Table, original: pa.Table | None, kept: Collection[str]) -> pa.Table:
     """Give the ``kept`` columns of an Arrow table, which has no dictionaries, the types of the original."""
-    for index, name in enumerate(table.column_names if original is not None else ()):
+    if original is None:
+        return table
+    for index, name in enumerate(table.column_names):
         if name in kept and table.schema.field(index).type != original.schema.field(name).type:
             table = table.set_column(index, name, _restored_column(table.column(index), original.column(name)))
     return table
@@ -31,6 +33,8 @@ def _restored_column(column: pa.ChunkedArray, original: pa.ChunkedArray) -> pa.C
     if isinstance(wanted, pa.BaseExtensionType):
         chunks = column.cast(wanted.storage_type).chunks
         return pa.chunked_array([pa.ExtensionArray.from_storage(wanted, chunk) for chunk in chunks], wanted)
+    if types.is_null(wanted):
+        return pa.chunked_array([pa.nulls(len(column))])
     if not types.is_dictionary(wanted):
         return column.cast(wanted)
     values = sorted_codes(column)[0]
@@ -91,8 +95,8 @@ def _restored_series(column: pa.ChunkedArray, original: Any) -> Any:
         if not stored.ordered:
             categories = categories.sort_values()
         return pandas.Series(pandas.Categorical(series, categories=categories, ordered=stored.ordered))
-    if stored == object:
-        if series.dtype == object:
+    if stored.kind == "O" and not hasattr(stored, "__from_arrow__"):
+        if series.dtype == stored:
             return series
         # As numbers, whole numbers with nulls would become floats.
         return pandas.Series(column.to_pylist(), dtype=object)

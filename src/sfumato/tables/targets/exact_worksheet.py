@@ -1,6 +1,6 @@
 """A worksheet of XlsxWriter that writes every digit of a number.
 
-The library writes 16 significant digits, but it takes up to 17 to tell two doubles apart. Spreadsheets read all of them.
+The library writes 16 significant digits, but it takes up to 17 to tell two doubles apart. Spreadsheets read them all.
 """
 
 from __future__ import annotations

@@ -132,6 +132,8 @@ def test_decimals_beyond_64_bits_are_refused() -> None:
 def test_a_later_batch_may_have_more_decimal_places() -> None:
     chunks = [decimals(["1", "2"]), decimals(["1.5", "1.25"])]
     assert released(pa.chunked_array(chunks), k=1)["q"].to_pylist() == ["1", "2", "1.5", "1.25"]
+    tiny = [decimals([text], pa.decimal128(38, 30)) for text in ("0", "0.000000000000000000001")]
+    assert released(pa.chunked_array(tiny), k=1)["q"].to_pylist() == ["0", "0.000000000000000000001"]
 
 
 @pytest.mark.parametrize("asked", [{}, {"round": {"price": 0.25}}, {"form": "bounds"}], ids=str)
@@ -241,6 +243,11 @@ def test_moments_with_a_zone_at_the_ends_of_the_calendar_are_refused() -> None:
         released(pa.array([first, 0], pa.timestamp("s", "America/New_York")))
 
 
+def test_an_unknown_time_zone_is_refused() -> None:
+    with pytest.raises(InputError, match="column 'q' has a time zone that this machine does not know"):
+        released(pa.array([1, 2], pa.timestamp("us", "Nowhere/City")))
+
+
 # Floats and whole numbers
 
 
@@ -302,6 +309,12 @@ def test_a_decimal_finer_than_the_rules_is_in_the_region_that_holds_it() -> None
     beyond = decimals(["2.60000000000000000001", "2.5"], pa.decimal128(38, 20))
     with pytest.raises(InputError, match="64 bits"):
         floats.regions_of(pa.table({"q": beyond}))
+    tiny = decimals(["2.55", "0.0000000000000000000001"], pa.decimal128(38, 22))
+    with pytest.raises(InputError, match="64 bits"):
+        recoding.regions_of(pa.table({"q": tiny}))
+    small = decimals(["0", "0.0000000000000000000001"], pa.decimal128(38, 22))
+    around_zero = fitted(decimals(["-1", "0", "1", "2"], pa.decimal128(5, 1)))
+    assert around_zero.regions_of(pa.table({"q": small})).tolist() == [0, 1]
     whole = fitted(pa.array([2, 3, 8, 9]))
     assert whole.regions_of(pa.table({"q": decimals(["3.00", "3.01", "8"])})).tolist() == [0, -1, 1]
 

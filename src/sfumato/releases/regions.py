@@ -200,7 +200,7 @@ def _converted(domain: NumericDomain, own: NumericDomain) -> tuple[NDArray[Any],
     largest = max(abs(number) for number in values[[0, -1]].tolist()) if len(values) else 0
     if kind == own_kind and factor == 1:
         return values, values
-    if kind == own_kind == "i" and max(largest, 1) * factor < 1 << 63:
+    if kind == own_kind == "i" and max(largest, max(largest, 1) * factor, factor.denominator) < 1 << 63:
         wide = values * np.int64(factor.numerator) if factor.denominator == 1 else values
         return wide // factor.denominator, -(-wide // factor.denominator)
     if kind == "i" and own_kind == "f" and factor == 1:

@@ -298,18 +298,21 @@ def _shares(values: NDArray[Any]) -> NDArray[np.float64]:
 
 def _moment_texts(values: NDArray[np.int64], scale: int, zone: str | None) -> Iterator[str]:
     """Write moments as ISO 8601; with a time zone, in its local time and with the offset from UTC."""
-    local = values if zone is None else local_moments(values, scale, zone)
-    for moment, utc in zip(local.tolist(), values.tolist(), strict=True):
-        microseconds, finer = divmod(moment, 10**scale)
-        text = (EPOCH + datetime.timedelta(microseconds=microseconds)).isoformat()
-        if finer:
+    microseconds = values // 10**scale
+    local = microseconds if zone is None else local_microseconds(microseconds, zone)
+    for moment, clock, shown in zip(values.tolist(), microseconds.tolist(), local.tolist(), strict=True):
+        text = (EPOCH + datetime.timedelta(microseconds=shown)).isoformat()
+        if moment % 10**scale:
             text = text[:SECONDS] + f".{moment % 10 ** (6 + scale):0{6 + scale}}".rstrip("0")
-        yield text if zone is None else text + _offset_text((moment - utc) // 10 ** (6 + scale))
+        yield text if zone is None else text + _offset_text((shown - clock) // 10**6)
 
 
-def local_moments(values: NDArray[np.int64], scale: int, zone: str) -> NDArray[np.int64]:
-    """Return moments as a clock in the time zone shows them: since 1970-01-01 00:00 of that clock."""
-    moments = from_numpy(values).cast(pa.timestamp("ns" if scale else "us", zone))
+def local_microseconds(values: NDArray[np.int64], zone: str) -> NDArray[np.int64]:
+    """Return moments as a clock in the time zone shows them: since 1970-01-01 00:00 of that clock.
+
+    Raises ``pa.ArrowInvalid`` for a time zone that this machine does not know.
+    """
+    moments = from_numpy(np.ascontiguousarray(values, np.int64)).cast(pa.timestamp("us", zone))
     return to_numpy(pc.local_timestamp(moments).cast(pa.int64()))
 
 

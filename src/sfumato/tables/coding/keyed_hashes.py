@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, number_text, read_number
-from sfumato.tables.coding.scaled_integers import in_units
+from sfumato.tables.coding.scaled_integers import in_units, whole_numbers
 
 ALL = np.uint64((1 << 64) - 1)  # no hash is larger
 EXACT = 2.0**53  # whole numbers up to here are exact as floats
@@ -77,13 +77,13 @@ def _value_hashes(secret: bytes, domain: Domain, used: NDArray[np.int64]) -> NDA
         if domain.kind == "date":
             put("text", codes, _text_words(domain.texts(values).to_pylist()))
         elif domain.kind == "moment":
-            finer = values % 10**domain.scale != 0
-            put("moment", codes[~finer], values[~finer] // 10**domain.scale)
-            put("nanoseconds", codes[finer], values[finer])
+            microseconds, whole = whole_numbers(values, domain.scale)
+            put("moment", codes[whole], microseconds[whole])
+            put("nanoseconds", codes[~whole], values[~whole])
         elif domain.is_decimal:
             # A decimal has the hash of the same number in a column of floats or whole numbers.
-            whole = values % 10**domain.scale == 0
-            put("whole", codes[whole], values[whole] // 10**domain.scale)
+            numbers, whole = whole_numbers(values, domain.scale)
+            put("whole", codes[whole], numbers[whole])
             put("fraction", codes[~whole], in_units(values[~whole], domain.scale))
         else:
             whole = _are_whole(values)

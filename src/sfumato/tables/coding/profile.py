@@ -33,7 +33,7 @@ from sfumato.tables.coding.distinct_values import (
     refuse_infinities,
     too_large,
 )
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain, local_moments
+from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain, local_microseconds
 from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
@@ -103,7 +103,7 @@ class Profiler:
             zone, day = distinct.source_type.tz, DAY * 10**scale
             if self._has_grouping("calendar"):
                 # The days of a calendar are those of the column's time zone.
-                values = (values if zone is None else local_moments(values, scale, zone)) // day
+                values = values // day if zone is None else local_microseconds(values // 10**scale, zone) // DAY
                 kind, scale, bound_type = "date", 0, None
             elif zone is None and not np.any(values % day):
                 values, kind, scale, bound_type = values // day, "date", 0, None
@@ -124,8 +124,19 @@ class Profiler:
             places = max(distinct.scale, snap.places, min(stored.scale, MOST_DIGITS - INTEGER_DIGITS))
             return pa.decimal128(MOST_DIGITS, places if stored.scale > 0 else 0)
         if distinct.kind == "moment" and (distinct.scale or stored.tz is not None):
+            if stored.tz is not None:
+                self._check_zone(stored.tz)
             return pa.timestamp("ns" if distinct.scale else "us", stored.tz)
         return None
+
+    def _check_zone(self, zone: str) -> None:
+        try:
+            local_microseconds(np.zeros(1, np.int64), zone)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"column {self._name!r} has a time zone that this machine does not know. Install its time zone data, or "
+                "convert the column to UTC."
+            ) from None
 
     def _from_texts(self, distinct: DistinctTexts) -> Encoder:
         texts = distinct.values

@@ -61,12 +61,19 @@ def _at_scale(column: pa.Array, scale: int) -> pa.Array:
 
 def rescaled(values: NDArray[np.int64], places: int) -> NDArray[np.int64]:
     """Return integers with more decimal places. Raises ``OverflowError`` if 64 bits cannot hold one."""
-    if not places or not len(values):
+    if not places or not values.any():
         return values
     factor, limit = 10**places, np.iinfo(np.int64).max
     if max(abs(int(values.min())), abs(int(values.max()))) * factor > limit:
         raise OverflowError("an integer has more digits than 64 bits hold")
     return values * np.int64(factor)
+
+
+def whole_numbers(values: NDArray[np.int64], scale: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return scaled integers without their decimal places, and which of them have none."""
+    if scale >= INTEGER_DIGITS:  # no number of 64 bits has so many digits
+        return np.zeros_like(values), values == 0
+    return values // 10**scale, values % 10**scale == 0
 
 
 def decimals_of(

@@ -319,6 +319,28 @@ def test_a_decimal_finer_than_the_rules_is_in_the_region_that_holds_it() -> None
     assert whole.regions_of(pa.table({"q": decimals(["3.00", "3.01", "8"])})).tolist() == [0, -1, 1]
 
 
+@given(
+    learnt=st.lists(st.integers(-400, 400), min_size=4, max_size=12, unique=True),
+    scale=st.integers(0, 4),
+    as_floats=st.booleans(),
+    applied=st.lists(st.tuples(st.integers(-40_000, 40_000), st.integers(0, 5)), min_size=1, max_size=12),
+)
+def test_a_region_of_rules_holds_the_decimals_that_it_is_given(
+    learnt: list[int], scale: int, as_floats: bool, applied: list[tuple[int, int]]
+) -> None:
+    numbers = [Decimal(number).scaleb(-scale) for number in learnt]
+    kind = pa.float64() if as_floats else pa.decimal128(9, scale)
+    recoding = fitted(pa.array(list(map(float, numbers)) if as_floats else numbers, kind))
+    others = [Decimal(number).scaleb(-places) for number, places in applied]
+    column = pa.array(others, pa.decimal128(12, 5))
+    regions = recoding.regions_of(pa.table({"q": column})).tolist()
+    assert_covered([recoding.labels()[region][0] if region >= 0 else "*" for region in regions], others, Decimal)
+    whole_only = scale == 0 and not as_floats
+    for region, other in zip(regions, others, strict=True):
+        inside = min(numbers) <= other <= max(numbers) and (other == other // 1 or not whole_only)
+        assert (region >= 0) == inside
+
+
 def test_rules_of_nanoseconds_and_zones_read_back(tmp_path: Path) -> None:
     column = pa.array([-7, -5, 10**9 + 1, 10**9 + 3], pa.timestamp("ns", "Asia/Kolkata"))
     recoding = fitted(column)

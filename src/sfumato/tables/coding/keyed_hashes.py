@@ -82,8 +82,8 @@ def _value_hashes(secret: bytes, domain: Domain, used: NDArray[np.int64]) -> NDA
             put("nanoseconds", codes[~whole], values[~whole])
         elif domain.is_decimal:
             # A decimal has the hash of the same number in a column of floats or whole numbers.
-            numbers, whole = whole_numbers(values, domain.scale)
-            put("whole", codes[whole], numbers[whole])
+            digits, whole = whole_numbers(values, domain.scale)
+            put("whole", codes[whole], digits[whole])
             put("fraction", codes[~whole], in_units(values[~whole], domain.scale))
         else:
             whole = _are_whole(values)

@@ -134,8 +134,8 @@ class Profiler:
             local_microseconds(np.zeros(1, np.int64), zone)
         except pa.ArrowInvalid:
             raise InputError(
-                f"column {self._name!r} has a time zone that this machine does not know. Install its time zone data, or "
-                "convert the column to UTC."
+                f"column {self._name!r} has a time zone that this machine does not know. Install its time zone data, "
+                "or convert the column to UTC."
             ) from None
 
     def _from_texts(self, distinct: DistinctTexts) -> Encoder:

@@ -22,6 +22,7 @@ from sfumato.errors import InputError, PolicyError, UsageError
 from sfumato.evaluation.queries.bins import cell_bounds
 from sfumato.policy import ColumnSettings, InputOptions
 from sfumato.policy.workload import Selection
+from sfumato.tables.coding.arrow_arrays import to_python
 from sfumato.tables.coding.profile import profile_column
 from sfumato.tables.coding.selections import SelectionBoxes
 from sfumato.tables.external.memory_budget import MemoryBudget
@@ -213,6 +214,28 @@ def test_moments_in_nanoseconds_without_nanoseconds_are_shown_as_ever() -> None:
         pa.array([5 * factor, 5 * factor], pa.timestamp(unit)) for unit, factor in (("ns", 1000), ("us", 1))
     )
     assert released(fine, form="bounds") == released(coarse, form="bounds")
+
+
+NANOSECOND_TYPES = [pa.timestamp("ns"), pa.timestamp("ns", "Asia/Kolkata"), pa.duration("ns"), pa.time64("ns")]
+
+
+@pytest.mark.parametrize("kind", NANOSECOND_TYPES, ids=str)
+@given(values=st.lists(st.integers(0, 86_399_999_999_999) | st.integers(0, 2000) | st.none(), min_size=1, max_size=9))
+def test_values_in_nanoseconds_are_equal_in_python_exactly_if_they_are(values: list[int | None], kind: Any) -> None:
+    objects = to_python(pa.array(values, kind))
+    for value, found in zip(values, objects, strict=True):
+        for other, found_other in zip(values, objects, strict=True):
+            assert (found == found_other) == (value == other)
+            if pa.types.is_timestamp(kind) and value is not None and other is not None:
+                assert (found < found_other) == (value < other)
+
+
+@pytest.mark.parametrize("kind", NANOSECOND_TYPES, ids=str)
+def test_sensitive_values_a_nanosecond_apart_are_different(kind: pa.DataType) -> None:
+    table = pa.table({"age": [1, 1, 2, 2], "at": pa.array([1, 2, 1, 2], kind)})
+    release = sfumato.anonymize(table, quasi_identifiers=["age"], sensitive="at", k=2, l=2)
+    assert release.audit.holds
+    assert sorted(release.data["age"].to_pylist()) == ["1", "1", "2", "2"]
 
 
 # Time zones

@@ -61,10 +61,10 @@ def assert_covered(labels: list[str | None], originals: list[Any], read: Any) ->
 
 
 def test_every_two_digit_decimal_is_shown_as_it_is() -> None:
-    values = [Decimal(number).scaleb(-2) for number in range(10_000) for _ in range(2)]
-    labels = released(pa.array(values, pa.decimal128(6, 2)))["q"].to_pylist()
+    values = [Decimal(number).scaleb(-2) for number in range(10_000)]
+    labels = released(pa.array(values, pa.decimal128(6, 2)), k=1)["q"].to_pylist()
     assert list(map(Decimal, labels)) == values
-    assert labels[510] == "2.55"
+    assert labels[255] == "2.55"
 
 
 @given(
@@ -137,7 +137,8 @@ def test_a_later_batch_may_have_more_decimal_places() -> None:
     assert released(pa.chunked_array(tiny), k=1)["q"].to_pylist() == ["0", "0.000000000000000000001"]
 
 
-@pytest.mark.parametrize("asked", [{}, {"round": {"price": 0.25}}, {"form": "bounds"}], ids=str)
+@pytest.mark.not_quick
+@pytest.mark.parametrize("asked", [{"round": {"price": 0.25}}, {"form": "bounds"}], ids=str)
 def test_memory_and_disk_release_the_same_decimals_and_nanoseconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
 ) -> None:

@@ -11,10 +11,12 @@ from typing import Self
 import pyarrow as pa
 
 from sfumato.engines.engine import Job
+from sfumato.policy import Policy
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.file_writers import Batches
 from sfumato.tables.targets.replacement import replaced_by
+from sfumato.tables.targets.storable_columns import check_storable
 from sfumato.tables.targets.target import (
     CertifiedTable,
     ReleasePage,
@@ -85,6 +87,12 @@ def check_target_location(data: object, target: str | Path, *, tables: int, forc
     for taken in (location, location.sensitive)[:tables]:
         refuse_input_as_output(data, taken)
     return replaced_by(location, existing, tables=tables, force=force)
+
+
+def check_kept_columns(policy: Policy, source: Source, target: str | Path) -> None:
+    """Refuse kept columns of types that the target cannot hold, before any work is done."""
+    kept = [name for name in policy.kept_columns(source.names) if name not in policy.quasi_identifiers]
+    check_storable(location_of(target), pa.schema({name: source.types[name] for name in kept}))
 
 
 def origin_of(job: Job) -> str:

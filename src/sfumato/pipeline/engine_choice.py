@@ -13,7 +13,7 @@ from sfumato.engines.disk.engine import DiskEngine
 from sfumato.engines.engine import Engine, Input, LearningEngine
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.spark.session import is_spark_frame
-from sfumato.engines.target_output import check_target_location
+from sfumato.engines.target_output import check_kept_columns, check_target_location
 from sfumato.errors import UsageError
 from sfumato.methods import AUTO, method_named
 from sfumato.methods.trees.mondrian import MondrianMethod
@@ -79,6 +79,8 @@ def choose_engine(
     if target is not None:
         check_target_location(data, target, tables=tables_of(policy), force=force)
     plan, source = plan_run(data, policy)
+    if target is not None:
+        check_kept_columns(policy, source, target)
     progress.decisions["engine"] = plan.as_dict()
     if plan.engine == DISK:
         return Chosen(DiskEngine(plan.memory, progress), source)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
 from sfumato.kernels.threads import in_threads, slices
-from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.arrow_arrays import to_numpy, to_python
 from sfumato.tables.coding.value_order import ascending, is_missing, text_of
 from sfumato.tables.sources.source import Source
 
@@ -353,7 +353,7 @@ class _Numbering:
 
     def numbers(self, column: pa.Array) -> NDArray[Any]:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        values = [_hashable(value) for value in encoded.dictionary.to_pylist()]
+        values = [_hashable(value) for value in to_python(encoded.dictionary)]
         indices = encoded.indices
         number_of_index = np.zeros(len(values) + 1, np.min_scalar_type(len(self._number) + len(values) + 1))
         for index, value in enumerate(values):

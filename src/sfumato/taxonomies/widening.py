@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError
-from sfumato.taxonomies.decimal_multiples import Multiples
+from sfumato.taxonomies.decimal_multiples import Multiples, decimal_places
 
 # The months in each unit; a week is counted in days.
 MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
@@ -37,11 +37,18 @@ class Snapped(NamedTuple):
 class Snap(Protocol):
     """A way to widen ranges."""
 
-    def check(self, integral: bool) -> None:
-        """Refuse a column that cannot be widened this way; ``integral``: it holds whole numbers."""
+    @property
+    def places(self) -> int:
+        """The decimal places that widened bounds need."""
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
-        """Widen the ranges low..high. Both: int64[n] if integral, else finite float64[n]; low <= high; not modified."""
+    def check(self, integral: bool, scale: int | None = None) -> None:
+        """Refuse a column that cannot be widened this way. integral: it holds whole numbers. scale: see ``snap``."""
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+        """Widen the ranges low..high. Both: int64[n] if integral, else finite float64[n]; low <= high; not modified.
+
+        With ``scale``, at least ``places``, the column holds decimals: int64[n], in units of 10 ** -scale.
+        """
 
 
 @dataclass(frozen=True)
@@ -67,15 +74,22 @@ class Intervals:
                     "Write ascending widths, each a multiple of the one before, such as [5, 10, 20].",
                 )
 
-    def check(self, integral: bool) -> None:
-        if integral:
-            for step in self._steps():
-                _check_whole(step, "an interval's width", self.column)
+    def check(self, integral: bool, scale: int | None = None) -> None:
+        for step in self._steps():
+            if integral or scale is not None:
+                _check_whole(step, "an interval's width", self.column, scale)
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
-        self.check(integral)
-        if integral:
-            return _smallest(_int64(low), _int64(high), [partial(_whole_interval, int(step)) for step in self._steps()])
+    @property
+    def places(self) -> int:
+        return max(map(decimal_places, self._steps()))
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+        self.check(integral, scale)
+        if integral or scale is not None:
+            steps = [int(step * 10 ** (scale or 0)) for step in self._steps()]
+            return _smallest(
+                _int64(low), _int64(high), [partial(_whole_interval, step, 1 if integral else 0) for step in steps]
+            )
         return _smallest(_float64(low), _float64(high), [partial(_interval, Multiples(step)) for step in self._steps()])
 
     def _steps(self) -> list[Fraction]:
@@ -109,11 +123,15 @@ class Calendar:
         if any(UNITS.index(small) >= UNITS.index(large) for small, large in pairwise(self.units)):
             raise _refusal(self.column, 'calendar units must ascend, such as ["month", "quarter", "year"].')
 
-    def check(self, integral: bool) -> None:
+    def check(self, integral: bool, scale: int | None = None) -> None:
         if not integral:
             raise _refusal(self.column, "a calendar needs a column of dates. Use intervals for numbers.")
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True) -> Snapped:
+    @property
+    def places(self) -> int:
+        return 0
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True, scale: int | None = None) -> Snapped:
         self.check(integral)
         return _smallest(_int64(low), _int64(high), [partial(_period, unit) for unit in self.units])
 
@@ -128,15 +146,19 @@ class RoundingGrid:
     def __post_init__(self) -> None:
         _decimal(self.step, "round", self.column)
 
-    def check(self, integral: bool) -> None:
-        if integral:
-            _check_whole(_decimal(self.step, "round", self.column), "round", self.column)
+    def check(self, integral: bool, scale: int | None = None) -> None:
+        if integral or scale is not None:
+            _check_whole(_decimal(self.step, "round", self.column), "round", self.column, scale)
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
-        self.check(integral)
+    @property
+    def places(self) -> int:
+        return decimal_places(_decimal(self.step, "round", self.column))
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+        self.check(integral, scale)
         step = _decimal(self.step, "round", self.column)
-        if integral:
-            return _outward_whole(_int64(low), _int64(high), int(step))
+        if integral or scale is not None:
+            return _outward_whole(_int64(low), _int64(high), int(step * 10 ** (scale or 0)))
         return _outward(_float64(low), _float64(high), Multiples(step))
 
 
@@ -175,11 +197,13 @@ def _smallest(
     return Snapped(new_low, new_high, whole)
 
 
-def _whole_interval(width: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells:
+def _whole_interval(width: int, gap: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells:
+    """gap: how far the end that a cell shows is from the next cell; 0 for decimals, which show where that begins."""
     over = low % width
-    start, end = low - over, low + (width - 1 - over)
+    start, last = low - over, low + (width - 1 - over)
+    end = last + (1 - gap)
     # A bound beyond the 64-bit integers has wrapped around. Such a cell counts as holding nothing.
-    return start, end, (start <= low) & (high <= end)
+    return start, end, (start <= low) & (high <= last) & (last <= end)
 
 
 def _interval(multiples: Multiples, low: NDArray[np.float64], high: NDArray[np.float64]) -> Cells:
@@ -219,7 +243,14 @@ def _decimal(number: float, what: str, column: str) -> Fraction:
     return Fraction(str(number))
 
 
-def _check_whole(step: Fraction, what: str, column: str) -> None:
+def _check_whole(step: Fraction, what: str, column: str, scale: int | None) -> None:
+    if scale is not None and step * 10**scale > np.iinfo(np.int64).max:
+        raise _refusal(
+            column,
+            f"{what} is {float(step):g}, too large beside the decimal places of the column. Write a smaller one.",
+        )
+    if scale:
+        return
     if step.denominator != 1 or step > np.iinfo(np.int64).max:
         raise _refusal(
             column, f"{what} is {float(step):g}, but the column holds whole numbers. Write a whole number, such as 5."

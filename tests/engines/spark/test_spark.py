@@ -412,6 +412,27 @@ def test_values_of_every_type_are_those_that_java_reads(spark: Any, tmp_path: Pa
     assert read.data.schema == computed.data.schema
 
 
+def test_decimals_and_moments_with_a_zone_are_released_as_in_memory(spark: Any, tmp_path: Path) -> None:
+    draw = np.random.default_rng(5)
+    moment = datetime.datetime(2020, 1, 1, 12)
+
+    def cents(low: int, high: int) -> pa.Array:
+        return pa.array([Decimal(int(each)).scaleb(-2) for each in draw.integers(low, high, 200)], pa.decimal128(9, 2))
+
+    late = [moment + datetime.timedelta(minutes=int(minutes)) for minutes in draw.integers(0, 90, 200)]
+    seen = pa.array(late, pa.timestamp("us", "UTC"))
+    table = pa.table({"price": cents(-900, 900), "fee": cents(0, 500), "seen": seen})
+    source = tmp_path / "in.parquet"
+    pq.write_table(table, source)
+    flags: dict[str, Any] = {"quasi_identifiers": ["price", "fee", "seen"], "k": 4, "method": "hilbert"}
+    policy = merge_flags(None, round={"fee": 0.25}, form="bounds", **flags)
+    expected = sfumato.anonymize(table, policy=policy).data
+    release = anonymize_with_spark(source, policy)
+    assert rows_in_order(release) == expected.to_pylist()
+    [file] = files_of(release._draft.rows.directory)
+    assert pq.read_schema(file).equals(expected.schema)
+
+
 def test_a_file_that_no_finished_task_wrote_is_no_part_of_the_release(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import traceback
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import duckdb
 import numpy
@@ -16,8 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sfumato
 from sfumato.errors import InputError, UsageError
 from sfumato.policy import InputOptions
+from sfumato.tables.sources import frames
 from sfumato.tables.sources.frames import to_frame
 from sfumato.tables.sources.source import Source, open_source
 
@@ -113,7 +117,12 @@ def test_the_pandas_index_is_no_column() -> None:
     assert values(source) == {"a": [1, 2]}
 
 
-@pytest.mark.parametrize("columns", [["a", 1], [("a", "b"), ("a", "c")], [None, "a"]])
+def test_pandas_columns_in_levels_are_refused() -> None:
+    columns = pandas.MultiIndex.from_tuples([("a", "b"), ("a", "c")])
+    assert "in 2 levels" in refusal(lambda: opened(pandas.DataFrame([[1, 2]], columns=columns)))
+
+
+@pytest.mark.parametrize("columns", [["a", 1], [0, 1], [None, "a"]])
 def test_pandas_columns_must_be_named_by_text(columns: list[object]) -> None:
     frame = pandas.DataFrame([[1, 2]])
     frame.columns = columns
@@ -241,7 +250,7 @@ def test_a_release_for_pandas_has_a_new_index_and_strings_of_the_usual_type() ->
 def test_a_pandas_column_comes_back_as_it_was(column: object) -> None:
     frame = pandas.DataFrame({"a": column})
     table = pa.Table.from_batches(opened(frame).batches(["a"]))
-    released = to_frame(table, "pandas", frame)
+    released = to_frame(table, "pandas", frame, ["a"])
     assert isinstance(released, pandas.DataFrame)
     pandas.testing.assert_frame_equal(released, frame)
 
@@ -445,6 +454,59 @@ def test_a_release_for_a_record_batch_is_a_record_batch() -> None:
         assert isinstance(released, pa.RecordBatch)
         assert released.schema.metadata is None
         assert released.to_pydict() == table.to_pydict()
+
+
+# Streams
+
+
+def reader(table: pa.Table) -> pa.RecordBatchReader:
+    """A reader that gives its rows once."""
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=100))
+
+
+def test_a_reader_that_gives_its_rows_once_can_be_opened_again() -> None:
+    table = pa.table({"a": list(range(2000)), "b": ["x", None] * 1000})
+    stream = reader(table)
+    for _ in range(2):
+        source = opened(stream)
+        assert (source.rows, values(source)) == (2000, table.to_pydict())
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
+def test_a_reader_serves_what_reads_its_table_several_times() -> None:
+    table = pa.table({"age": [number % 40 for number in range(2000)], "ill": ["a", "b"] * 1000})
+    flags: dict[str, Any] = {"quasi_identifiers": ["age"], "sensitive": "ill", "k": 5}
+    expected = sfumato.anonymize(table, **flags).data
+    assert sfumato.anonymize(reader(table), bound=True, **flags).data.equals(expected)
+    rules = sfumato.fit(reader(table), **flags)
+    assert sfumato.apply(rules, reader(table)).data.equals(sfumato.apply(rules, table).data)
+
+
+def test_the_rows_of_a_reader_are_kept_only_as_long_as_the_reader() -> None:
+    stream = reader(pa.table({"a": [1, 2]}))
+    opened(stream)
+    number = id(stream)
+    assert number in frames._streams_read
+    del stream
+    gc.collect()
+    assert number not in frames._streams_read
+
+
+def test_a_stream_whose_rows_change_is_read_anew() -> None:
+    class Growing:
+        rows = 1
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.table({"a": list(range(self.rows))}).__arrow_c_stream__(requested_schema)
+
+    frame = Growing()
+    assert values(opened(frame)) == {"a": [0]}
+    frame.rows = 2
+    assert values(opened(frame)) == {"a": [0, 1]}
+
+
+def test_an_empty_stream_has_no_records() -> None:
+    assert "has no records" in refusal(lambda: values(opened(reader(pa.table({"a": pa.array([], pa.int64())})))))
 
 
 # Every kind

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.tables.coding.arrow_arrays import from_numpy
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_python
 from sfumato.tables.coding.profile import LEADING_ZERO
 from sfumato.tables.coding.value_order import is_missing, text_of
 from sfumato.tables.released_classes import find_classes
@@ -272,7 +272,7 @@ def facts_of_sample(
     name: str, kind: pa.DataType, sample: pa.Array, totals: ValueTotals, settings: TextSettings
 ) -> ColumnFacts:
     """Collect the facts about a column from some of its distinct values and the counts of all of them."""
-    values = sample.take(from_numpy(np.arange(0, len(sample), -(-len(sample) // MOST_IN_SAMPLE) or 1))).to_pylist()
+    values = to_python(sample.take(from_numpy(np.arange(0, len(sample), -(-len(sample) // MOST_IN_SAMPLE) or 1))))
     column = ColumnValues(name, kind, True, values, np.ones(len(values), np.int64), len(values))
     return replace(facts_of(column, settings), **totals._asdict())
 
@@ -285,7 +285,8 @@ def _read(column: ColumnValues, values: Sequence[Any], settings: TextSettings) -
     if types.is_boolean(stored):
         return "boolean", math.nan, math.nan
     if types.is_date(stored) or types.is_timestamp(stored):
-        return "date", *_days(values)
+        # Moments in nanoseconds come as text.
+        return "date", *_days([datetime.datetime.fromisoformat(day) if isinstance(day, str) else day for day in values])
     if types.is_integer(stored):
         return "whole", float(min(values)), float(max(values))
     if types.is_floating(stored) or types.is_decimal(stored):

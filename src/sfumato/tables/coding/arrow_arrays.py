@@ -53,6 +53,30 @@ def from_texts(texts: Sequence[str | None]) -> pa.StringArray:
     )
 
 
+def to_python(array: pa.Array) -> list[Any]:
+    """Convert to Python objects that are equal exactly if the values are; null becomes None.
+
+    Python has no nanoseconds: PyArrow would load pandas for moments, or cut the nanoseconds of times of day. Moments in
+    nanoseconds become text that sorts as they do, and of times and durations those that need it.
+    """
+    kind = array.type
+    if not pa.types.is_temporal(kind) or getattr(kind, "unit", None) != "ns":
+        return list(array.to_pylist())
+    numbers, is_moment = array.cast(pa.int64()).to_pylist(), pa.types.is_timestamp(kind)
+    coarser = {"timestamp": pa.timestamp("us"), "duration": pa.duration("us"), "time64": pa.time64("us")}
+    wanted = next(unit for name, unit in coarser.items() if str(kind).startswith(name))
+    whole = from_numpy(to_numpy(array, null=0) // 1000, to_numpy(array.is_null())).cast(wanted).to_pylist()
+    utc = "+00:00" if is_moment and kind.tz is not None else ""
+
+    def value(number: int | None, microseconds: Any) -> Any:
+        if number is None or (number % 1000 == 0 and not is_moment):
+            return microseconds
+        digits = f".{number % 10**9:09}".rstrip("0").rstrip(".")
+        return f"{str(microseconds).partition('.')[0]}{digits}{utc}"
+
+    return [value(number, microseconds) for number, microseconds in zip(numbers, whole, strict=True)]
+
+
 def _validity(missing: NDArray[np.bool_] | None) -> pa.Buffer | None:
     return pa.py_buffer(_bits(~missing)) if missing is not None and missing.any() else None
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, number_text, read_number
+from sfumato.tables.coding.scaled_integers import in_units, whole_numbers
 
 ALL = np.uint64((1 << 64) - 1)  # no hash is larger
 EXACT = 2.0**53  # whole numbers up to here are exact as floats
@@ -76,7 +77,14 @@ def _value_hashes(secret: bytes, domain: Domain, used: NDArray[np.int64]) -> NDA
         if domain.kind == "date":
             put("text", codes, _text_words(domain.texts(values).to_pylist()))
         elif domain.kind == "moment":
-            put("moment", codes, values.astype(np.int64))
+            microseconds, whole = whole_numbers(values, domain.scale)
+            put("moment", codes[whole], microseconds[whole])
+            put("nanoseconds", codes[~whole], values[~whole])
+        elif domain.is_decimal:
+            # A decimal has the hash of the same number in a column of floats or whole numbers.
+            digits, whole = whole_numbers(values, domain.scale)
+            put("whole", codes[whole], digits[whole])
+            put("fraction", codes[~whole], in_units(values[~whole], domain.scale))
         else:
             whole = _are_whole(values)
             put("whole", codes[whole], values[whole].astype(np.int64))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy, to_python
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import Field, bits_for, gathered
@@ -52,9 +52,9 @@ class PassthroughColumn:
     def numbered(self) -> tuple[Codes, list[object]]:
         """Return a code for every record, and the value of each code. The code after the last is null; NaN is null."""
         if self.codes is not None:
-            return self.codes, self.array.to_pylist()
+            return self.codes, to_python(self.array)
         encoded = self._encoded()
-        return to_numpy(encoded.indices, len(encoded.dictionary)).astype(np.uint32), encoded.dictionary.to_pylist()
+        return to_numpy(encoded.indices, len(encoded.dictionary)).astype(np.uint32), to_python(encoded.dictionary)
 
     @property
     def distinct(self) -> tuple[Codes, int]:

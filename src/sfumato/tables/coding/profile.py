@@ -34,7 +34,8 @@ from sfumato.tables.coding.distinct_values import (
     refuse_infinities,
     too_large,
 )
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain, local_microseconds
+from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -104,19 +105,52 @@ class Profiler:
     def _from_numbers(self, distinct: DistinctNumbers) -> Encoder:
         values, kind, has_null = distinct.finish(), distinct.kind, distinct.has_null
         known = np.ones(len(values), np.bool_)
+        scale, bound_type = distinct.scale, self._bound_type(distinct)
         if self._categorical() or self._null_tokens:
-            texts = NumericDomain(self._name, values, has_null, kind).texts(values).to_pylist()
+            domain = NumericDomain(self._name, values, has_null, kind, scale=scale, bound_type=bound_type)
+            texts = domain.texts(values).to_pylist()
             if self._categorical():
                 return self._categories(distinct, texts, has_null)
             known = np.array([text not in self._null_tokens for text in texts], np.bool_)
             has_null = has_null or not known.all()
-        if kind == "moment" and (self._has_grouping("calendar") or not np.any(values % DAY)):
-            values, kind = values // DAY, "date"
+        if kind == "moment":
+            zone, day = distinct.source_type.tz, DAY * 10**scale
+            if self._has_grouping("calendar"):
+                # The days of a calendar are those of the column's time zone.
+                values = values // day if zone is None else local_microseconds(values // 10**scale, zone) // DAY
+                kind, scale, bound_type = "date", 0, None
+            elif zone is None and not np.any(values % day):
+                values, kind, scale, bound_type = values // day, "date", 0, None
         self._check_type(kind)
         kept = merged_numbers([values[known]])
         codes = np.full(len(values) + 1, len(kept), np.uint32)
         codes[:-1][known] = np.searchsorted(kept, values[known])
-        return Encoder(self._ordered(kept, has_null, kind), distinct, codes)
+        return Encoder(self._ordered(kept, has_null, kind, scale, bound_type), distinct, codes)
+
+    def _bound_type(self, distinct: DistinctNumbers) -> pa.DataType | None:
+        """Return the type of released bounds, where the kind of the column does not say it."""
+        stored = distinct.source_type
+        if pa.types.is_decimal(stored):
+            snap = self._snap("numeric")
+            if snap is None:
+                return stored
+            # A bound that is rounded outward may have more digits than the type of the column.
+            places = max(distinct.scale, snap.places, min(stored.scale, MOST_DIGITS - INTEGER_DIGITS))
+            return pa.decimal128(MOST_DIGITS, places if stored.scale > 0 else 0)
+        if distinct.kind == "moment" and (distinct.scale or stored.tz is not None):
+            if stored.tz is not None:
+                self._check_zone(stored.tz)
+            return pa.timestamp("ns" if distinct.scale else "us", stored.tz)
+        return None
+
+    def _check_zone(self, zone: str) -> None:
+        try:
+            local_microseconds(np.zeros(1, np.int64), zone)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"column {self._name!r} has a time zone that this machine does not know. Install its time zone data, "
+                "or convert the column to UTC."
+            ) from None
 
     def _from_texts(self, distinct: DistinctTexts) -> Encoder:
         texts = distinct.values
@@ -139,11 +173,19 @@ class Profiler:
         codes[:-1][~np.array(null, np.bool_)] = np.where(missing, len(values), np.searchsorted(values, numbers))
         return Encoder(self._ordered(values, has_null, kind), distinct, codes)
 
-    def _ordered(self, values: Numbers, has_null: bool, kind: str) -> NumericDomain:
+    def _ordered(
+        self, values: Numbers, has_null: bool, kind: str, scale: int = 0, bound_type: pa.DataType | None = None
+    ) -> NumericDomain:
         snap = self._snap(kind)
+        if snap is not None and kind == "numeric" and bound_type is not None:
+            try:
+                values, scale = rescaled(values, max(snap.places - scale, 0)), max(snap.places, scale)
+            except OverflowError:
+                raise too_large(self._name) from None
+        domain = NumericDomain(self._name, values, has_null, kind, snap, scale, bound_type)
         if snap is not None:
-            snap.check(values.dtype.kind == "i")
-        return NumericDomain(self._name, values, has_null, kind, snap)
+            snap.check(domain.is_whole, scale if domain.is_decimal else None)
+        return domain
 
     def _categories(self, distinct: DistinctTexts | DistinctNumbers, texts: list[str], has_null: bool) -> Encoder:
         known = [text for text in texts if text not in self._null_tokens]
@@ -230,7 +272,7 @@ class Profiler:
                 return np.array([int(number) for number in plain], np.int64)
             except OverflowError:  # as floats, they would be released as numbers that nobody has
                 raise too_large(self._name) from None
-        numbers = np.array([float(number) for number in plain], np.float64)
+        numbers = np.array([float(number) for number in plain], np.float64) + 0.0  # -0.0 becomes 0.0
         refuse_infinities(self._name, numbers)
         return numbers
 

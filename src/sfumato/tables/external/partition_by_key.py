@@ -27,7 +27,7 @@ from pyarrow import types
 from sfumato.errors import UsageError
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.progress import Progress
-from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy, to_python
 from sfumato.tables.external.scratch import Scratch, scratch_errors
 from sfumato.tables.released_classes import CHUNK, group_rows
 from sfumato.tables.sources.in_memory_source import nan_as_null
@@ -57,7 +57,6 @@ class KeyPartition:
     table: pa.Table
     kind = "pyarrow"
     text = False
-    categories: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -197,7 +196,7 @@ class PartsByKey:
         for name, total in self.totals.items():
             column = table.column(name).chunk(0)
             count_of_code = np.bincount(_codes(column), weights=counts, minlength=len(column.dictionary) + 1)
-            for value, count in zip([*column.dictionary.to_pylist(), None], count_of_code.tolist(), strict=True):
+            for value, count in zip([*to_python(column.dictionary), None], count_of_code.tolist(), strict=True):
                 if count:
                     total[value] += int(count)
 
@@ -291,7 +290,7 @@ def _hashes(table: pa.Table, key: Sequence[str], depth: int) -> NDArray[np.uint6
     columns = [table.column(name).chunk(0) for name in key]
     codes = [_codes(column) for column in columns]
     hashes = [
-        np.array([hash(value) for value in [*column.dictionary.to_pylist(), None]], np.int64).view(np.uint64)
+        np.array([hash(value) for value in [*to_python(column.dictionary), None]], np.int64).view(np.uint64)
         for column in columns
     ]
     result = np.full(table.num_rows, depth + 1, np.uint64)

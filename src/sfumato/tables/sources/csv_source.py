@@ -28,7 +28,6 @@ class CsvSource:
 
     kind = "csv"
     text = True
-    categories: frozenset[str] = frozenset()
     rows: int | None = None
 
     def __init__(

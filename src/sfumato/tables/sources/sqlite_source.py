@@ -60,7 +60,6 @@ class SqliteSource:
 
     kind = "sqlite"
     text = False
-    categories: frozenset[str] = frozenset()
 
     def __init__(self, path: Path, table: str | None) -> None:
         self._connect: Connect = lambda: closing(open_sqlite(path, "ro"))

@@ -9,7 +9,7 @@ from pyarrow import types
 from sfumato.errors import OutputError
 from sfumato.tables.targets.file_writers import plain_field, refuse_durations
 
-LARGEST_INTEGER = (1 << 63) - 1
+SIGNED = ("SQLite",)  # databases whose integers have 64 bits with a sign
 
 
 def stored_schema(schema: pa.Schema, database: str) -> pa.Schema:
@@ -20,13 +20,20 @@ def stored_schema(schema: pa.Schema, database: str) -> pa.Schema:
 
 def as_stored(table: pa.Table, schema: pa.Schema, database: str) -> pa.Table:
     """Cast the rows to the types of the schema. A value that would have to change is refused."""
+    return pa.Table.from_arrays([_cast(table.column(field.name), field, database) for field in schema], schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field, database: str) -> pa.ChunkedArray:
     try:
-        return table.cast(schema)
+        cast = column.cast(field.type)
+        if types.is_uint64(field.type) and database in SIGNED:
+            cast.cast(pa.int64())
     except pa.ArrowInvalid:
         raise OutputError(
-            f"a moment is finer than a microsecond, or a number is too large, which {database} cannot hold. Round it, "
-            "or write Parquet."
+            f"column {field.name!r} holds moments or times finer than a microsecond, or numbers that are too large, "
+            f"which {database} cannot hold. Round them, convert the column to text, or write Parquet."
         ) from None
+    return cast
 
 
 def refuse_nul(table: pa.Table, database: str) -> None:

@@ -85,10 +85,7 @@ class DuckdbTarget:
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
         location = self._location.sensitive if self._tables else self._location
         check_column_names(schema.names)
-        stored = stored_schema(schema, FORMAT)
-        for field in stored:
-            if pa.types.is_decimal(field.type) and field.type.precision > MOST_DIGITS:
-                raise unsupported_type(field, FORMAT)
+        stored = stored_columns(schema)
         with self._writing():
             relation = self._relation(location)
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(relation.schema)}")
@@ -197,6 +194,15 @@ class DuckdbTarget:
             raise OutputError(message) from None
         except OSError as error:
             raise cannot_write(self._location.shown, error) from None
+
+
+def stored_columns(schema: pa.Schema) -> pa.Schema:
+    """Return the columns as they are stored. Refuses a type that would not read back."""
+    stored = stored_schema(schema, FORMAT)
+    for field in stored:
+        if pa.types.is_decimal(field.type) and field.type.precision > MOST_DIGITS:
+            raise unsupported_type(field, FORMAT)
+    return stored
 
 
 def check_duckdb(location: DatabaseLocation, tables: int) -> list[DatabaseLocation]:

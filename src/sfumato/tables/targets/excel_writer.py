@@ -21,6 +21,7 @@ COLUMNS = 16_384
 CHARACTERS = 32_767
 EXACT = 1 << 53  # numbers in a sheet are floating-point
 FIRST_DAY = datetime.date(1900, 1, 1)
+FIRST_MOMENT = datetime.datetime(1900, 1, 2)  # the library takes moments of the day before for times of day
 BATCH = 1 << 16
 CREATED = datetime.datetime(1980, 1, 1)  # fixed, so that the same release has the same bytes
 
@@ -30,12 +31,15 @@ def write_sheet(table: pa.Table, path: Path) -> None:
     try:
         import xlsxwriter
         from xlsxwriter.exceptions import FileCreateError, FileSizeError
+
+        from sfumato.tables.targets.exact_worksheet import ExactWorksheet
     except ImportError:
         raise UsageError(
             "writing Excel files needs a package that is missing. Install it with: pip install 'sfumato[excel]'"
         ) from None
     table = _with_empty_cells(table)
     _check_size(table)
+    check_types(table.schema)
     for name in table.column_names:
         _check_column(name, table.column(name))
     _check_rows(table)
@@ -51,7 +55,7 @@ def write_sheet(table: pa.Table, path: Path) -> None:
             },
         )
         book.set_properties({"created": CREATED})
-        _fill(book, table)
+        _fill(book, book.add_worksheet(worksheet_class=ExactWorksheet), table)
         try:
             book.close()
         except FileCreateError as error:
@@ -60,15 +64,16 @@ def write_sheet(table: pa.Table, path: Path) -> None:
             raise OutputError("the release is too large for an Excel file. Write Parquet or CSV.") from None
 
 
-def _fill(book: Any, table: pa.Table) -> None:
+def _fill(book: Any, sheet: Any, table: pa.Table) -> None:
     days = book.add_format({"num_format": "yyyy-mm-dd"})
     moments = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
     times = book.add_format({"num_format": "hh:mm:ss"})
     spans = book.add_format({"num_format": "[h]:mm:ss"})
-    sheet = book.add_worksheet()
     for column_index, name in enumerate(table.column_names):
         sheet.write_string(0, column_index, name)
     row = 0
+    # Python's datetime has no nanoseconds.
+    table = pa.Table.from_arrays([_in_milliseconds(column) for column in table.columns], names=table.column_names)
     for batch in table.to_batches(max_chunksize=BATCH):
         for record in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             row += 1
@@ -94,7 +99,7 @@ def _fill(book: Any, table: pa.Table) -> None:
 
 
 def _with_empty_cells(table: pa.Table) -> pa.Table:
-    """Replace NaN by null, since a sheet has no NaN, and cut nanoseconds to the microseconds of Python's datetime."""
+    """Replace NaN by null, since a sheet has no NaN."""
     return pa.Table.from_arrays([_as_cells(column) for column in table.columns], names=table.column_names)
 
 
@@ -102,12 +107,6 @@ def _as_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if types.is_floating(kind):
         return nan_as_null(column.cast(pa.float64()))
-    if types.is_timestamp(kind) and kind.unit == "ns":
-        return column.cast(pa.timestamp("us", kind.tz), safe=False)
-    if types.is_time64(kind):
-        return column.cast(pa.time64("us"), safe=False)
-    if types.is_duration(kind) and kind.unit == "ns":
-        return column.cast(pa.duration("us"), safe=False)
     return column
 
 
@@ -121,6 +120,16 @@ def _check_size(table: pa.Table) -> None:
             f"an Excel sheet has at most {COLUMNS:,} columns, the release has {table.num_columns:,}. "
             "Write Parquet or CSV."
         )
+
+
+def check_types(schema: pa.Schema) -> None:
+    """Refuse columns of types that a sheet cannot hold, whatever their values are."""
+    for field in schema:
+        kind = field.type
+        if types.is_timestamp(kind) and kind.tz is not None:
+            raise _cannot_hold(field.name, "moments with a time zone")
+        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+            raise _cannot_hold(field.name, "bytes")
 
 
 def _check_column(name: str, column: pa.ChunkedArray) -> None:
@@ -140,19 +149,40 @@ def _check_column(name: str, column: pa.ChunkedArray) -> None:
     elif types.is_decimal(kind):
         if not all(Decimal(repr(float(value))) == value for value in column.unique().drop_null().to_pylist()):
             what = "decimal numbers that a sheet would round"
-    elif types.is_timestamp(kind) and kind.tz is not None:
-        what = "moments with a time zone"
-    elif types.is_timestamp(kind) or types.is_date(kind):
+    elif _in_milliseconds(column) is None:
+        what = "moments, times or durations finer than a millisecond"
+    elif types.is_date(kind):
         first = pc.min(column).as_py()
-        if first is not None and (first.date() if isinstance(first, datetime.datetime) else first) < FIRST_DAY:
+        if first is not None and first < FIRST_DAY:
             what = "days before 1900"
-    elif not (types.is_boolean(kind) or types.is_time(kind) or types.is_duration(kind) or types.is_null(kind)):
-        what = "bytes"
+    elif types.is_timestamp(kind):
+        first = pc.min(_in_milliseconds(column)).as_py()
+        if first is not None and first < FIRST_MOMENT:
+            what = "moments before 2 January 1900"
     if what is not None:
-        raise OutputError(
-            f"column {name!r} holds {what}, which an Excel sheet cannot hold. Write Parquet or Arrow IPC, or convert "
-            "the column to text."
-        )
+        raise _cannot_hold(name, what)
+
+
+def _cannot_hold(name: str, what: str) -> OutputError:
+    return OutputError(
+        f"column {name!r} holds {what}, which an Excel sheet cannot hold. Write Parquet or Arrow IPC, or convert the "
+        "column to text."
+    )
+
+
+def _in_milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Convert moments, times and durations to the unit of a sheet; None if they are finer."""
+    kind = column.type
+    if types.is_timestamp(kind):
+        wanted = pa.timestamp("ms", kind.tz)
+    elif types.is_time(kind):
+        wanted = pa.time32("ms")
+    else:
+        wanted = pa.duration("ms") if types.is_duration(kind) else kind
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid:
+        return None
 
 
 def _check_rows(table: pa.Table) -> None:

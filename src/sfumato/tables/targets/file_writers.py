@@ -8,6 +8,7 @@ disarmed.
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import re
@@ -146,6 +147,20 @@ def check_format(path: Path) -> None:
     _format(path)
 
 
+def check_columns_of_file(path: Path, schema: pa.Schema) -> None:
+    """Refuse, before any work is done, a column of a type that the format of the file cannot hold."""
+    write, _ = _format(path)
+    if write is _write_parquet:
+        refuse_durations(schema, "Parquet")
+    elif write is _write_csv:
+        refuse_durations(schema, "CSV")
+        _refuse_bytes(schema)
+    elif write is _write_excel:
+        from sfumato.tables.targets.excel_writer import check_types
+
+        check_types(schema)
+
+
 def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, _TextForm], None], str | None]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = {".gz": "gzip", ".zst": "zstd"}.get(suffixes[-1]) if suffixes else None
@@ -178,12 +193,28 @@ def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm
 def parquet_writer(schema: pa.Schema, path: Path) -> pq.ParquetWriter:
     """Open a Parquet file for tables of the writer's own schema."""
     refuse_durations(schema, "Parquet")
+    zones = _named_zones(schema)
     schema = pa.schema([field if _is_text(field.type) else plain_field(field) for field in schema])
     # Statistics of text take longer than the rest of writing, and readers filter by numbers and dates.
     with_statistics = [field.name for field in schema if not types.is_dictionary(field.type)]
-    return pq.ParquetWriter(
+    writer = pq.ParquetWriter(
         path, schema, compression=COMPRESSION, store_schema=False, write_statistics=with_statistics or False
     )
+    if zones is not None:
+        writer.add_key_value_metadata(zones)
+    return writer
+
+
+def _named_zones(schema: pa.Schema) -> dict[bytes, bytes] | None:
+    """Return metadata that names the time zones of columns; None if all are in UTC, as Parquet assumes.
+
+    Parquet stores instants. Arrow reads the names of zones from a schema of its own beside them, which here has names
+    and types alone. A release without other zones has no such schema.
+    """
+    plain = pa.schema([plain_field(field).remove_metadata() for field in schema])
+    if all(not types.is_timestamp(kind) or kind.tz in (None, "UTC") for kind in plain.types):
+        return None
+    return {b"ARROW:schema": base64.b64encode(plain.serialize().to_pybytes())}
 
 
 def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) -> None:
@@ -199,7 +230,8 @@ def _write_csv(schema: pa.Schema, batches: Batches, path: Path, form: _TextForm)
     refuse_durations(schema, "CSV")
     if formulas is not None:
         formulas.check_names(schema.names)
-    _refuse_bytes_and_nul(schema, batches)
+    _refuse_bytes(schema)
+    _refuse_nul(batches)
     stored = pa.schema([plain_field(field) for field in schema])
     if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
         separator = "\t"  # as readers expect of such a file
@@ -283,7 +315,7 @@ def refuse_durations(schema: pa.Schema, target_format: str) -> None:
             )
 
 
-def _refuse_bytes_and_nul(schema: pa.Schema, batches: Batches) -> None:
+def _refuse_bytes(schema: pa.Schema) -> None:
     for field in schema:
         kind = plain_field(field).type
         if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
@@ -291,6 +323,9 @@ def _refuse_bytes_and_nul(schema: pa.Schema, batches: Batches) -> None:
                 f"column {field.name!r} holds bytes, which CSV cannot hold. Write Parquet or Arrow IPC, or convert the "
                 "column to text."
             )
+
+
+def _refuse_nul(batches: Batches) -> None:
     for name, values in _dictionaries(batches):
         if pc.any(pc.match_substring(values, "\0")).as_py():
             raise OutputError(

@@ -111,13 +111,12 @@ class PostgresTarget:
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
         location = self._location.sensitive if self._tables else self._location
         check_column_names(schema.names, most_bytes=MOST_BYTES)
-        stored = stored_schema(schema, FORMAT)
+        stored, columns = declared_columns(schema)
         if len(stored) > MOST_COLUMNS:
             raise OutputError(
                 f"the release has more columns than the {MOST_COLUMNS:,} that a table in {FORMAT} can have. Write "
                 "Parquet or CSV."
             )
-        columns = ", ".join(f"{quoted(field.name)} {_declared(field)}" for field in stored)
         with self._writing():
             relation = _relation(self._connection, location)
             staged = Relation(relation.schema, f"{STAGE}{self._token}_{len(self._tables)}")
@@ -302,6 +301,12 @@ def _privileges_of_others(connection: Any, relation: Relation) -> list[tuple[str
 def _lock_key(token: str) -> int:
     digest = hashlib.sha256(f"{STAGE}{token}".encode()).digest()
     return int.from_bytes(digest[:8], signed=True)
+
+
+def declared_columns(schema: pa.Schema) -> tuple[pa.Schema, str]:
+    """Return the columns as they are stored and as SQL declares them. Refuses a type that would not read back."""
+    stored = stored_schema(schema, FORMAT)
+    return stored, ", ".join(f"{quoted(field.name)} {_declared(field)}" for field in stored)
 
 
 def _declared(field: pa.Field) -> str:

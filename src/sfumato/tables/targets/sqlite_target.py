@@ -34,7 +34,7 @@ from sfumato.tables.targets.database_publication import (
     check_copy,
     store_certificate,
 )
-from sfumato.tables.targets.database_types import LARGEST_INTEGER, as_stored, stored_schema, unsupported_type
+from sfumato.tables.targets.database_types import as_stored, stored_schema, unsupported_type
 from sfumato.tables.targets.file_writers import Batches, row_groups
 from sfumato.tables.targets.staging import cannot_write, check_target, no_space_left
 from sfumato.tables.targets.target import CertifiedTable, ReleasePage
@@ -88,8 +88,7 @@ class SqliteTarget:
         location = self._location.sensitive if self._tables else self._location
         relation = Relation("", check_table_name(location.table))
         check_column_names(schema.names)
-        stored = stored_schema(schema, FORMAT)
-        columns = ", ".join(f"{quoted(field.name)} {_declared(field)}" for field in stored)
+        stored, columns = declared_columns(schema)
         if len(stored) > MOST_COLUMNS:
             raise OutputError(
                 f"the release has more columns than the {MOST_COLUMNS:,} that a table in SQLite can have. Write "
@@ -229,6 +228,12 @@ def certificate_in_sqlite(location: DatabaseLocation) -> str | None:
     return None if row is None else str(row[0])
 
 
+def declared_columns(schema: pa.Schema) -> tuple[pa.Schema, str]:
+    """Return the columns as they are stored and as SQL declares them. Refuses a type that would not read back."""
+    stored = stored_schema(schema, FORMAT)
+    return stored, ", ".join(f"{quoted(field.name)} {_declared(field)}" for field in stored)
+
+
 def _declared(field: pa.Field) -> str:
     kind = field.type
     for is_type, name in _TYPES:
@@ -244,8 +249,6 @@ def _declared(field: pa.Field) -> str:
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:
     kind = column.type
-    if types.is_uint64(kind):
-        return [_signed(value) for value in column.to_pylist()]
     if types.is_timestamp(kind):
         moments = column.cast(pa.timestamp("us")).cast(pa.string()).to_pylist()
         zone = "" if kind.tz is None else "Z"
@@ -253,12 +256,6 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     if types.is_date(kind) or types.is_decimal(kind):
         return list(column.cast(pa.string()).to_pylist())
     return list(column.to_pylist())
-
-
-def _signed(value: int | None) -> int | None:
-    if value is not None and value > LARGEST_INTEGER:
-        raise OutputError("a number is too large for SQLite. Write Parquet, or convert the column to text.")
-    return value
 
 
 def _cannot_write(shown: str, error: sqlite3.Error) -> OutputError:

@@ -1,6 +1,7 @@
 """Widen the released ranges of a numeric or date column.
 
-The column keeps its numbers in ordering and loss. Only the two bounds of a class are moved, and never inward.
+The column keeps its numbers and their order. The two bounds of a class are moved, and never inward. Intervals and
+periods are nested, so they form a tree over the values; a grid does not.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ class Snap(Protocol):
     def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
         """Widen the ranges low..high. Both: int64[n] if integral, else finite float64[n]; low <= high; not modified."""
 
+    def cells(self, values: NDArray[Any], integral: bool) -> list[NDArray[Any]] | None:
+        """Return the first value of the cell that holds each value, the smallest cells first; None if not nested."""
+
 
 @dataclass(frozen=True)
 class Intervals:
@@ -73,10 +77,16 @@ class Intervals:
                 _check_whole(step, "an interval's width", self.column)
 
     def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
+        return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes(integral))
+
+    def cells(self, values: NDArray[Any], integral: bool) -> list[NDArray[Any]]:
+        return _firsts(_numbers(values, integral), self._sizes(integral))
+
+    def _sizes(self, integral: bool) -> list[CellsOf]:
         self.check(integral)
         if integral:
-            return _smallest(_int64(low), _int64(high), [partial(_whole_interval, int(step)) for step in self._steps()])
-        return _smallest(_float64(low), _float64(high), [partial(_interval, Multiples(step)) for step in self._steps()])
+            return [partial(_whole_interval, int(step)) for step in self._steps()]
+        return [partial(_interval, Multiples(step)) for step in self._steps()]
 
     def _steps(self) -> list[Fraction]:
         return [_decimal(width, "an interval's width", self.column) for width in self.widths]
@@ -115,7 +125,14 @@ class Calendar:
 
     def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True) -> Snapped:
         self.check(integral)
-        return _smallest(_int64(low), _int64(high), [partial(_period, unit) for unit in self.units])
+        return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes())
+
+    def cells(self, values: NDArray[Any], integral: bool = True) -> list[NDArray[Any]]:
+        self.check(integral)
+        return _firsts(_numbers(values, integral), self._sizes())
+
+    def _sizes(self) -> list[CellsOf]:
+        return [partial(_period, unit) for unit in self.units]
 
 
 @dataclass(frozen=True)
@@ -135,9 +152,11 @@ class RoundingGrid:
     def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
         self.check(integral)
         step = _decimal(self.step, "round", self.column)
-        if integral:
-            return _outward_whole(_int64(low), _int64(high), int(step))
-        return _outward(_float64(low), _float64(high), Multiples(step))
+        low, high = _numbers(low, integral), _numbers(high, integral)
+        return _outward_whole(low, high, int(step)) if integral else _outward(low, high, Multiples(step))
+
+    def cells(self, values: NDArray[Any], integral: bool) -> None:
+        """Return None: two ranges on a grid may overlap."""
 
 
 def _outward_whole(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> Snapped:
@@ -158,11 +177,19 @@ def _outward(low: NDArray[np.float64], high: NDArray[np.float64], multiples: Mul
 
 # For ranges low..high: the first and last value of the cell that holds low, and whether that cell holds high too.
 Cells = tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]
+CellsOf = Callable[[NDArray[Any], NDArray[Any]], Cells]
 
 
-def _smallest(
-    low: NDArray[Any], high: NDArray[Any], sizes: Sequence[Callable[[NDArray[Any], NDArray[Any]], Cells]]
-) -> Snapped:
+def _firsts(values: NDArray[Any], sizes: Sequence[CellsOf]) -> list[NDArray[Any]]:
+    """Return the first value of the cell around each value, by size. A value without a cell is alone in its own."""
+    firsts = []
+    for cells in sizes:
+        start, _, holds = cells(values, values)
+        firsts.append(np.where(holds, start, values))
+    return firsts
+
+
+def _smallest(low: NDArray[Any], high: NDArray[Any], sizes: Sequence[CellsOf]) -> Snapped:
     """Widen every range to the first cell that holds it. sizes: functions that return cells, smallest cells first."""
     new_low, new_high = low.copy(), high.copy()
     whole = low != high
@@ -204,12 +231,8 @@ def _first_day(month: NDArray[np.int64]) -> NDArray[np.int64]:
     return month.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def _int64(values: NDArray[Any]) -> NDArray[np.int64]:
-    return np.asarray(values, dtype=np.int64)
-
-
-def _float64(values: NDArray[Any]) -> NDArray[np.float64]:
-    return np.asarray(values, dtype=np.float64)
+def _numbers(values: NDArray[Any], integral: bool) -> NDArray[Any]:
+    return np.asarray(values, np.int64 if integral else np.float64)
 
 
 def _decimal(number: float, what: str, column: str) -> Fraction:

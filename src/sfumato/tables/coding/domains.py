@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
 from sfumato.tables.coding.sorting import distinct_numbers
+from sfumato.taxonomies.code_tree import CodeTree, nested_groups
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.widening import Snap
 
@@ -63,6 +65,15 @@ class Domain(Protocol):
     @property
     def kind(self) -> str: ...
 
+    @property
+    def tree(self) -> CodeTree | None:
+        """The nested groups that classes are released as; None where they are released as ranges of any ends."""
+        ...
+
+    def node_penalties(self) -> NDArray[np.float64]:
+        """Return the normalised certainty penalty of each node of the tree."""
+        ...
+
     def coordinates(self) -> NDArray[np.float64]:
         """Return the coordinate of each code in [0, 1], for orderings."""
         ...
@@ -97,10 +108,45 @@ class NumericDomain:
     def size(self) -> int:
         return len(self.values) + self.has_null
 
+    @cached_property
+    def tree(self) -> CodeTree | None:
+        firsts = None if self.snap is None else self.snap.cells(self.values, self._integral)
+        if firsts is None:
+            return None
+        starts = [np.append(True, first[1:] != first[:-1])[: len(self.values)] for first in reversed(firsts)]
+        return nested_groups(starts, len(self.values))[0]
+
+    def node_penalties(self) -> NDArray[np.float64]:
+        assert self.tree is not None
+        if not len(self.values):
+            return np.ones(1)
+        bottom, top = self.shown_positions(self.tree.first, self.tree.last)
+        penalties = np.minimum(top - bottom, 1.0)
+        penalties[0] = 1.0 if len(self.values) > 1 else 0.0
+        return penalties
+
     def coordinates(self) -> NDArray[np.float64]:
         scaled = np.ones(self.size)
-        scaled[: len(self.values)] = _shares(self.values)
+        scaled[: len(self.values)] = _shares(self.values, self.values)
         return scaled
+
+    def shown_positions(
+        self, low: NDArray[np.integer], high: NDArray[np.integer]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return where the released ranges of low..high begin and end, if the values lie from 0 to 1. No code is null.
+
+        What is released as ``*`` for want of a cell begins at -inf and ends at inf.
+        """
+        bottom, top = self.values[low], self.values[high]
+        unheld = np.zeros(len(bottom), np.bool_)
+        if self.snap is not None:
+            bottom, top, unheld = self.snap.snap(bottom, top, self._integral)
+        begin, end = _shares(bottom, self.values), _shares(top, self.values)
+        return np.where(unheld, -np.inf, begin), np.where(unheld, np.inf, end)
+
+    @property
+    def _integral(self) -> bool:
+        return bool(self.values.dtype.kind == "i")
 
     def release(self, low: Codes, high: Codes) -> ReleasedValues:
         pairs, index = distinct_numbers(low.astype(np.int64) * self.size + high, self.size**2)
@@ -113,7 +159,7 @@ class NumericDomain:
         bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
         unheld = np.zeros(len(pairs), np.bool_)
         if self.snap is not None:
-            bottom, top, unheld = self.snap.snap(bottom, top, self.values.dtype.kind == "i")
+            bottom, top, unheld = self.snap.snap(bottom, top, self._integral)
         whole = unheld | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
         texts, upper = self.texts(bottom), self.texts(top)
         left, dots, right, separator = from_texts(["[", "..", "]", ""])
@@ -196,6 +242,14 @@ class CategoricalDomain:
     def size(self) -> int:
         return len(self.taxonomy.leaves) + self.has_null
 
+    @property
+    def tree(self) -> Taxonomy:
+        return self.taxonomy
+
+    def node_penalties(self) -> NDArray[np.float64]:
+        span = self.taxonomy.span()
+        return np.where(span == 1, 0.0, span / max(len(self.taxonomy.leaves), 1))
+
     def coordinates(self) -> NDArray[np.float64]:
         return np.arange(self.size) / max(self.size - 1, 1)
 
@@ -212,8 +266,7 @@ class CategoricalDomain:
         return ReleasedValues(index, labels, no_bounds, no_bounds)
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
-        span, nodes = self.taxonomy.span(), self.taxonomy.node_of_label()
-        leaves = len(self.taxonomy.leaves)
+        penalties, nodes = self.node_penalties(), self.taxonomy.node_of_label()
         result = np.full(len(labels), math.nan)
         for position, label in enumerate(labels):
             if label is None:
@@ -221,8 +274,7 @@ class CategoricalDomain:
             elif label == WHOLE:
                 result[position] = 1.0
             elif label in nodes:
-                leaves_under = int(span[nodes[label]])
-                result[position] = 0.0 if leaves_under == 1 else leaves_under / leaves
+                result[position] = penalties[nodes[label]]
         return result
 
     def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
@@ -247,16 +299,23 @@ def numbers_of(domain: Domain) -> NDArray[np.float64]:
     return np.append(numbers, max(numbers[-1] + 1, np.nextafter(numbers[-1], np.inf)))[: domain.size]
 
 
-def _shares(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Scale ascending values linearly so that the first is 0 and the last is 1."""
-    if not len(values) or values[0] == values[-1]:
-        return np.zeros(len(values))
+def _shares(numbers: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
+    """Scale numbers linearly so that the first of the ascending ``values`` would be 0 and the last 1.
+
+    If there is one value only, what lies below it is -1, and what lies above it 1.
+    """
+    if not len(values):
+        return np.zeros(len(numbers))
+    if values[0] == values[-1]:
+        return np.asarray(np.sign(numbers - values[0]), np.float64)
     if values.dtype.kind == "f":
-        halves = values / 2  # the distance between two large numbers may overflow
-        return np.asarray((halves - halves[0]) / (halves[-1] - halves[0]))
-    unsigned = values.astype(np.int64).view(np.uint64)  # unsigned differences are exact up to 64 bits
-    distances = unsigned - unsigned[0]
-    return np.asarray(distances / distances[-1])
+        first, last = values[0] / 2, values[-1] / 2  # the distance between two large numbers may overflow
+        return np.asarray((numbers / 2 - first) / (last - first))
+    # Unsigned differences of arrays are exact up to 64 bits.
+    unsigned = numbers.astype(np.int64).view(np.uint64)
+    first, last = values[:1].astype(np.int64).view(np.uint64), values[-1:].astype(np.int64).view(np.uint64)
+    below, above = (first - unsigned) / (last - first), (unsigned - first) / (last - first)
+    return np.asarray(np.where(numbers < values[0], -below, above))
 
 
 def number_text(value: float | int) -> str:

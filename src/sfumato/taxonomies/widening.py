@@ -6,6 +6,7 @@ periods are nested, so they form a tree over the values; a grid does not.
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +20,15 @@ from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError
 from sfumato.taxonomies.decimal_multiples import Multiples
+from sfumato.taxonomies.periods import period_name
 
 # The months in each unit; a week is counted in days.
 MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 UNITS = ("week", *MONTHS)
 # 1970-01-01, day 0, was a Thursday: its week began on Monday, three days earlier.
 DAYS_SINCE_MONDAY = 3
+EPOCH = datetime.date(1970, 1, 1)
+FIRST_DAY = (datetime.date.min - EPOCH).days  # the first decade would begin before it, with a year 0
 
 
 class Snapped(NamedTuple):
@@ -46,6 +50,9 @@ class Snap(Protocol):
 
     def cells(self, values: NDArray[Any], integral: bool) -> list[NDArray[Any]] | None:
         """Return the first value of the cell that holds each value, the smallest cells first; None if not nested."""
+
+    def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
+        """Return the names of widened ranges, None for a range that people know by no name. low, high: see snap."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,9 @@ class Intervals:
 
     def cells(self, values: NDArray[Any], integral: bool) -> list[NDArray[Any]]:
         return _firsts(_numbers(values, integral), self._sizes(integral))
+
+    def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
+        return [None] * len(low)
 
     def _sizes(self, integral: bool) -> list[CellsOf]:
         self.check(integral)
@@ -131,6 +141,14 @@ class Calendar:
         self.check(integral)
         return _firsts(_numbers(values, integral), self._sizes())
 
+    def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
+        names: list[str | None] = [None] * len(low)
+        for unit in self.units:
+            start, end, _ = _period(unit, low, low)
+            for period in np.flatnonzero((low == start) & (high == end) & (start >= FIRST_DAY)).tolist():
+                names[period] = period_name(unit, EPOCH + datetime.timedelta(days=int(low[period])))
+        return names
+
     def _sizes(self) -> list[CellsOf]:
         return [partial(_period, unit) for unit in self.units]
 
@@ -157,6 +175,9 @@ class RoundingGrid:
 
     def cells(self, values: NDArray[Any], integral: bool) -> None:
         """Return None: two ranges on a grid may overlap."""
+
+    def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
+        return [None] * len(low)
 
 
 def _outward_whole(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> Snapped:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
 from sfumato.tables.coding.sorting import distinct_numbers
 from sfumato.taxonomies.code_tree import CodeTree, nested_groups
+from sfumato.taxonomies.periods import period_days
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.widening import Snap
 
@@ -165,6 +166,8 @@ class NumericDomain:
         left, dots, right, separator = from_texts(["[", "..", "]", ""])
         ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, separator)
         labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
+        if self.snap is not None:
+            labels = pc.coalesce(from_texts(self.snap.names(bottom, top)), labels)
         labels = pc.if_else(from_numpy((whole & (bottom < top)) | mixed), from_texts([WHOLE])[0], labels)
         labels = pc.if_else(from_numpy(first == null), pa.nulls(1, pa.string())[0], labels)
         # What no interval or period holds has no bounds: those of the table may be values of records left out.
@@ -333,7 +336,14 @@ def label_of(value: object) -> str | None:
 
 
 def released_ends(label: str, kind: str = "numeric") -> tuple[float | Fraction, float | Fraction] | None:
-    """Return the two ends of a released range, or of a single value; None if it is neither. kind: see read_number."""
+    """Return the two ends of a released range, a named period or a single value; None if it is none of these.
+
+    kind: see read_number.
+    """
+    if kind != "numeric" and (period := period_days(label)) is not None:
+        unit = 1 if kind == "date" else DAY // MICROSECOND
+        first, last = ((day - EPOCH.date()).days * unit for day in period)
+        return first, last
     low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
     bottom, top = read_number(low, kind), read_number(high if bar else low, kind)
     return (bottom, top) if bottom <= top else None

@@ -110,7 +110,7 @@ class Mondrian:
         table, _ = recoding.transformed(source)
         if wanted != "default":
             return _framed(table, wanted)
-        kept = source.categories - {domain.name for domain in recoding.domains}
+        kept = set(source.names) - {domain.name for domain in recoding.domains}
         return _marked(to_frame(table, source.kind, X, kept & set(table.column_names)))
 
     def fit_transform(self, X: object, y: object = None) -> Any:  # noqa: N803

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from sfumato.evaluation.release_losses import Losses, TaskLoss
 from sfumato.losses.discernibility import AverageClassSize, Discernibility, ModifiedDiscernibility
 from sfumato.losses.loss import ClassTable, Extent, Loss
 from sfumato.policy import ColumnSettings, Grouping, Policy
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, released_ends
+from sfumato.tables.coding.domains import DAY, WHOLE, CategoricalDomain, label_of, read_number, released_ends
 from sfumato.tables.released_classes import ReleasedClasses
 from sfumato.taxonomies.taxonomy import Taxonomy
 
@@ -189,7 +190,8 @@ def _blur(
         return ColumnBlur(hidden)  # without groups, a record shows its value or ``*``
     units = {"numeric": UNITS[:1], "date": UNITS[1:]}.get(kind or "", UNITS)
     for unit in units:
-        ends = [each for label in plain if (each := released_ends(label, unit)) is not None and _finite(each)]
+        read, day = partial(read_number, kind=unit), 0 if unit == "numeric" else DAY
+        ends = [each for label in plain if (each := released_ends(label, read, day=day)) is not None and _finite(each)]
         if len(ends) == len(plain):
             return _blur_of_ranges(hidden, ends, list(plain.values()), unit)
     if kind is not None:

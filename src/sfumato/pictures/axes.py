@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.policy import ColumnSettings, Grouping
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, released_ends
+from sfumato.tables.coding.domains import DAY as MICROSECONDS
+from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, read_number, released_ends
 from sfumato.tables.coding.profile import LEADING_ZERO
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -251,12 +253,12 @@ def _is_code(text: str) -> bool:
 
 def _numbers(text: str) -> Range | None:
     """The ends of a released number or range of numbers, or None for text that is neither."""
-    return None if "_" in text else _finite(released_ends(text), 1.0)
+    return None if "_" in text else _finite(released_ends(text, read_number), 1.0)
 
 
 def _moments(text: str) -> Range | None:
     """The ends of a released date, moment, range or period in milliseconds, or None for text that is none of these."""
-    return _finite(released_ends(text, "moment"), 1000.0)
+    return _finite(released_ends(text, partial(read_number, kind="moment"), day=MICROSECONDS), 1000.0)
 
 
 def _finite(ends: tuple[float | Fraction, float | Fraction] | None, unit: float) -> Range | None:

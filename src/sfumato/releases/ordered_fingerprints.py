@@ -55,7 +55,7 @@ class _OrderedDigest:
         self._digest = hmac.new(secret, digestmod=hashlib.sha256)
         if isinstance(domain, NumericDomain) and len(used) > MANY:
             ordered = used
-            self._digest.update(domain.values.astype(np.float64).tobytes())
+            self._digest.update(domain.numbers().tobytes())
         else:
             texts = dict(zip(used, _texts(domain, used), strict=True))
             # Null is distinguished from every text, including the empty one.

@@ -9,8 +9,10 @@ the largest, a category that the taxonomy does not know, null if the table had n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,8 +131,10 @@ class Regions:
         if isinstance(own, NumericDomain) and isinstance(domain, NumericDomain):
             if null:
                 ends = _end_codes(self.high[:, q], null)
-                numbers, inside = _converted(domain, own)
-                inside &= (numbers >= own.values[0]) & (numbers <= own.values[-1])
+                below, numbers = _converted(domain, own)
+                inside = (below >= own.values[0]) & (numbers <= own.values[-1])
+                if is_discrete(own):
+                    inside &= below == numbers
                 index = np.searchsorted(own.values[ends], numbers)
                 translated[:values] = np.where(inside, ends[np.minimum(index, len(ends) - 1)], OUTSIDE)
         elif isinstance(own, CategoricalDomain) and isinstance(domain, CategoricalDomain):
@@ -141,7 +145,7 @@ class Regions:
 
 def is_discrete(domain: NumericDomain) -> bool:
     """Whether every value has a successor, so that a region begins one after the end of the region before."""
-    return domain.values.dtype.kind == "i" and domain.kind != "moment"
+    return domain.is_whole and domain.kind != "moment"
 
 
 def _region_domain(domain: Domain, high: Codes) -> tuple[Domain, NDArray[np.int64], NDArray[np.int64]]:
@@ -158,7 +162,7 @@ def _region_domain(domain: Domain, high: Codes) -> tuple[Domain, NDArray[np.int6
     ends = np.append(domain.values[end_codes[:-1]], largest)
     starts = np.append(smallest, ends[:-1] + is_discrete(domain)) if null else ends
     values = np.unique(np.append(starts, ends).astype(domain.values.dtype))
-    own = NumericDomain(domain.name, values, domain.has_null, domain.kind, domain.snap)
+    own = replace(domain, values=values)
     piece = np.searchsorted(end_codes, np.arange(null))
     start = np.append(np.searchsorted(values, starts)[piece], len(values))
     end = np.append(np.searchsorted(values, ends)[piece], len(values))
@@ -174,8 +178,9 @@ def _widened_ends(domain: NumericDomain) -> tuple[NDArray[Any], NDArray[Any]]:
     smallest, largest = domain.values[:1], domain.values[-1:]
     if domain.snap is None or not len(domain.values):
         return smallest, largest
-    integral = domain.values.dtype.kind == "i"
-    return domain.snap.snap(smallest, smallest, integral).low, domain.snap.snap(largest, largest, integral).high
+    integral, scale = domain.is_whole, domain.scale if domain.is_decimal else None
+    low = domain.snap.snap(smallest, smallest, integral, scale).low
+    return low, domain.snap.snap(largest, largest, integral, scale).high
 
 
 def _end_codes(high: Codes, null: int) -> NDArray[np.int64]:
@@ -183,25 +188,47 @@ def _end_codes(high: Codes, null: int) -> NDArray[np.int64]:
     return np.union1d(high[high < null], [null - 1]).astype(np.int64)
 
 
-def _converted(domain: NumericDomain, own: NumericDomain) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The values of ``domain`` in the unit and type of ``own``, and which of them convert exactly."""
-    values = domain.values
-    exact = np.ones(len(values), np.bool_)
-    if domain.kind == "date" and own.kind == "moment":
-        return values * DAY, exact
-    if domain.kind == "moment" and own.kind == "date":
-        return values // DAY, values % DAY == 0
-    if values.dtype.kind == own.values.dtype.kind:
-        return values, exact
-    if own.values.dtype.kind == "f":
+def _converted(domain: NumericDomain, own: NumericDomain) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The values of ``domain`` in the unit and type of ``own``: the nearest number not above, and not below, each.
+
+    The two are the same for a value that converts exactly. A whole number that equals no float is in no domain of
+    floats: it becomes NaN.
+    """
+    values, kind, own_kind = domain.values, domain.values.dtype.kind, own.values.dtype.kind
+    unit, own_unit = (DAY if each.kind == "date" else 1 for each in (domain, own))
+    factor = Fraction(unit * 10**own.scale, own_unit * 10**domain.scale)
+    largest = max(abs(number) for number in values[[0, -1]].tolist()) if len(values) else 0
+    if kind == own_kind and factor == 1:
+        return values, values
+    if kind == own_kind == "i" and max(largest, 1) * factor < 1 << 63:
+        wide = values * np.int64(factor.numerator) if factor.denominator == 1 else values
+        return wide // factor.denominator, -(-wide // factor.denominator)
+    if kind == "i" and own_kind == "f" and factor == 1:
         numbers = values.astype(np.float64)
-        # A whole number that equals no float would change.
-        exact = (np.abs(numbers) < 2.0**63) & (
-            np.where(np.abs(numbers) < 2.0**63, numbers, 0).astype(np.int64) == values
-        )
-        return numbers, exact
-    whole = (np.floor(values) == values) & (np.abs(values) < 2.0**63)
-    return np.where(whole, values, 0).astype(np.int64), whole
+        exact = np.array([int(number) == value for number, value in zip(numbers, values.tolist(), strict=True)], bool)
+        numbers[~exact] = np.nan
+        return numbers, numbers
+    if kind == "f" and own_kind == "i" and factor == 1 and largest < 1 << 53:
+        return np.floor(values).astype(np.int64), np.ceil(values).astype(np.int64)
+    meant = [_meant(value) * factor for value in values.tolist()]
+    if own_kind == "i":
+        # Python's integers: some may be beyond 64 bits.
+        return np.array([math.floor(x) for x in meant], object), np.array([math.ceil(x) for x in meant], object)
+    pairs = np.array([_floats_around(number) for number in meant], np.float64)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _meant(value: float) -> Fraction:
+    """The number that a value is in text: the double next to 2.55 means 2.55."""
+    return Fraction(value) if float(value).is_integer() else Fraction(repr(value))
+
+
+def _floats_around(number: Fraction) -> tuple[float, float]:
+    """The nearest floats that mean no more, and no less, than a number."""
+    nearest = float(number)
+    if _meant(nearest) <= number:
+        return nearest, nearest if _meant(nearest) == number else math.nextafter(nearest, math.inf)
+    return math.nextafter(nearest, -math.inf), nearest
 
 
 def _reachable_nodes(tree: TreeOfRegions) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

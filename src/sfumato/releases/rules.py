@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato._version import __version__
 from sfumato.errors import InputError, PolicyError
@@ -20,8 +23,9 @@ from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete, leaves_under
-from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain, read_number
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.profile import snap_of
+from sfumato.tables.coding.scaled_integers import MOST_DIGITS
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 from sfumato.tables.targets.target import refuse_input_as_output
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -109,7 +113,7 @@ def read_rules(text: str, where: str = "the text") -> Recoding:
             )
         recoding = _recoding(content)
         shown = [node["shows"] for node in content["nodes"] if "shows" in node]
-    except (ValueError, KeyError, TypeError, IndexError, PolicyError):
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, PolicyError):
         raise InputError(
             f"the rules in {where} are damaged: they do not describe regions that tile a domain. Restore the file, or "
             "learn them again with sfumato fit."
@@ -134,8 +138,16 @@ def _column_rules(domain: Domain) -> dict[str, Any]:
     if isinstance(domain, CategoricalDomain):
         return rules | {"taxonomy": _taxonomy_rules(domain.taxonomy)}
     assert isinstance(domain, NumericDomain)
-    whole = domain.values.dtype.kind == "i"
-    return rules | {"whole": whole, "bounds": [json_value(domain, code) for code in range(len(domain.values))]}
+    rules |= {"whole": domain.values.dtype.kind == "i"}
+    if domain.bound_type is not None:
+        rules |= {"scale": domain.scale, "type": _type_rules(domain.bound_type)}
+    return rules | {"bounds": [json_value(domain, code) for code in range(len(domain.values))]}
+
+
+def _type_rules(bound_type: pa.DataType) -> dict[str, Any]:
+    if pa.types.is_timestamp(bound_type):
+        return {"unit": bound_type.unit, "zone": bound_type.tz}
+    return {"bits": bound_type.bit_width, "digits": bound_type.precision, "scale": bound_type.scale}
 
 
 def _taxonomy_rules(taxonomy: Taxonomy) -> dict[str, Any]:
@@ -144,13 +156,15 @@ def _taxonomy_rules(taxonomy: Taxonomy) -> dict[str, Any]:
 
 
 def json_value(domain: Domain, code: int) -> Any:
-    """The value of a code in JSON: a number, a date or moment as text, or the name of a category; None for null."""
+    """The value of a code in JSON: a number; a decimal, date or moment as text; a category; None for null."""
     if isinstance(domain, CategoricalDomain):
         return domain.taxonomy.leaves[code] if code < len(domain.taxonomy.leaves) else None
     assert isinstance(domain, NumericDomain)
     if code >= len(domain.values):
         return None
-    return domain.values[code].item() if domain.kind == "numeric" else domain.texts(domain.values[[code]])[0].as_py()
+    if domain.kind == "numeric" and not domain.is_decimal:
+        return domain.values[code].item()
+    return domain.texts(domain.values[[code]])[0].as_py()
 
 
 def _nodes(recoding: Recoding) -> Iterator[dict[str, Any]]:
@@ -193,11 +207,36 @@ def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
     name, kind, null = rules["name"], rules["kind"], rules["null"] is True
     if "taxonomy" in rules:
         return CategoricalDomain(name, _taxonomy(rules["taxonomy"]), null)
-    numbers = rules["bounds"] if kind == "numeric" else [int(read_number(text, kind)) for text in rules["bounds"]]
-    values = np.array(numbers, np.int64 if rules["whole"] else np.float64)
+    empty = np.empty(0, np.int64 if rules["whole"] else np.float64)
+    scale, bound_type = (rules["scale"], _bound_type(rules["type"], kind)) if "type" in rules else (0, None)
+    if scale not in range(MOST_DIGITS + 1):
+        raise ValueError
+    snap = snap_of(name, policy.columns[name])
+    domain = NumericDomain(name, empty, null, kind, snap, scale, bound_type)
+    values = np.array([_number_of(domain, value) for value in rules["bounds"]], empty.dtype)
     if values.ndim != 1 or not (np.diff(values) > 0).all() or not np.isfinite(values).all():
         raise ValueError
-    return NumericDomain(name, values, null, kind, snap_of(name, policy.columns[name]))
+    return replace(domain, values=values)
+
+
+def _bound_type(rules: Mapping[str, Any], kind: str) -> pa.DataType:
+    if kind == "moment":
+        return pa.timestamp(rules["unit"], rules["zone"])
+    if rules["bits"] not in (32, 64, 128, 256):
+        raise ValueError
+    # The narrow decimals came with PyArrow 19.
+    make = getattr(pa, f"decimal{rules['bits']}", pa.decimal128)
+    return make(rules["digits"], rules["scale"])
+
+
+def _number_of(domain: NumericDomain, value: Any) -> Any:
+    """The number of a value from JSON, in the unit of the domain."""
+    if domain.kind == "numeric" and not domain.is_decimal:
+        return value
+    number = domain.read(value)
+    if Fraction(number).denominator != 1:
+        raise ValueError
+    return int(number)
 
 
 def _taxonomy(rules: Mapping[str, Any]) -> Taxonomy:
@@ -251,7 +290,7 @@ def _code_of(domain: Domain, value: Any) -> int:
     if isinstance(domain, CategoricalDomain):
         return domain.taxonomy.leaves.index(value)
     assert isinstance(domain, NumericDomain)
-    number = value if domain.kind == "numeric" else int(read_number(value, domain.kind))
+    number = _number_of(domain, value)
     code = int(np.searchsorted(domain.values, number))
     if domain.values[code] != number:
         raise ValueError

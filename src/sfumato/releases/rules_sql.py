@@ -14,6 +14,7 @@ from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete
 from sfumato.releases.rules import json_value
 from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.scaled_integers import MOST_DIGITS
 
 DIALECTS = ("duckdb", "postgresql")
 DEEPEST = 200  # levels of nested CASE; both databases have a limit somewhere above
@@ -93,8 +94,30 @@ def _literal(domain: Domain, value: Any) -> str:
     if isinstance(domain, CategoricalDomain):
         return _text(value)
     if domain.kind in TYPES:
-        return f"{TYPES[domain.kind]} '{value}'"
+        return f"{_type(domain)} '{value}'"
+    if isinstance(domain, NumericDomain) and domain.is_decimal:
+        digits = value if isinstance(value, str) else f"{value:f}"
+        return f"CAST('{digits}' AS {_type(domain)})"
     return str(value) if isinstance(value, int) else f"'{value!r}'::float8"
+
+
+def _type(domain: Domain) -> str:
+    """The SQL type of a date, moment or decimal. Both databases hold moments to the microsecond."""
+    assert isinstance(domain, NumericDomain)
+    if domain.is_decimal:
+        assert domain.bound_type is not None
+        if domain.bound_type.precision > MOST_DIGITS:
+            raise UsageError(
+                f"the column {domain.name!r} holds decimals of more than {MOST_DIGITS} digits, which DuckDB cannot "
+                "hold. Use the rules as JSON."
+            )
+        return f"DECIMAL({domain.bound_type.precision}, {max(domain.bound_type.scale, 0)})"
+    if domain.kind == "moment" and domain.scale:
+        raise UsageError(
+            f"the column {domain.name!r} holds moments in nanoseconds, which no query compares exactly. Use the rules "
+            "as JSON."
+        )
+    return "TIMESTAMP WITH TIME ZONE" if domain.zone is not None else TYPES[domain.kind]
 
 
 def _coded(domain: Domain) -> str:
@@ -105,7 +128,9 @@ def _coded(domain: Domain) -> str:
         known = "".join(f" WHEN {_text(leaf)} THEN {code}" for code, leaf in enumerate(leaves))
         cases = f"CASE CAST({column} AS TEXT){known} ELSE -1 END" if leaves else "-1"
         return f"CASE WHEN {column} IS NULL THEN NULL ELSE {cases} END"
-    return f"NULLIF({column}, 'NaN'::float8)" if domain.kind == "numeric" else column
+    # A decimal is never NaN, and comparing it with a float would round it.
+    floating = domain.kind == "numeric" and not (isinstance(domain, NumericDomain) and domain.is_decimal)
+    return f"NULLIF({column}, 'NaN'::float8)" if floating else column
 
 
 def _inside(domain: Domain, column: str) -> str:
@@ -173,7 +198,6 @@ def _shown(recoding: Recoding) -> tuple[list[str], list[list[str]]]:
                 values = bounds.to_pylist()
                 for row, entry in zip(rows, shown.index.tolist(), strict=True):
                     value = values[entry]
-                    row.append(
-                        _literal(domain, value if domain.kind == "numeric" or value is None else value.isoformat())
-                    )
+                    moment = domain.kind != "numeric" and value is not None
+                    row.append(_literal(domain, value.isoformat() if moment else value))
     return columns, rows

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError
@@ -54,10 +55,10 @@ def grid_of(recoded: RecodedColumn, column: ColumnSettings) -> Fraction:
             )
         return Fraction(str(requested)) * unit
     least = Fraction(0 if domain.kind == "numeric" else unit)
-    lows, highs = (to_numpy(_in_units(bounds).drop_null()) for bounds in (recoded.low, recoded.high))
-    if not len(lows) or lows.min() == highs.max():
+    low, high = _in_units(pc.min(recoded.low)), _in_units(pc.max(recoded.high))
+    if low is None or high is None or low == high:
         return max(Fraction(1), least)
-    reach = (Fraction(highs.max().item()) - Fraction(lows.min().item())) / SHARE
+    reach = (high - low) / SHARE
     digits = math.floor(math.log10(reach))
     power = Fraction(10) ** digits
     while power > reach:  # the logarithm is rounded
@@ -65,11 +66,15 @@ def grid_of(recoded: RecodedColumn, column: ColumnSettings) -> Fraction:
     return max(power, least)
 
 
-def _in_units(bounds: pa.Array) -> pa.Array:
-    """Typed bounds in the units of a domain: dates in days, moments in microseconds."""
-    if pa.types.is_date(bounds.type):
-        return bounds.cast(pa.int32())
-    return bounds.cast(pa.int64()) if pa.types.is_timestamp(bounds.type) else bounds
+def _in_units(bound: pa.Scalar) -> Fraction | None:
+    """A typed bound as a number, dates in days and moments in microseconds; None for null."""
+    if not bound.is_valid:
+        return None
+    if pa.types.is_date(bound.type):
+        return Fraction(bound.value)
+    if pa.types.is_timestamp(bound.type):
+        return Fraction(bound.value, 1000 if bound.type.unit == "ns" else 1)
+    return Fraction(bound.as_py())
 
 
 def class_means(
@@ -89,7 +94,7 @@ def class_means(
     sums = np.add.reduceat(np.append(values, values[:1])[np.minimum(codes[rows], null)], starts) if null else starts
     missing = to_numpy(column.low.is_null())[column.entry]
     exact = [
-        Fraction(0) if absent else Fraction(int(total), int(size) * scale)
+        Fraction(0) if absent else Fraction(int(total), int(size) * scale * 10**domain.scale)
         for total, size, absent in zip(sums, recoded.sizes, missing, strict=True)
     ]
     return _typed([round(mean / grid) * grid for mean in exact], missing, domain, grid)
@@ -110,8 +115,9 @@ def _typed(means: list[Fraction], missing: NDArray[np.bool_], domain: NumericDom
     if domain.kind == "date":
         return from_numpy(np.array([int(mean) for mean in means], np.int32), missing).cast(pa.date32())
     if domain.kind == "moment":
-        return from_numpy(np.array([int(mean) for mean in means], np.int64), missing).cast(pa.timestamp("us"))
-    if domain.values.dtype.kind == "i" and grid.denominator == 1:
+        moments = from_numpy(np.array([int(mean) for mean in means], np.int64), missing)
+        return moments.cast(pa.timestamp("us", domain.zone))
+    if domain.is_whole and grid.denominator == 1:
         return from_numpy(np.array([int(mean) for mean in means], np.int64), missing)
     return from_numpy(np.array([float(mean) for mean in means], np.float64), missing)
 

@@ -275,7 +275,7 @@ def _spread(
 def _positions(domain: NumericDomain) -> NDArray[np.float64]:
     """The positions of the values on an axis; dates in milliseconds."""
     scale = {"date": DAY, "moment": 0.001}.get(domain.kind, 1.0)
-    return domain.values.astype(np.float64) * scale
+    return domain.numbers() * scale
 
 
 def _edges(domain: NumericDomain, most: int) -> tuple[NDArray[np.float64], list[str]]:

@@ -76,3 +76,11 @@ class Multiples:
             return product.numerator / product.denominator
         except OverflowError:
             return math.inf if count > 0 else -math.inf
+
+
+def decimal_places(number: Fraction) -> int:
+    """Return how many decimal places a decimal fraction needs."""
+    places = 0
+    while (number * 10**places).denominator != 1:
+        places += 1
+    return places

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError
-from sfumato.taxonomies.decimal_multiples import Multiples
+from sfumato.taxonomies.decimal_multiples import Multiples, decimal_places
 from sfumato.taxonomies.periods import period_name
 
 # The months in each unit; a week is counted in days.
@@ -42,13 +42,20 @@ class Snapped(NamedTuple):
 class Snap(Protocol):
     """A way to widen ranges."""
 
-    def check(self, integral: bool) -> None:
-        """Refuse a column that cannot be widened this way; ``integral``: it holds whole numbers."""
+    @property
+    def places(self) -> int:
+        """The decimal places that widened bounds need."""
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
-        """Widen the ranges low..high. Both: int64[n] if integral, else finite float64[n]; low <= high; not modified."""
+    def check(self, integral: bool, scale: int | None = None) -> None:
+        """Refuse a column that cannot be widened this way. integral: it holds whole numbers. scale: see ``snap``."""
 
-    def cells(self, values: NDArray[Any], integral: bool) -> list[NDArray[Any]] | None:
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+        """Widen the ranges low..high. Both: int64[n] if integral, else finite float64[n]; low <= high; not modified.
+
+        With ``scale``, at least ``places``, the column holds decimals: int64[n], in units of 10 ** -scale.
+        """
+
+    def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]] | None:
         """Return the first value of the cell that holds each value, the smallest cells first; None if not nested."""
 
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
@@ -78,24 +85,30 @@ class Intervals:
                     "Write ascending widths, each a multiple of the one before, such as [5, 10, 20].",
                 )
 
-    def check(self, integral: bool) -> None:
-        if integral:
-            for step in self._steps():
-                _check_whole(step, "an interval's width", self.column)
+    def check(self, integral: bool, scale: int | None = None) -> None:
+        for step in self._steps():
+            if integral or scale is not None:
+                _check_whole(step, "an interval's width", self.column, scale)
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
-        return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes(integral))
+    @property
+    def places(self) -> int:
+        return max(map(decimal_places, self._steps()))
 
-    def cells(self, values: NDArray[Any], integral: bool) -> list[NDArray[Any]]:
-        return _firsts(_numbers(values, integral), self._sizes(integral))
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+        exact = integral or scale is not None
+        return _smallest(_numbers(low, exact), _numbers(high, exact), self._sizes(integral, scale))
+
+    def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]]:
+        return _firsts(_numbers(values, integral or scale is not None), self._sizes(integral, scale))
 
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         return [None] * len(low)
 
-    def _sizes(self, integral: bool) -> list[CellsOf]:
-        self.check(integral)
-        if integral:
-            return [partial(_whole_interval, int(step)) for step in self._steps()]
+    def _sizes(self, integral: bool, scale: int | None) -> list[CellsOf]:
+        self.check(integral, scale)
+        if integral or scale is not None:
+            steps = [int(step * 10 ** (scale or 0)) for step in self._steps()]
+            return [partial(_whole_interval, step, 1 if integral else 0) for step in steps]
         return [partial(_interval, Multiples(step)) for step in self._steps()]
 
     def _steps(self) -> list[Fraction]:
@@ -129,15 +142,19 @@ class Calendar:
         if any(UNITS.index(small) >= UNITS.index(large) for small, large in pairwise(self.units)):
             raise _refusal(self.column, 'calendar units must ascend, such as ["month", "quarter", "year"].')
 
-    def check(self, integral: bool) -> None:
+    def check(self, integral: bool, scale: int | None = None) -> None:
         if not integral:
             raise _refusal(self.column, "a calendar needs a column of dates. Use intervals for numbers.")
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True) -> Snapped:
+    @property
+    def places(self) -> int:
+        return 0
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True, scale: int | None = None) -> Snapped:
         self.check(integral)
         return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes())
 
-    def cells(self, values: NDArray[Any], integral: bool = True) -> list[NDArray[Any]]:
+    def cells(self, values: NDArray[Any], integral: bool = True, scale: int | None = None) -> list[NDArray[Any]]:
         self.check(integral)
         return _firsts(_numbers(values, integral), self._sizes())
 
@@ -163,17 +180,24 @@ class RoundingGrid:
     def __post_init__(self) -> None:
         _decimal(self.step, "round", self.column)
 
-    def check(self, integral: bool) -> None:
-        if integral:
-            _check_whole(_decimal(self.step, "round", self.column), "round", self.column)
+    def check(self, integral: bool, scale: int | None = None) -> None:
+        if integral or scale is not None:
+            _check_whole(_decimal(self.step, "round", self.column), "round", self.column, scale)
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool) -> Snapped:
-        self.check(integral)
+    @property
+    def places(self) -> int:
+        return decimal_places(_decimal(self.step, "round", self.column))
+
+    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+        self.check(integral, scale)
         step = _decimal(self.step, "round", self.column)
-        low, high = _numbers(low, integral), _numbers(high, integral)
-        return _outward_whole(low, high, int(step)) if integral else _outward(low, high, Multiples(step))
+        exact = integral or scale is not None
+        low, high = _numbers(low, exact), _numbers(high, exact)
+        if exact:
+            return _outward_whole(low, high, int(step * 10 ** (scale or 0)))
+        return _outward(low, high, Multiples(step))
 
-    def cells(self, values: NDArray[Any], integral: bool) -> None:
+    def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> None:
         """Return None: two ranges on a grid may overlap."""
 
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
@@ -223,11 +247,13 @@ def _smallest(low: NDArray[Any], high: NDArray[Any], sizes: Sequence[CellsOf]) -
     return Snapped(new_low, new_high, whole)
 
 
-def _whole_interval(width: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells:
+def _whole_interval(width: int, gap: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells:
+    """gap: how far the end that a cell shows is from the next cell; 0 for decimals, which show where the next begins."""
     over = low % width
-    start, end = low - over, low + (width - 1 - over)
+    start, last = low - over, low + (width - 1 - over)
+    end = last + (1 - gap)
     # A bound beyond the 64-bit integers has wrapped around. Such a cell counts as holding nothing.
-    return start, end, (start <= low) & (high <= end)
+    return start, end, (start <= low) & (high <= last) & (last <= end)
 
 
 def _interval(multiples: Multiples, low: NDArray[np.float64], high: NDArray[np.float64]) -> Cells:
@@ -263,7 +289,13 @@ def _decimal(number: float, what: str, column: str) -> Fraction:
     return Fraction(str(number))
 
 
-def _check_whole(step: Fraction, what: str, column: str) -> None:
+def _check_whole(step: Fraction, what: str, column: str, scale: int | None) -> None:
+    if scale is not None and step * 10**scale > np.iinfo(np.int64).max:
+        raise _refusal(
+            column, f"{what} is {float(step):g}, too large beside the decimal places of the column. Write a smaller one."
+        )
+    if scale:
+        return
     if step.denominator != 1 or step > np.iinfo(np.int64).max:
         raise _refusal(
             column, f"{what} is {float(step):g}, but the column holds whole numbers. Write a whole number, such as 5."

@@ -241,7 +241,7 @@ def test_a_release_for_pandas_has_a_new_index_and_strings_of_the_usual_type() ->
 def test_a_pandas_column_comes_back_as_it_was(column: object) -> None:
     frame = pandas.DataFrame({"a": column})
     table = pa.Table.from_batches(opened(frame).batches(["a"]))
-    released = to_frame(table, "pandas", frame)
+    released = to_frame(table, "pandas", frame, ["a"])
     assert isinstance(released, pandas.DataFrame)
     pandas.testing.assert_frame_equal(released, frame)
 

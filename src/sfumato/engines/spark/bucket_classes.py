@@ -28,7 +28,7 @@ from sfumato.progress import Progress
 from sfumato.releases.local_recoding import RecodedColumn, Recoder
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
-from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
 from sfumato.tables.coding.sorting import collapse
 
 FILE_RECORDS = 1 << 20  # records of a file of the release
@@ -184,14 +184,26 @@ def _shown(task: BucketTask, column: RecodedColumn) -> list[tuple[str, pa.Array]
 
 def shown_fields(task: BucketTask) -> list[Any]:
     """Return the Spark fields of the columns that a release shows instead of quasi-identifiers."""
-    from pyspark.sql.types import DateType, DoubleType, LongType, StringType, StructField, TimestampNTZType
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import (
+        DateType,
+        DoubleType,
+        LongType,
+        StringType,
+        StructField,
+        TimestampNTZType,
+        TimestampType,
+    )
 
     fields = []
     for q, domain in enumerate(task.domains):
         fields.append(StructField(f"q{q}", StringType()))
         if task.policy.release.bounds and domain.kind != "categorical":
-            whole = domain.values.dtype.kind == "i"  # type: ignore[attr-defined]
-            numbers = LongType() if whole else DoubleType()
-            kind = {"date": DateType(), "moment": TimestampNTZType()}.get(domain.kind, numbers)
+            assert isinstance(domain, NumericDomain)
+            kind = {"date": DateType(), "moment": TimestampNTZType()}.get(domain.kind, DoubleType())
+            if domain.bound_type is not None:
+                kind = TimestampType() if domain.kind == "moment" else from_arrow_type(domain.bound_type)
+            elif domain.kind == "numeric" and domain.is_whole:
+                kind = LongType()
             fields += [StructField(f"q{q}_min", kind), StructField(f"q{q}_max", kind)]
     return fields

@@ -81,7 +81,6 @@ class _Both:
     names = (VALUE, RELEASED)
     kind = "pyarrow"
     text = False
-    categories: frozenset[str] = frozenset()
 
     @property
     def types(self) -> dict[str, pa.DataType]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.errors import UsageError
 from sfumato.evaluation.queries.answers import Integers
-from sfumato.tables.coding.domains import Domain, NumericDomain, read_number
+from sfumato.tables.coding.domains import Domain, NumericDomain
 
 MOST_VALUES = 1000
 """A numeric column with more distinct values counts as continuous and needs bins."""
@@ -30,13 +30,15 @@ def cell_bounds(domain: Domain, edges: Sequence[object] | None) -> Integers:
             "the leaves of its taxonomy."
         )
     values = domain.values.tolist()
-    starts = [bisect_left(values, edge) for edge in ascending_edges(domain.name, edges, domain.kind)]
+    starts = [bisect_left(values, edge) for edge in ascending_edges(domain.name, edges, domain.read, domain.kind)]
     return np.array(sorted({0, *starts, len(values), domain.size}), np.int64)
 
 
-def ascending_edges(name: str, edges: Sequence[object], kind: str) -> list[float | Fraction]:
+def ascending_edges(
+    name: str, edges: Sequence[object], read: Callable[[str], float | Fraction], kind: str = "numeric"
+) -> list[float | Fraction]:
     """The edges of bins as numbers. Refuses edges that are no numbers or do not ascend."""
-    numbers = [read_number(str(edge), kind) for edge in edges]
+    numbers = [read(str(edge)) for edge in edges]
     if not numbers or not all(map(math.isfinite, numbers)):
         expected = "number" if kind == "numeric" else "date of the form year-month-day"
         raise UsageError(f"the bins of the column {name!r} are not understood. Give each edge as a {expected}.")

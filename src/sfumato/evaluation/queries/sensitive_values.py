@@ -73,7 +73,7 @@ def number_values(
         raise UsageError(
             f"bins are given for the column {name!r}, which does not hold numbers alone. Leave out its bins."
         )
-    limits = ascending_edges(name, edges, "numeric")
+    limits = ascending_edges(name, edges, read_number)
     bins = [bisect_right(limits, number) for number in numbers]
     number_of_bin = {each: number for number, each in enumerate(sorted(set(bins)))}
     by_text: dict[str | None, int] = {text: number_of_bin[each] for text, each in zip(known, bins, strict=True)}

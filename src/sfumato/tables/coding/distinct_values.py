@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.scaled_integers import least_scale, rescaled, scaled_integers
 
 DENSE_RANGE = 1 << 20  # integers within a range of this size are looked up in a table, not by binary search
 MERGE_AFTER = 1 << 22  # collected numbers
@@ -50,10 +51,13 @@ class DistinctTexts:
 
 
 class DistinctNumbers:
-    """Distinct numbers, dates or moments in ascending order."""
+    """Distinct numbers, dates or moments in ascending order.
 
-    def __init__(self, name: str, kind: str) -> None:
-        self._name, self.kind = name, kind
+    ``scale``: decimals and moments are integers with as many further decimal places as the values need.
+    """
+
+    def __init__(self, name: str, kind: str, source_type: pa.DataType) -> None:
+        self._name, self.kind, self.source_type, self.scale = name, kind, source_type, 0
         self._unmerged: list[Numbers] = []
         self._values: Numbers = np.empty(0, np.int64)
         self._unmerged_count = 0
@@ -61,8 +65,10 @@ class DistinctNumbers:
 
     def add(self, column: pa.Array) -> None:
         try:
-            numbers, missing = _as_numbers(column, self.kind)
-        except pa.ArrowInvalid:
+            if is_scaled(self.source_type):
+                self._refine(least_scale(column, self.scale))
+            numbers, missing = _as_numbers(column, self.kind, self.scale)
+        except (pa.ArrowInvalid, OverflowError):
             raise too_large(self._name) from None
         if missing is not None:
             self.has_null = self.has_null or bool(missing.any())
@@ -79,6 +85,12 @@ class DistinctNumbers:
         ):  # limits memory when many batches share few values
             self._merge()
 
+    def _refine(self, scale: int) -> None:
+        """Give the values collected so far the decimal places of a finer scale."""
+        places, self.scale = scale - self.scale, scale
+        self._values = rescaled(self._values, places)
+        self._unmerged = [rescaled(values, places) for values in self._unmerged]
+
     def _merge(self) -> None:
         self._values = np.unique(
             np.concatenate([self._values, *self._unmerged] if self._values.size else self._unmerged)
@@ -89,12 +101,12 @@ class DistinctNumbers:
         """Return all distinct values, ascending. Dates outside the years 1 to 9999 are refused."""
         if self._unmerged:
             self._merge()
-        _refuse_beyond_calendar(self._name, self._values, self.kind)
+        _refuse_beyond_calendar(self._name, self._values, self.kind, self.scale, self.source_type)
         return self._values
 
     def positions(self, column: pa.Array) -> NDArray[np.int64]:
         """Return the position of each record's value among the values; null is one past the last."""
-        numbers, missing = _as_numbers(column, self.kind)
+        numbers, missing = _as_numbers(column, self.kind, self.scale)
         null = len(self._values)
         if _is_dense(self._values):
             low = self._values[0]
@@ -114,11 +126,11 @@ def distinct_values_of(name: str, source_type: pa.DataType) -> DistinctTexts | D
     if types.is_string(source_type) or types.is_large_string(source_type) or types.is_boolean(source_type):
         return DistinctTexts()
     if types.is_integer(source_type) or types.is_floating(source_type) or types.is_decimal(source_type):
-        return DistinctNumbers(name, "numeric")
+        return DistinctNumbers(name, "numeric", source_type)
     if types.is_date(source_type):
-        return DistinctNumbers(name, "date")
+        return DistinctNumbers(name, "date", source_type)
     if types.is_timestamp(source_type):
-        return DistinctNumbers(name, "moment")
+        return DistinctNumbers(name, "moment", source_type)
     if types.is_null(source_type):
         return DistinctTexts()
     raise InputError(
@@ -136,18 +148,22 @@ def _as_dictionary(column: pa.Array) -> tuple[list[str | None], NDArray[np.int64
     return column.dictionary.to_pylist(), to_numpy(column.indices, null=len(column.dictionary))
 
 
-def _as_numbers(column: pa.Array, kind: str) -> tuple[Numbers, NDArray[np.bool_] | None]:
+def is_scaled(source_type: pa.DataType) -> bool:
+    """Return whether values of a type are coded as scaled integers."""
+    return bool(pa.types.is_decimal(source_type) or pa.types.is_timestamp(source_type))
+
+
+def _as_numbers(column: pa.Array, kind: str, scale: int) -> tuple[Numbers, NDArray[np.bool_] | None]:
     """Return a column as int64 or float64, and a mask of the records without a value (None if all have one)."""
+    missing = to_numpy(column.is_null()) if column.null_count else None
+    if is_scaled(column.type):
+        return scaled_integers(column, scale), missing
     if kind == "date":
         column = column.cast(pa.date32()).cast(pa.int32())
-    elif kind == "moment":
-        # Parts of a microsecond are cut off; moments beyond the range of microseconds are refused.
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=column.type.unit != "ns").cast(pa.int64())
     exact = pa.types.is_integer(column.type)
-    column = column.cast(pa.int64() if exact else pa.float64())
-    missing = to_numpy(column.is_null()) if column.null_count else None
-    numbers = to_numpy(column, null=0)
+    numbers = to_numpy(column.cast(pa.int64() if exact else pa.float64()), null=0)
     if not exact:
+        numbers = numbers + 0.0  # -0.0 becomes 0.0: which of the two a release showed would depend on the order of rows
         not_numbers = np.isnan(numbers)
         if not_numbers.any():
             missing = not_numbers if missing is None else missing | not_numbers
@@ -169,11 +185,14 @@ def refuse_infinities(name: str, numbers: Numbers) -> None:
         )
 
 
-def _refuse_beyond_calendar(name: str, values: NDArray[np.int64] | NDArray[np.float64], kind: str) -> None:
+def _refuse_beyond_calendar(name: str, values: Numbers, kind: str, scale: int, source_type: pa.DataType) -> None:
     if kind == "numeric" or not values.size:
         return
-    unit = 1 if kind == "date" else DAY
-    first, after = (datetime.date.min - EPOCH.date()).days * unit, ((datetime.date.max - EPOCH.date()).days + 1) * unit
+    unit = 1 if kind == "date" else DAY * 10**scale
+    first, after = (datetime.date.min - EPOCH.date()).days, (datetime.date.max - EPOCH.date()).days + 1
+    if kind == "moment" and source_type.tz is not None:
+        first, after = first + 1, after - 1  # clocks of time zones are up to a day apart
+    first, after = first * unit, after * unit
     if values[0] < first or values[-1] >= after:
         raise InputError(
             f"column {name!r} holds dates outside the years 1 to 9999, which may mean 'unknown' or 'for ever'. "

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
+from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts, to_numpy
+from sfumato.tables.coding.scaled_integers import decimal_text, decimals_of, in_units
 from sfumato.tables.coding.sorting import distinct_numbers
 from sfumato.taxonomies.code_tree import CodeTree, nested_groups
 from sfumato.taxonomies.periods import period_days
@@ -31,7 +33,10 @@ from sfumato.taxonomies.widening import Snap
 WHOLE = "*"
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
-DAY = datetime.timedelta(days=1)
+DAY = datetime.timedelta(days=1) // MICROSECOND  # in the unit of moments
+SECONDS = len("2000-01-01T00:00:00")
+DECIMAL = re.compile(r"-?\d{1,60}(\.\d{1,60})?([eE][+-]?\d{1,2})?", re.ASCII)
+BEYOND_MICROSECONDS = re.compile(r"(?<=[.,]\d{6})\d+")
 Codes = NDArray[np.unsignedinteger]
 
 
@@ -96,7 +101,8 @@ class Domain(Protocol):
 class NumericDomain:
     """Numbers, dates or moments: sorted distinct values, int64 or float64.
 
-    Dates are days since 1970-01-01, moments microseconds since then.
+    Dates are days since 1970-01-01, moments microseconds since then. Decimals, and moments in nanoseconds, are integers
+    with ``scale`` further decimal places: 255 at scale 2 is 2.55.
     """
 
     name: str
@@ -104,14 +110,25 @@ class NumericDomain:
     has_null: bool
     kind: str = "numeric"  # numeric | date | moment
     snap: Snap | None = None
+    scale: int = 0
+    bound_type: pa.DataType | None = None  # of decimals, and of moments with a time zone or in nanoseconds
 
     @property
     def size(self) -> int:
         return len(self.values) + self.has_null
 
+    @property
+    def is_decimal(self) -> bool:
+        return self.bound_type is not None and self.kind == "numeric"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the column can hold nothing but whole numbers: of its unit, or of the unit of its type."""
+        return self.values.dtype.kind == "i" and not (self.is_decimal and self.bound_type.scale > 0)
+
     @cached_property
     def tree(self) -> CodeTree | None:
-        firsts = None if self.snap is None else self.snap.cells(self.values, self._integral)
+        firsts = None if self.snap is None else self.snap.cells(self.values, self.is_whole, self._decimal_scale)
         if firsts is None:
             return None
         starts = [np.append(True, first[1:] != first[:-1])[: len(self.values)] for first in reversed(firsts)]
@@ -141,13 +158,13 @@ class NumericDomain:
         bottom, top = self.values[low], self.values[high]
         unheld = np.zeros(len(bottom), np.bool_)
         if self.snap is not None:
-            bottom, top, unheld = self.snap.snap(bottom, top, self._integral)
+            bottom, top, unheld = self.snap.snap(bottom, top, self.is_whole, self._decimal_scale)
         begin, end = _shares(bottom, self.values), _shares(top, self.values)
         return np.where(unheld, -np.inf, begin), np.where(unheld, np.inf, end)
 
     @property
-    def _integral(self) -> bool:
-        return bool(self.values.dtype.kind == "i")
+    def _decimal_scale(self) -> int | None:
+        return self.scale if self.is_decimal else None
 
     def release(self, low: Codes, high: Codes) -> ReleasedValues:
         pairs, index = distinct_numbers(low.astype(np.int64) * self.size + high, self.size**2)
@@ -160,7 +177,7 @@ class NumericDomain:
         bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
         unheld = np.zeros(len(pairs), np.bool_)
         if self.snap is not None:
-            bottom, top, unheld = self.snap.snap(bottom, top, self._integral)
+            bottom, top, unheld = self.snap.snap(bottom, top, self.is_whole, self._decimal_scale)
         whole = unheld | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
         texts, upper = self.texts(bottom), self.texts(top)
         left, dots, right, separator = from_texts(["[", "..", "]", ""])
@@ -175,18 +192,22 @@ class NumericDomain:
         return ReleasedValues(index, labels, self._typed(bottom, missing), self._typed(top, missing))
 
     def _typed(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> pa.Array:
+        if self.is_decimal:
+            assert self.bound_type is not None
+            return decimals_of(values, missing, self.scale, self.bound_type)
         numbers = from_numpy(values, missing)
         if self.kind == "date":
             return numbers.cast(pa.int32()).cast(pa.date32())
-        return numbers.cast(pa.timestamp("us")) if self.kind == "moment" else numbers
+        return numbers.cast(self.bound_type or pa.timestamp("us")) if self.kind == "moment" else numbers
 
     def texts(self, values: NDArray[Any]) -> pa.StringArray:
         """Write values in the shortest form that reads back as the same value."""
         if self.kind == "date":
             return from_numpy(values).cast(pa.int32()).cast(pa.date32()).cast(pa.string())
         if self.kind == "moment":
-            moments = (EPOCH + datetime.timedelta(microseconds=value) for value in values.tolist())
-            return from_texts([moment.isoformat() for moment in moments])
+            return from_texts(list(_moment_texts(values, self.scale, self.zone)))
+        if self.is_decimal:
+            return from_texts([decimal_text(value, self.scale) for value in values.tolist()])
         if values.dtype.kind == "f":
             return from_texts([number_text(value) for value in values.tolist()])
         return from_numpy(values).cast(pa.string())
@@ -224,10 +245,23 @@ class NumericDomain:
                 spans[position] = bisect_left(values, ends[0]), bisect_right(values, ends[1])
         return spans
 
+    @property
+    def zone(self) -> str | None:
+        """The time zone of moments."""
+        return self.bound_type.tz if self.kind == "moment" and self.bound_type is not None else None
+
+    def read(self, text: str) -> float | Fraction:
+        """Read a number, date or moment in the unit of the values; NaN if the text is not one."""
+        return read_number(text, "decimal" if self.is_decimal else self.kind) * 10**self.scale
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Return the values as the nearest floats: numbers, days or microseconds."""
+        return in_units(self.values, self.scale)
+
     def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
         """Return the smallest and largest value that a label allows, or None for a label outside the domain."""
-        ends = released_ends(label, self.kind)
-        if ends is not None and any(isinstance(end, Fraction) and end.denominator > 1 for end in ends):
+        ends = released_ends(label, self.read, day=1 if self.kind == "date" else 0)
+        if ends is not None and self.kind == "date" and any(Fraction(end).denominator > 1 for end in ends):
             return None  # a moment within a day is not a date
         return ends
 
@@ -297,7 +331,7 @@ def numbers_of(domain: Domain) -> NDArray[np.float64]:
     """Return each code as a number for learners: the number itself, or the position of a category; null comes last."""
     if not isinstance(domain, NumericDomain) or not len(domain.values):
         return np.arange(domain.size, dtype=np.float64)
-    numbers = domain.values.astype(np.float64)
+    numbers = domain.numbers()
     # For numbers such as 1e22, adding 1 gives the same number.
     return np.append(numbers, max(numbers[-1] + 1, np.nextafter(numbers[-1], np.inf)))[: domain.size]
 
@@ -321,6 +355,29 @@ def _shares(numbers: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.where(numbers < values[0], -below, above))
 
 
+def _moment_texts(values: NDArray[np.int64], scale: int, zone: str | None) -> Iterator[str]:
+    """Write moments as ISO 8601; with a time zone, in its local time and with the offset from UTC."""
+    local = values if zone is None else local_moments(values, scale, zone)
+    for moment, utc in zip(local.tolist(), values.tolist(), strict=True):
+        microseconds, finer = divmod(moment, 10**scale)
+        text = (EPOCH + datetime.timedelta(microseconds=microseconds)).isoformat()
+        if finer:
+            text = text[:SECONDS] + f".{moment % 10 ** (6 + scale):0{6 + scale}}".rstrip("0")
+        yield text if zone is None else text + _offset_text((moment - utc) // 10 ** (6 + scale))
+
+
+def local_moments(values: NDArray[np.int64], scale: int, zone: str) -> NDArray[np.int64]:
+    """Return moments as a clock in the time zone shows them: since 1970-01-01 00:00 of that clock."""
+    moments = from_numpy(values).cast(pa.timestamp("ns" if scale else "us", zone))
+    return to_numpy(pc.local_timestamp(moments).cast(pa.int64()))
+
+
+def _offset_text(seconds: int) -> str:
+    hours, rest = divmod(abs(seconds), 3600)
+    text = f"{'-' if seconds < 0 else '+'}{hours:02}:{rest // 60:02}"
+    return text if rest % 60 == 0 else f"{text}:{rest % 60:02}"  # local mean time, before zones had whole minutes
+
+
 def number_text(value: float | int) -> str:
     """Write a number as people do: 25, not 25.0."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -335,33 +392,40 @@ def label_of(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def released_ends(label: str, kind: str = "numeric") -> tuple[float | Fraction, float | Fraction] | None:
+def released_ends(
+    label: str, read: Callable[[str], float | Fraction], *, day: int = 0
+) -> tuple[float | Fraction, float | Fraction] | None:
     """Return the two ends of a released range, a named period or a single value; None if it is none of these.
 
-    kind: see read_number.
+    read: see read_number. day: the units of ``read`` in a day, if labels may name periods.
     """
-    if kind != "numeric" and (period := period_days(label)) is not None:
-        unit = 1 if kind == "date" else DAY // MICROSECOND
-        first, last = ((day - EPOCH.date()).days * unit for day in period)
+    if day and (period := period_days(label)) is not None:
+        first, last = ((end - EPOCH.date()).days * day for end in period)
         return first, last
     low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
-    bottom, top = read_number(low, kind), read_number(high if bar else low, kind)
+    bottom, top = read(low), read(high if bar else low)
     return (bottom, top) if bottom <= top else None
 
 
 def read_number(text: str, kind: str = "numeric") -> float | Fraction:
     """Read a number, a date (in days since 1970) or a moment (in microseconds since 1970); NaN if the text is not one.
 
-    With ``kind`` "date", a moment is a fraction of days.
+    With ``kind`` "decimal", a number is read exactly; otherwise, unless it is whole, it is the nearest float. With "date", a
+    moment is a fraction of days. Nanoseconds are fractions of a microsecond.
     """
     try:
+        if kind == "decimal":
+            return Fraction(text) if DECIMAL.fullmatch(text) else math.nan
         if kind == "numeric":
             # Whole numbers stay integers: beyond 53 bits a float would change them. Columns hold none beyond 64 bits.
             return int(text) if text.lstrip("-").isdecimal() and len(text) <= 20 else float(text)
+        beyond = BEYOND_MICROSECONDS.search(text)  # Python would drop these digits
         moment = datetime.datetime.fromisoformat(text)
         if moment.tzinfo is not None:
             moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         return math.nan
-    elapsed = moment - EPOCH
-    return Fraction(elapsed // MICROSECOND, DAY // MICROSECOND) if kind == "date" else elapsed // MICROSECOND
+    elapsed: int | Fraction = (moment - EPOCH) // MICROSECOND
+    if beyond is not None:
+        elapsed += Fraction(f"0.{beyond.group()}")
+    return Fraction(elapsed, DAY) if kind == "date" else elapsed

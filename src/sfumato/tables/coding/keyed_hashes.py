@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
+from sfumato.tables.coding.scaled_integers import in_units
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, number_text, read_number
 
 ALL = np.uint64((1 << 64) - 1)  # no hash is larger
@@ -76,7 +77,14 @@ def _value_hashes(secret: bytes, domain: Domain, used: NDArray[np.int64]) -> NDA
         if domain.kind == "date":
             put("text", codes, _text_words(domain.texts(values).to_pylist()))
         elif domain.kind == "moment":
-            put("moment", codes, values.astype(np.int64))
+            finer = values % 10**domain.scale != 0
+            put("moment", codes[~finer], values[~finer] // 10**domain.scale)
+            put("nanoseconds", codes[finer], values[finer])
+        elif domain.is_decimal:
+            # A decimal has the hash of the same number in a column of floats or whole numbers.
+            whole = values % 10**domain.scale == 0
+            put("whole", codes[whole], values[whole] // 10**domain.scale)
+            put("fraction", codes[~whole], in_units(values[~whole], domain.scale))
         else:
             whole = _are_whole(values)
             put("whole", codes[whole], values[whole].astype(np.int64))

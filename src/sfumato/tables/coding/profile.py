@@ -33,7 +33,8 @@ from sfumato.tables.coding.distinct_values import (
     refuse_infinities,
     too_large,
 )
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain, local_moments
+from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -90,18 +91,41 @@ class Profiler:
     def _from_numbers(self, distinct: DistinctNumbers) -> Encoder:
         values, kind, has_null = distinct.finish(), distinct.kind, distinct.has_null
         known = np.ones(len(values), np.bool_)
+        scale, bound_type = distinct.scale, self._bound_type(distinct)
         if self._categorical() or self._null_tokens:
-            texts = NumericDomain(self._name, values, has_null, kind).texts(values).to_pylist()
+            domain = NumericDomain(self._name, values, has_null, kind, scale=scale, bound_type=bound_type)
+            texts = domain.texts(values).to_pylist()
             if self._categorical():
                 return self._categories(distinct, texts, has_null)
             known = np.array([text not in self._null_tokens for text in texts], np.bool_)
             has_null = has_null or not known.all()
-        if kind == "moment" and (self._has_grouping("calendar") or not np.any(values % DAY)):
-            values, kind = values // DAY, "date"
+        if kind == "moment":
+            zone, day = distinct.source_type.tz, DAY * 10**scale
+            if self._has_grouping("calendar"):
+                # The days of a calendar are those of the column's time zone.
+                values = (values if zone is None else local_moments(values, scale, zone)) // day
+                kind, scale, bound_type = "date", 0, None
+            elif zone is None and not np.any(values % day):
+                values, kind, scale, bound_type = values // day, "date", 0, None
         self._check_type(kind)
         kept = np.unique(values[known])
         codes = np.where(known, np.searchsorted(kept, values), len(kept))
-        return Encoder(self._ordered(kept, has_null, kind), distinct, np.append(codes, len(kept)).astype(np.uint32))
+        domain = self._ordered(kept, has_null, kind, scale, bound_type)
+        return Encoder(domain, distinct, np.append(codes, len(kept)).astype(np.uint32))
+
+    def _bound_type(self, distinct: DistinctNumbers) -> pa.DataType | None:
+        """Return the type of released bounds, where the kind of the column does not say it."""
+        stored = distinct.source_type
+        if pa.types.is_decimal(stored):
+            snap = self._snap("numeric")
+            if snap is None:
+                return stored
+            # A bound that is rounded outward may have more digits than the type of the column.
+            places = max(distinct.scale, snap.places, min(stored.scale, MOST_DIGITS - INTEGER_DIGITS))
+            return pa.decimal128(MOST_DIGITS, places if stored.scale > 0 else 0)
+        if distinct.kind == "moment" and (distinct.scale or stored.tz is not None):
+            return pa.timestamp("ns" if distinct.scale else "us", stored.tz)
+        return None
 
     def _from_texts(self, distinct: DistinctTexts) -> Encoder:
         texts = distinct.values
@@ -124,11 +148,19 @@ class Profiler:
         codes[:-1][~np.array(null, np.bool_)] = np.where(missing, len(values), np.searchsorted(values, numbers))
         return Encoder(self._ordered(values, has_null, kind), distinct, codes)
 
-    def _ordered(self, values: Numbers, has_null: bool, kind: str) -> NumericDomain:
+    def _ordered(
+        self, values: Numbers, has_null: bool, kind: str, scale: int = 0, bound_type: pa.DataType | None = None
+    ) -> NumericDomain:
         snap = self._snap(kind)
+        if snap is not None and kind == "numeric" and bound_type is not None:
+            try:
+                values, scale = rescaled(values, max(snap.places - scale, 0)), max(snap.places, scale)
+            except OverflowError:
+                raise too_large(self._name) from None
+        domain = NumericDomain(self._name, values, has_null, kind, snap, scale, bound_type)
         if snap is not None:
-            snap.check(values.dtype.kind == "i")
-        return NumericDomain(self._name, values, has_null, kind, snap)
+            snap.check(domain.is_whole, scale if domain.is_decimal else None)
+        return domain
 
     def _categories(self, distinct: DistinctTexts | DistinctNumbers, texts: list[str], has_null: bool) -> Encoder:
         known = [text for text in texts if text not in self._null_tokens]
@@ -215,7 +247,7 @@ class Profiler:
                 return np.array([int(number) for number in plain], np.int64)
             except OverflowError:  # as floats, they would be released as numbers that nobody has
                 raise too_large(self._name) from None
-        numbers = np.array([float(number) for number in plain], np.float64)
+        numbers = np.array([float(number) for number in plain], np.float64) + 0.0  # -0.0 becomes 0.0
         refuse_infinities(self._name, numbers)
         return numbers
 

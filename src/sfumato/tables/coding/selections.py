@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
 from sfumato.policy.workload import Selection, SelectionCondition
-from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, read_number
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
 
 KINDS = {"numeric": "number", "date": "date", "moment": "date and time"}
 
@@ -61,7 +61,7 @@ def _codes(domain: Domain, comparison: SelectionCondition) -> tuple[int, int]:
     assert isinstance(domain, NumericDomain)
     if not len(domain.values):  # every value is null
         return 1, 0
-    value = read_number(comparison.value, domain.kind)
+    value = domain.read(comparison.value)
     if math.isnan(value):
         raise UsageError(
             f"a selection compares the column {domain.name!r} with {comparison.value!r}, which is not a "

@@ -57,7 +57,6 @@ class KeyPartition:
     table: pa.Table
     kind = "pyarrow"
     text = False
-    categories: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ class IpcSource:
 
     kind = "ipc"
     text = False
-    categories: frozenset[str] = frozenset()
     rows: int | None = None
 
     def __init__(self, path: Path) -> None:

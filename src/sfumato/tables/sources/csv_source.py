@@ -27,7 +27,6 @@ class CsvSource:
 
     kind = "csv"
     text = True
-    categories: frozenset[str] = frozenset()
     rows: int | None = None
 
     def __init__(self, path: Path, *, separator: str, encoding: str, compression: str | None) -> None:

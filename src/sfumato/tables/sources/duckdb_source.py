@@ -37,7 +37,6 @@ class DuckdbSource:
 
     kind = "duckdb-table"
     text = False
-    categories: frozenset[str] = frozenset()
 
     def __init__(self, path: Path, table: str | None) -> None:
         where = f"the file {str(path)!r}"

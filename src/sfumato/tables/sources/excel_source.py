@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 from functools import reduce
 from pathlib import Path
@@ -13,6 +14,8 @@ from sfumato.errors import InputError
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.source_batches import checked_names
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
+
+DAY_ZERO = datetime.date(1899, 12, 31)
 
 
 def open_excel(path: Path, sheet: str | None) -> CollectedSource:
@@ -49,7 +52,18 @@ def open_excel(path: Path, sheet: str | None) -> CollectedSource:
     unchanged.check()  # all of it is in memory now
     where = f"the sheet {sheet_name!r} of {where}"
     names = checked_names([column[0].as_py() or "" for column in header.columns] if header.num_rows else [], where)
-    table = pa.Table.from_batches([cells]).rename_columns(names)
+    columns = [_times_of_day(column) for column in pa.Table.from_batches([cells]).columns]
+    table = pa.Table.from_arrays(columns, names=list(names))
     # A row without any cell is a gap in the sheet, not a record.
     filled = reduce(pc.or_, (column.is_valid() for column in table.columns))
     return CollectedSource.of_table(table.filter(filled), kind="excel", where=where)
+
+
+def _times_of_day(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return moments of day 0 as times of day: a sheet has no other form for them, and the library gives them a date."""
+    if not pa.types.is_timestamp(column.type) or column.null_count == len(column):
+        return column
+    ends = pc.min_max(column.cast(pa.date32()))
+    if any(ends[end].as_py() != DAY_ZERO for end in ("min", "max")):
+        return column
+    return column.cast(pa.time32("ms"))

@@ -6,6 +6,7 @@ objects.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
@@ -16,10 +17,12 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.errors import InputError, UsageError
-from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.sources.in_memory_source import CollectedSource, RepeatableQuery, nan_as_null
+from sfumato.tables.sources.kept_types import restored_arrow, restored_duckdb, restored_pandas, restored_polars
 from sfumato.tables.sources.source import Source
-from sfumato.tables.sources.source_batches import checked_names, normalized_types
+from sfumato.tables.sources.source_batches import checked_names
+
+_streams_read: dict[int, pa.Table] = {}  # by the id of a stream that is alive
 
 
 def open_frame(data: object) -> Source:
@@ -37,22 +40,20 @@ def open_frame(data: object) -> Source:
     raise _not_a_table(data)
 
 
-def to_frame(table: pa.Table, kind: str, original: object, categories: Collection[str] = ()) -> object:
-    """Return the table as the same kind of frame as the input; for an input from a file, as a PyArrow table.
+def to_frame(table: pa.Table, kind: str, original: object, kept: Collection[str] = ()) -> object:
+    """Return the table as the same kind of frame as the input.
 
-    Only names, types and values are carried over. ``categories`` names the columns that become categories again, made
-    of the values that occur, in ascending order; all other text is plain.
+    For an input from a file, or with ``__arrow_c_stream__`` alone, that is a PyArrow table. Only names, types and values
+    are carried over. ``kept`` names the columns that get the types of the original again; all other text is plain.
     """
-    plain = _plain(table, () if kind == "duckdb" else categories)
+    plain = _plain(table)
     if kind == "pandas":
-        return _to_pandas(plain, original)
+        return restored_pandas(plain.to_pandas(), plain, original, kept)
     if kind in ("polars", "polars-lazy"):
-        import polars
-
-        frame = polars.DataFrame(plain)
-        return frame.lazy() if kind == "polars-lazy" else frame
+        return _to_polars(plain, kind, original, kept)
     if kind == "duckdb":
-        return _to_duckdb(plain, original)
+        return _to_duckdb(plain, original, kept)
+    plain = restored_arrow(plain, _arrow_table(original), kept)
     if isinstance(original, pa.RecordBatch):
         return pa.RecordBatch.from_struct_array(plain.to_struct_array().combine_chunks())
     return plain
@@ -66,13 +67,37 @@ def _open_stream(data: object) -> Source:
         raise _not_a_table(data) from None
     where = f"the {type(data).__name__}"
     with _failing_as(where, pa.ArrowException):
-        # A stream can be read only once, so the table is kept.
         table = reader.read_all()
+    # Some streams can be read only once, and tables are opened more than once: what was read first is kept.
+    if not table.num_rows:
+        table = _streams_read.get(id(data), table)
+    else:
+        _remember(data, table)
     return CollectedSource.of_table(table, kind="pyarrow", where=where)
+
+
+def _remember(stream: object, table: pa.Table) -> None:
+    """Keep the table of a stream as long as the stream lives."""
+    try:
+        weakref.finalize(stream, _streams_read.pop, id(stream), None)
+    except TypeError:
+        return  # such an object cannot be watched, and its id may be given to another
+    _streams_read[id(stream)] = table
+
+
+def _arrow_table(original: object) -> pa.Table | None:
+    if isinstance(original, pa.Table):
+        return original
+    return pa.Table.from_batches([original]) if isinstance(original, pa.RecordBatch) else _streams_read.get(id(original))
 
 
 def _open_pandas(frame: Any) -> Source:
     where = "the pandas frame"
+    if frame.columns.nlevels > 1:
+        raise InputError(
+            f"{where} names its columns in {frame.columns.nlevels} levels. Give each column one name, for example with "
+            "frame.columns = frame.columns.map('_'.join)."
+        )
     for position, name in enumerate(frame.columns, start=1):
         if not isinstance(name, str):
             raise InputError(
@@ -178,31 +203,23 @@ _OPENERS = {
 }
 
 
-def _plain(table: pa.Table, categories: Collection[str]) -> pa.Table:
-    columns = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if name in categories:
-            values, codes = sorted_codes(column)
-            columns.append(dictionary_array(codes, values))
-        else:
-            columns.append(column.cast(column.type.value_type) if types.is_dictionary(column.type) else column)
+def _plain(table: pa.Table) -> pa.Table:
+    columns = [
+        column.cast(column.type.value_type) if types.is_dictionary(column.type) else column for column in table.columns
+    ]
     return pa.Table.from_arrays(columns, names=table.column_names)
 
 
-def _to_pandas(table: pa.Table, original: Any) -> object:
-    frame = table.to_pandas()
-    for name in table.column_names:
-        stored = original.dtypes.get(name)
-        # NumPy's types come back by themselves; pandas' own types, such as Int64, have a constructor from Arrow.
-        if hasattr(stored, "__from_arrow__"):
-            arrow_type = pa.array(original[name].iloc[:0], from_pandas=True).type
-            delivered = normalized_types(pa.schema({name: arrow_type}))[name]
-            if not types.is_dictionary(arrow_type) and delivered == table[name].type:
-                frame[name] = stored.__from_arrow__(table[name])
-    return frame
+def _to_polars(table: pa.Table, kind: str, original: Any, kept: Collection[str]) -> object:
+    import polars
+
+    frame = polars.DataFrame(table)
+    if kept:
+        frame = restored_polars(frame, original.collect_schema(), kept)
+    return frame.lazy() if kind == "polars-lazy" else frame
 
 
-def _to_duckdb(table: pa.Table, original: object) -> object:
+def _to_duckdb(table: pa.Table, original: object, kept: Collection[str]) -> object:
     import duckdb
 
     # A relation can be joined only with relations of its own connection, which has no public name. Deriving the result
@@ -210,7 +227,8 @@ def _to_duckdb(table: pa.Table, original: object) -> object:
     connection = getattr(original, "_con", None)
     if not isinstance(connection, duckdb.DuckDBPyConnection):
         connection = duckdb.default_connection()
-    return duckdb.from_arrow(table, connection=connection)
+    released = duckdb.from_arrow(table, connection=connection)
+    return restored_duckdb(released, original, kept) if kept else released
 
 
 @contextmanager

@@ -23,7 +23,6 @@ class CollectedSource:
         self.kind = kind
         self.names = checked_names(schema.names, where)
         self.types = normalized_types(schema)
-        self.categories = frozenset(field.name for field in schema if types.is_dictionary(field.type))
         self.rows = rows
         self._collect = collect
         self._where = where

@@ -22,7 +22,6 @@ class DirectorySource:
 
     kind = "parquet-directory"
     text = False
-    categories: frozenset[str] = frozenset()
 
     def __init__(self, path: Path) -> None:
         self._where = f"the directory {str(path)!r}"

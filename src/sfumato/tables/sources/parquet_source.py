@@ -19,7 +19,6 @@ class ParquetSource:
 
     kind = "parquet"
     text = False
-    categories: frozenset[str] = frozenset()
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -85,7 +85,6 @@ class PostgresSource:
 
     kind = "postgresql"
     text = False
-    categories: frozenset[str] = frozenset()
     rows: int | None = None  # only an estimate is known without counting
 
     def __init__(self, location: ServerLocation, relation: Relation | None = None) -> None:

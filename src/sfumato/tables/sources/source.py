@@ -48,10 +48,6 @@ class Source(Protocol):
         """Whether every column is the unparsed text of a file, in which callers look for null tokens and numbers."""
 
     @property
-    def categories(self) -> frozenset[str]:
-        """The columns of a frame that its library treats as categories, not just as text."""
-
-    @property
     def rows(self) -> int | None:
         """The number of rows, or None if it is not known without reading."""
 

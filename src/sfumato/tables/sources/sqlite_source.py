@@ -59,7 +59,6 @@ class SqliteSource:
 
     kind = "sqlite"
     text = False
-    categories: frozenset[str] = frozenset()
 
     def __init__(self, path: Path, table: str | None) -> None:
         self._path = path

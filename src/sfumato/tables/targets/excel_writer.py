@@ -30,6 +30,8 @@ def write_sheet(table: pa.Table, path: Path) -> None:
     try:
         import xlsxwriter
         from xlsxwriter.exceptions import FileCreateError, FileSizeError
+
+        from sfumato.tables.targets.exact_worksheet import ExactWorksheet
     except ImportError:
         raise UsageError(
             "writing Excel files needs a package that is missing. Install it with: pip install 'sfumato[excel]'"
@@ -51,7 +53,7 @@ def write_sheet(table: pa.Table, path: Path) -> None:
             },
         )
         book.set_properties({"created": CREATED})
-        _fill(book, table)
+        _fill(book, book.add_worksheet(worksheet_class=ExactWorksheet), table)
         try:
             book.close()
         except FileCreateError as error:
@@ -60,15 +62,16 @@ def write_sheet(table: pa.Table, path: Path) -> None:
             raise OutputError("the release is too large for an Excel file. Write Parquet or CSV.") from None
 
 
-def _fill(book: Any, table: pa.Table) -> None:
+def _fill(book: Any, sheet: Any, table: pa.Table) -> None:
     days = book.add_format({"num_format": "yyyy-mm-dd"})
     moments = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
     times = book.add_format({"num_format": "hh:mm:ss"})
     spans = book.add_format({"num_format": "[h]:mm:ss"})
-    sheet = book.add_worksheet()
     for column_index, name in enumerate(table.column_names):
         sheet.write_string(0, column_index, name)
     row = 0
+    # Python's datetime has no nanoseconds.
+    table = pa.Table.from_arrays([_in_milliseconds(column) for column in table.columns], names=table.column_names)
     for batch in table.to_batches(max_chunksize=BATCH):
         for record in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             row += 1
@@ -94,7 +97,7 @@ def _fill(book: Any, table: pa.Table) -> None:
 
 
 def _with_empty_cells(table: pa.Table) -> pa.Table:
-    """Replace NaN by null, since a sheet has no NaN, and cut nanoseconds to the microseconds of Python's datetime."""
+    """Replace NaN by null, since a sheet has no NaN."""
     return pa.Table.from_arrays([_as_cells(column) for column in table.columns], names=table.column_names)
 
 
@@ -102,12 +105,6 @@ def _as_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if types.is_floating(kind):
         return nan_as_null(column.cast(pa.float64()))
-    if types.is_timestamp(kind) and kind.unit == "ns":
-        return column.cast(pa.timestamp("us", kind.tz), safe=False)
-    if types.is_time64(kind):
-        return column.cast(pa.time64("us"), safe=False)
-    if types.is_duration(kind) and kind.unit == "ns":
-        return column.cast(pa.duration("us"), safe=False)
     return column
 
 
@@ -142,8 +139,10 @@ def _check_column(name: str, column: pa.ChunkedArray) -> None:
             what = "decimal numbers that a sheet would round"
     elif types.is_timestamp(kind) and kind.tz is not None:
         what = "moments with a time zone"
+    elif _in_milliseconds(column) is None:
+        what = "moments, times or durations finer than a millisecond"
     elif types.is_timestamp(kind) or types.is_date(kind):
-        first = pc.min(column).as_py()
+        first = pc.min(_in_milliseconds(column)).as_py()
         if first is not None and (first.date() if isinstance(first, datetime.datetime) else first) < FIRST_DAY:
             what = "days before 1900"
     elif not (types.is_boolean(kind) or types.is_time(kind) or types.is_duration(kind) or types.is_null(kind)):
@@ -153,6 +152,21 @@ def _check_column(name: str, column: pa.ChunkedArray) -> None:
             f"column {name!r} holds {what}, which an Excel sheet cannot hold. Write Parquet or Arrow IPC, or convert "
             "the column to text."
         )
+
+
+def _in_milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Convert moments, times and durations to the unit of a sheet; None if they are finer."""
+    kind = column.type
+    if types.is_timestamp(kind):
+        wanted = pa.timestamp("ms", kind.tz)
+    elif types.is_time(kind):
+        wanted = pa.time32("ms")
+    else:
+        wanted = pa.duration("ms") if types.is_duration(kind) else kind
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid:
+        return None
 
 
 def _check_rows(table: pa.Table) -> None:

@@ -7,6 +7,7 @@ is written unchanged, even if a spreadsheet would treat it as a formula.
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import re
@@ -114,12 +115,28 @@ def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: str | Non
 def parquet_writer(schema: pa.Schema, path: Path) -> pq.ParquetWriter:
     """Open a Parquet file for tables of the writer's own schema."""
     refuse_durations(schema, "Parquet")
+    zones = _named_zones(schema)
     schema = pa.schema([field if _is_text(field.type) else plain_field(field) for field in schema])
     # Statistics of text take longer than the rest of writing, and readers filter by numbers and dates.
     with_statistics = [field.name for field in schema if not types.is_dictionary(field.type)]
-    return pq.ParquetWriter(
+    writer = pq.ParquetWriter(
         path, schema, compression=COMPRESSION, store_schema=False, write_statistics=with_statistics or False
     )
+    if zones is not None:
+        writer.add_key_value_metadata(zones)
+    return writer
+
+
+def _named_zones(schema: pa.Schema) -> dict[bytes, bytes] | None:
+    """Return metadata that names the time zones of columns; None if all are in UTC, as Parquet assumes.
+
+    Parquet stores instants. Arrow reads the names of zones from a schema of its own beside them, which here has names
+    and types alone. A release without other zones has no such schema.
+    """
+    plain = pa.schema([plain_field(field).remove_metadata() for field in schema])
+    if all(not types.is_timestamp(kind) or kind.tz in (None, "UTC") for kind in plain.types):
+        return None
+    return {b"ARROW:schema": base64.b64encode(plain.serialize().to_pybytes())}
 
 
 def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: str | None, __: str) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.policy import ColumnSettings, Grouping
 from sfumato.tables.coding.domains import DAY as MICROSECONDS
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, read_number, released_ends
+from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, read_number, released_ends, without_signs
 from sfumato.tables.coding.profile import LEADING_ZERO
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -86,6 +86,9 @@ def axis_of(
         return _by_taxonomy(name, texts, length, taxonomy)
     known = [text for text in texts if text is not None and text != WHOLE]
     declared = column.implied_type if column is not None else None
+    if column is not None and (column.bottom is not None or column.top is not None):
+        texts = [None if text is None else without_signs(text) for text in texts]
+        known = list(map(without_signs, known))
     has_codes = any(map(_is_code, known))
     for kind, read in READERS.items():
         if known and (declared == kind or (declared is None and not has_codes)):

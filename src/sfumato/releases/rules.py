@@ -24,7 +24,7 @@ from sfumato.releases.certificate import shareable_policy
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete, leaves_under
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.coding.profile import snap_of
+from sfumato.tables.coding.profile import ends_of, snap_of
 from sfumato.tables.coding.scaled_integers import MOST_DIGITS
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
 from sfumato.tables.targets.target import refuse_input_as_output
@@ -212,7 +212,8 @@ def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
     if scale not in range(MOST_DIGITS + 1):
         raise ValueError
     snap = snap_of(name, policy.columns[name])
-    domain = NumericDomain(name, empty, null, kind, snap, scale, bound_type)
+    ends = ends_of(name, policy.columns[name], rules["whole"] is True, scale)
+    domain = NumericDomain(name, empty, null, kind, snap, scale, bound_type, *ends)
     values = np.array([_number_of(domain, value) for value in rules["bounds"]], empty.dtype)
     if values.ndim != 1 or not (np.diff(values) > 0).all() or not np.isfinite(values).all():
         raise ValueError

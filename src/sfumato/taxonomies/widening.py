@@ -292,7 +292,8 @@ def _decimal(number: float, what: str, column: str) -> Fraction:
 def _check_whole(step: Fraction, what: str, column: str, scale: int | None) -> None:
     if scale is not None and step * 10**scale > np.iinfo(np.int64).max:
         raise _refusal(
-            column, f"{what} is {float(step):g}, too large beside the decimal places of the column. Write a smaller one."
+            column,
+            f"{what} is {float(step):g}, too large beside the decimal places of the column. Write a smaller one.",
         )
     if scale:
         return

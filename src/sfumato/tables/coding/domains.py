@@ -28,9 +28,11 @@ from sfumato.tables.coding.sorting import distinct_numbers
 from sfumato.taxonomies.code_tree import CodeTree, nested_groups
 from sfumato.taxonomies.periods import period_days
 from sfumato.taxonomies.taxonomy import Taxonomy
-from sfumato.taxonomies.widening import Snap
+from sfumato.taxonomies.widening import Snap, Snapped
 
 WHOLE = "*"
+BELOW, ABOVE = "-", "+"
+SIGNS = re.compile(r"(?<=\d)[+-](?=\.\.|\]|$)")
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
 DAY = datetime.timedelta(days=1) // MICROSECOND  # in the unit of moments
@@ -102,7 +104,8 @@ class NumericDomain:
     """Numbers, dates or moments: sorted distinct values, int64 or float64.
 
     Dates are days since 1970-01-01, moments microseconds since then. Decimals, and moments in nanoseconds, are integers
-    with ``scale`` further decimal places: 255 at scale 2 is 2.55.
+    with ``scale`` further decimal places: 255 at scale 2 is 2.55. Numbers below ``lowest`` were made equal to it, and
+    numbers above ``highest`` to that: these two are released as ``18-`` and ``90+``.
     """
 
     name: str
@@ -112,6 +115,8 @@ class NumericDomain:
     snap: Snap | None = None
     scale: int = 0
     bound_type: pa.DataType | None = None  # of decimals, and of moments with a time zone or in nanoseconds
+    lowest: float | int | None = None
+    highest: float | int | None = None
 
     @property
     def size(self) -> int:
@@ -155,12 +160,19 @@ class NumericDomain:
 
         What is released as ``*`` for want of a cell begins at -inf and ends at inf.
         """
-        bottom, top = self.values[low], self.values[high]
-        unheld = np.zeros(len(bottom), np.bool_)
-        if self.snap is not None:
-            bottom, top, unheld = self.snap.snap(bottom, top, self.is_whole, self._decimal_scale)
+        bottom, top, unheld = self._shown(self.values[low], self.values[high])
         begin, end = _shares(bottom, self.values), _shares(top, self.values)
         return np.where(unheld, -np.inf, begin), np.where(unheld, np.inf, end)
+
+    def _shown(self, low: NDArray[Any], high: NDArray[Any]) -> Snapped:
+        """Return the ends of the released ranges around low..high. Where ``whole`` is set, no cell holds the range."""
+        shown = Snapped(low, high, np.zeros(len(low), np.bool_))
+        if self.snap is not None:
+            shown = self.snap.snap(low, high, self.is_whole, self._decimal_scale)
+        if self.lowest is None and self.highest is None:
+            return shown
+        # A cell that holds the highest value also holds everything above it, and likewise below.
+        return Snapped(*(np.clip(ends, self.lowest, self.highest) for ends in shown[:2]), shown.whole)
 
     @property
     def _decimal_scale(self) -> int | None:
@@ -174,12 +186,10 @@ class NumericDomain:
             no_bounds = self._typed(np.zeros(len(pairs), self.values.dtype), np.ones(len(pairs), np.bool_))
             return ReleasedValues(index, pa.nulls(len(pairs), pa.string()), no_bounds, no_bounds)
         mixed = last == null
-        bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
-        unheld = np.zeros(len(pairs), np.bool_)
-        if self.snap is not None:
-            bottom, top, unheld = self.snap.snap(bottom, top, self.is_whole, self._decimal_scale)
+        ends = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
+        bottom, top, unheld = self._shown(*ends)
         whole = unheld | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
-        texts, upper = self.texts(bottom), self.texts(top)
+        texts, upper = self._open_texts(bottom), self._open_texts(top)
         left, dots, right, separator = from_texts(["[", "..", "]", ""])
         ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, separator)
         labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
@@ -211,6 +221,15 @@ class NumericDomain:
         if values.dtype.kind == "f":
             return from_texts([number_text(value) for value in values.tolist()])
         return from_numpy(values).cast(pa.string())
+
+    def _open_texts(self, values: NDArray[Any]) -> pa.StringArray:
+        """Write the ends of ranges; the lowest and the highest value say that they stand for others too."""
+        texts = self.texts(values)
+        for end, sign in ((self.lowest, BELOW), (self.highest, ABOVE)):
+            if end is not None:
+                signed = pc.binary_join_element_wise(texts, *from_texts([sign, ""]))
+                texts = pc.if_else(from_numpy(values == end), signed, texts)
+        return texts
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
         return np.array([self._penalty(label) for label in labels], np.float64)
@@ -260,7 +279,8 @@ class NumericDomain:
 
     def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
         """Return the smallest and largest value that a label allows, or None for a label outside the domain."""
-        ends = released_ends(label, self.read, day=1 if self.kind == "date" else 0)
+        closed = label if self.lowest is None and self.highest is None else without_signs(label)
+        ends = released_ends(closed, self.read, day=1 if self.kind == "date" else 0)
         if ends is not None and self.kind == "date" and any(Fraction(end).denominator > 1 for end in ends):
             return None  # a moment within a day is not a date
         return ends
@@ -405,6 +425,11 @@ def released_ends(
     low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
     bottom, top = read(low), read(high if bar else low)
     return (bottom, top) if bottom <= top else None
+
+
+def without_signs(label: str) -> str:
+    """Return a label without the signs for everything below or above: ``[85..90+]`` becomes ``[85..90]``."""
+    return SIGNS.sub("", label)
 
 
 def read_number(text: str, kind: str = "numeric") -> float | Fraction:

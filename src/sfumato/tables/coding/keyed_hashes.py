@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
-from sfumato.tables.coding.scaled_integers import in_units
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, number_text, read_number
+from sfumato.tables.coding.scaled_integers import in_units
 
 ALL = np.uint64((1 << 64) - 1)  # no hash is larger
 EXACT = 2.0**53  # whole numbers up to here are exact as floats

@@ -88,7 +88,9 @@ def _remember(stream: object, table: pa.Table) -> None:
 def _arrow_table(original: object) -> pa.Table | None:
     if isinstance(original, pa.Table):
         return original
-    return pa.Table.from_batches([original]) if isinstance(original, pa.RecordBatch) else _streams_read.get(id(original))
+    return (
+        pa.Table.from_batches([original]) if isinstance(original, pa.RecordBatch) else _streams_read.get(id(original))
+    )
 
 
 def _open_pandas(frame: Any) -> Source:

@@ -17,6 +17,7 @@ from sfumato.requirements import KAnonymity, Requirements
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
+from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid
 
 Group = Counter[int]  # how many records of each distinct one
 
@@ -38,6 +39,11 @@ def random_records(generator: np.random.Generator, count: int, kinds_of: Sequenc
         lambda null: NumericDomain("b", np.array([3]), null),
         lambda null: CategoricalDomain("c", flat(list("uvwxyz"), "c"), null),
         lambda null: CategoricalDomain("d", prefix(["aa", "ab", "ba", "bb", "bc", "ca"], [1], "d"), null),
+        lambda null: NumericDomain("e", np.unique(generator.integers(-9, 40, 10)), null, snap=Intervals((5, 10))),
+        lambda null: NumericDomain("f", np.unique(generator.normal(0, 9, 8)), null, snap=RoundingGrid(2.5)),
+        lambda null: NumericDomain(
+            "g", np.unique(generator.integers(18_000, 18_400, 9)), null, "date", Calendar(("month", "quarter"))
+        ),
     ]
     chosen = kinds_of or generator.integers(0, len(kinds), generator.integers(1, 5)).tolist()
     domains = [kinds[kind](bool(generator.integers(0, 3) == 0)) for kind in chosen]

@@ -132,8 +132,25 @@ def _number(value: Any) -> Fraction:
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
-def bounds(label: str) -> tuple[Fraction, Fraction]:
-    """The ends of a released range, or of a single value."""
+@cache
+def named_days(label: str) -> list[datetime.date]:
+    """The days of a month, quarter, year or decade, found by looking at ten years of days; none for another label."""
+    if not re.fullmatch(r"\d{4}(-(\d\d|Q\d))?s?", label):
+        return []
+    days = [datetime.date(int(label[:4]), 1, 1) + datetime.timedelta(days=day) for day in range(3660)]
+    return [day for day in days if label in names_of(day)]
+
+
+def names_of(day: datetime.date) -> set[str]:
+    """The names of the periods that hold a day."""
+    quarter = "111222333444"[day.month - 1]
+    return {f"{day:%Y}", f"{day:%Y-%m}", f"{day:%Y}-Q{quarter}", f"{day:%Y}"[:3] + "0s"}
+
+
+def bounds(label: str, *, dates: bool = False) -> tuple[Fraction, Fraction]:
+    """The ends of a released range, of a single value, or of a named period where labels are about dates."""
+    if dates and (days := named_days(label)):
+        return _number(days[0]), _number(days[-1])
     found = re.fullmatch(r"\[(.+)\.\.(.+)\]", label)
     low, high = found.groups() if found else (label, label)
     return _number(low), _number(high)
@@ -149,13 +166,16 @@ class NumberColumn:
     def _known(self) -> list[Fraction]:
         return [_number(value) for value in self.values if plain(value) is not None]
 
+    def _bounds(self, label: str) -> tuple[Fraction, Fraction]:
+        return bounds(label, dates=any(isinstance(value, datetime.date) for value in self.values))
+
     def covers(self, label: str | None, value: Any) -> bool:
         value = plain(value)
         if label is None or value is None:
             return (label is None and value is None) or label == WHOLE
         if label == WHOLE:
             return True
-        low, high = bounds(label)
+        low, high = self._bounds(label)
         return low <= _number(value) <= high
 
     def penalty(self, label: str | None) -> Fraction:
@@ -163,7 +183,7 @@ class NumberColumn:
             return Fraction(0)
         if label == WHOLE:
             return Fraction(1)
-        low, high = bounds(label)
+        low, high = self._bounds(label)
         if low == high:
             return Fraction(0)
         extent = max(self._known) - min(self._known)
@@ -180,7 +200,7 @@ class NumberColumn:
         if label == WHOLE:
             return min(known) == min(everything) < max(everything) == max(known)
         assert label is not None
-        return bounds(label) == (min(known), max(known))
+        return self._bounds(label) == (min(known), max(known))
 
 
 @dataclass(frozen=True)

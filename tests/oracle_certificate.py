@@ -99,8 +99,8 @@ def blur_of(labels: Sequence[str | None], column: Mapping[str, Any], folder: Pat
     if isinstance(taxonomy, str) and taxonomy != "flat":
         tree = oracle.CategoryColumn([row[:-1] for row in taxonomy_rows(folder / taxonomy)])
         opened = sum((tree.penalty(label) for label in plain), Fraction(0))
-    elif any(label.startswith("[") for label in plain):
-        ends = [oracle.bounds(label) for label in plain]
+    elif any(label.startswith("[") for label in plain) or (isinstance(taxonomy, dict) and "calendar" in taxonomy):
+        ends = [oracle.bounds(label, dates=isinstance(taxonomy, dict) and "calendar" in taxonomy) for label in plain]
         extent = max(high for _, high in ends) - min(low for low, _ in ends)
         opened = sum(((high - low) / extent for low, high in ends), Fraction(0))
     return (opened + hidden) / (len(labels) + left_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +20,7 @@ from sfumato.losses.exact_costs import CLIMB, DIFFERENCE, TABLE, UNIT, Costs, at
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.taxonomies.derived_taxonomies import flat
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
+from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap
 
 
 def every_cost(costs: Costs, attribute: int, size: int) -> dict[tuple[int, int], int]:
@@ -97,6 +99,49 @@ def test_costs_of_categories_are_their_penalty_in_both_forms(
             smallest = min((group for group in groups if set(leaves[low : high + 1]) <= group), key=len)
             penalty = Fraction(len(smallest), len(column.rows))
         assert abs(units - share * UNIT * penalty) <= 1
+    assert is_monotone(found, domain.size)
+
+
+WHOLE_SNAPS: list[Snap] = [
+    Intervals((5,)),
+    Intervals((5, 10, 40)),
+    Intervals((1000,)),
+    RoundingGrid(7),
+    RoundingGrid(5000),
+]
+SNAPS: list[Snap] = [Intervals((0.5, 2.5)), Intervals((0.1,)), RoundingGrid(0.3), RoundingGrid(1e6)]
+PERIODS: list[Snap] = [Calendar(("week",)), Calendar(("month", "year")), Calendar(("quarter", "decade"))]
+WIDENED = st.one_of(
+    st.tuples(st.lists(st.integers(-200, 200), min_size=1, max_size=12, unique=True), st.sampled_from(WHOLE_SNAPS)),
+    st.tuples(st.lists(st.floats(-9, 9), min_size=1, max_size=12, unique=True), st.sampled_from(SNAPS)),
+    st.tuples(st.lists(st.integers(-4_000, 4_000), min_size=1, max_size=12, unique=True), st.sampled_from(PERIODS)),
+    st.tuples(
+        st.lists(st.integers(2**63 - 60, 2**63 - 1), min_size=1, max_size=9, unique=True), st.just(WHOLE_SNAPS[1])
+    ),
+)
+
+
+@given(widened=WIDENED, has_null=st.booleans(), weights=WEIGHTS)
+def test_a_class_costs_what_it_shows(widened: tuple[list[float], Snap], has_null: bool, weights: list[float]) -> None:
+    """Released labels, read by plain rules, have the penalty that methods reckon with, in every form of costs."""
+    values, how = sorted(widened[0]), widened[1]
+    kind = "date" if isinstance(how, Calendar) else "numeric"
+    domain = NumericDomain("age", np.array(values), has_null, kind, how)
+    domains: list[Domain] = [NumericDomain("other", np.arange(3), False), domain]
+    share = Fraction(weights[1]) / (Fraction(weights[0]) + Fraction(weights[1]))
+    costs = exact_costs(domains, weights, 100)
+    found = every_cost(costs, 1, domain.size)
+    assert costs.layout[1, 0] == (DIFFERENCE if isinstance(how, RoundingGrid) else TABLE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(costs_module, "TABLE_LIMIT", 0)
+        assert found == every_cost(exact_costs(domains, weights, 100), 1, domain.size)
+    boxes = np.array(list(found), np.uint32)
+    released = domain.release(boxes[:, 0], boxes[:, 1])
+    labels = [released.labels[int(entry)].as_py() for entry in released.index]
+    days = [datetime.date(1970, 1, 1) + datetime.timedelta(days=day) for day in values] if kind == "date" else values
+    column = oracle.NumberColumn(days)
+    for label, units in zip(labels, found.values(), strict=True):
+        assert abs(units - share * UNIT * column.penalty(label)) <= 2
     assert is_monotone(found, domain.size)
 
 

@@ -76,7 +76,7 @@ def test_a_type_checker_finds_a_misspelt_argument_of_every_public_function(tmp_p
     ("flag", "said"),
     [
         ("max_suppresed", "unexpected keyword argument 'max_suppresed'. Did you mean 'max_suppressed'?"),
-        ("zzz", "unexpected keyword argument 'zzz'. Available: accept_linkable, boxes, "),
+        ("zzz", "unexpected keyword argument 'zzz'. Available: accept_linkable, bottom, "),
     ],
 )
 def test_an_unknown_flag_is_a_type_error_that_names_the_closest(flag: str, said: str) -> None:

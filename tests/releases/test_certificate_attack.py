@@ -108,10 +108,10 @@ def test_nothing_says_what_the_search_tried(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "flags",
     [
-        {"taxonomy": {"income": {"intervals": [100, 200]}}, "form": "bounds"},
+        {"taxonomy": {"income": {"intervals": [200, 800]}}, "form": "bounds"},
         {"round": {"income": 100}, "form": "bounds"},
         {"form": "statistics"},
-        {"taxonomy": {"income": {"intervals": [100, 200]}}, "form": "statistics"},
+        {"taxonomy": {"income": {"intervals": [200, 800]}}, "form": "statistics"},
     ],
 )
 def test_no_bound_or_grid_tells_of_a_record_that_was_left_out(flags: dict[str, Any], tmp_path: Path) -> None:

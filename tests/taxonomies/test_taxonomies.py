@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import PolicyError, TaxonomyError
 from sfumato.taxonomies import Calendar, Intervals, RoundingGrid, Snap, Taxonomy, flat, prefix, read_taxonomy
+from sfumato.taxonomies.periods import period_days
 
 INT64 = np.iinfo(np.int64)
 
@@ -682,6 +683,36 @@ def test_calendar_units_agree_with_the_calendar(start: datetime.date, length: in
     assert unit_key(low, fitting[0]) == unit_key(high, fitting[0]) == key
     assert unit_key(low - one_day, fitting[0]) != key
     assert unit_key(high + one_day, fitting[0]) != key
+
+
+@pytest.mark.parametrize(
+    ("unit", "first", "last", "name"),
+    [
+        ("month", "2023-01-01", "2023-01-31", "2023-01"),
+        ("month", "2024-02-01", "2024-02-29", "2024-02"),
+        ("month", "9999-12-01", "9999-12-31", "9999-12"),
+        ("quarter", "2023-01-01", "2023-03-31", "2023-Q1"),
+        ("quarter", "1969-10-01", "1969-12-31", "1969-Q4"),
+        ("year", "1964-01-01", "1964-12-31", "1964"),
+        ("decade", "1950-01-01", "1959-12-31", "1950s"),
+    ],
+)
+def test_a_period_has_the_name_that_people_know(unit: str, first: str, last: str, name: str) -> None:
+    low, high = np.array([days(first)]), np.array([days(last)])
+    assert Calendar((unit,)).names(low, high) == [name]
+    assert period_days(name) == (datetime.date.fromisoformat(first), datetime.date.fromisoformat(last))
+    assert Calendar((unit,)).names(low, high - 1) == Calendar((unit,)).names(low + 1, high) == [None]
+
+
+def test_only_units_of_the_calendar_have_names() -> None:
+    january = np.array([days("2023-01-01")]), np.array([days("2023-01-31")])
+    assert Calendar(("quarter", "year")).names(*january) == [None]
+    assert Calendar(("week",)).names(np.array([days("2023-01-02")]), np.array([days("2023-01-08")])) == [None]
+
+
+@pytest.mark.parametrize("text", ["2023-13", "2023-00", "2023-Q5", "0000", "0000s", "1955s", "23", "2023-1", "-2023"])
+def test_other_texts_name_no_period(text: str) -> None:
+    assert period_days(text) is None
 
 
 @pytest.mark.parametrize(

@@ -123,13 +123,15 @@ def move_part(ends, plans, source, target):
 class Neighbourhood(NamedTuple):
     """The n records around a record, the nearest first.
 
-    position: int64[n], in the tree; distance: int64[n], the cost of the smallest box that holds both records; reach:
-    int64[n, chains], the extent that a box needs on each chain to hold the neighbour; weight, price: int64[n], the
-    price 0 where it does not count; top: the largest sum of prices that could count.
+    position: int64[n], in the tree; distance: int64[n], at most the cost of the smallest box that holds both records;
+    own: int64[d], the cost of the record alone; reach: int64[n, chains], the extent that a box needs on each chain to
+    hold the neighbour, on the two chains of a number beyond the record alone; weight, price: int64[n], the price 0
+    where it does not count; top: the largest sum of prices that could count.
     """
 
     position: NDArray[np.int64]
     distance: NDArray[np.int64]
+    own: NDArray[np.int64]
     reach: NDArray[np.int64]
     weight: NDArray[np.int64]
     price: NDArray[np.int64]
@@ -190,6 +192,9 @@ def neighbourhood(tree, own, limit, best, prices, rank, k, others, ups, layout, 
     position = positions[sequence]
     reach = np.zeros((far_enough, len(ups) + np.count_nonzero(ups)), np.int64)
     price = np.zeros(far_enough, np.int64)
+    alone = np.empty(len(ups), np.int64)
+    for q in range(len(ups)):
+        alone[q] = attribute_cost(layout, units, q, np.int64(codes[own, q]), np.int64(codes[own, q]))
     for i in range(far_enough):
         if rank[position[i]] < rank[own]:
             price[i] = prices[position[i]]
@@ -197,8 +202,11 @@ def neighbourhood(tree, own, limit, best, prices, rank, k, others, ups, layout, 
             code, own_code = np.int64(codes[position[i], q]), np.int64(codes[own, q])
             if code != own_code:
                 side = attribute_cost(layout, units, q, min(code, own_code), max(code, own_code))
-                reach[i, ups[q] if ups[q] != 0 and code > own_code else q] = side
-    return Neighbourhood(position, distances[sequence], reach, tree.weights[position], price, largest_top)
+                if ups[q] != 0:
+                    reach[i, ups[q] if code > own_code else q] = side - alone[q]
+                else:
+                    reach[i, q] = side
+    return Neighbourhood(position, distances[sequence], alone, reach, tree.weights[position], price, largest_top)
 
 
 @kernel
@@ -218,13 +226,15 @@ def widen_box(extents, reach, i):
 
 
 @kernel
-def joined_cost(low, reach, i, ups, layout):
+def joined_cost(low, near, i, ups, layout):
     """Return the cost of the smallest box from ``low`` on that holds neighbour i."""
     total = np.int64(0)
     for q in range(len(ups)):
-        side = max(low[q], reach[i, q])
+        side = max(low[q], near.reach[i, q])
         if ups[q] != 0:
-            side = min(side + max(low[ups[q]], reach[i, ups[q]]), layout[q, 3])
+            side = min(near.own[q] + side + max(low[ups[q]], near.reach[i, ups[q]]), layout[q, 3])
+        else:
+            side = max(side, near.own[q])
         total += side
     return total
 
@@ -272,7 +282,7 @@ def gather(low, high, near, k, others, best, ups, layout, work):
         if near.distance[i] > farthest:
             break
         if inside(near.reach, i, high):
-            gathered[count], cost[count] = i, joined_cost(low, near.reach, i, ups, layout)
+            gathered[count], cost[count] = i, joined_cost(low, near, i, ups, layout)
             count += 1
             if near.price[i] > 0:
                 size, held, total = add_price(near.price[i], near.weight[i], i, others, size, held, total, work.largest)
@@ -339,7 +349,7 @@ def join_enough(low, sequence, last, size, near, k, diversity, work):
 @kernel
 def slack_of(box, near, k, others, ups, layout, work):
     """Return the slack that a box leaves. box: int64[chains]."""
-    spent = joined_cost(box, near.reach, 0, ups, layout)  # the nearest neighbour is no wider than the record itself
+    spent = joined_cost(box, near, 0, ups, layout)  # the nearest neighbour is no wider than the record itself
     size, held, total = 0, np.int64(0), np.int64(0)
     for i in range(len(near.price)):
         if near.distance[i] > spent:

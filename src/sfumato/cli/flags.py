@@ -100,6 +100,24 @@ Rounds = Annotated[
         help="Widen released ranges to multiples of this step. May be repeated.",
     ),
 ]
+Bottoms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bottom",
+        metavar="COL=N",
+        rich_help_panel=COLUMNS,
+        help="Make all numbers from N down one value, shown as N-. May be repeated.",
+    ),
+]
+Tops = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--top",
+        metavar="COL=N",
+        rich_help_panel=COLUMNS,
+        help="Make all numbers from N up one value, shown as N+. May be repeated.",
+    ),
+]
 AcceptLinkable = Annotated[
     list[str] | None,
     typer.Option(

@@ -24,6 +24,8 @@ QUERIES = "Accuracy of queries"
     "type",
     "weight",
     "round",
+    "bottom",
+    "top",
     "k",
     "l",
     "require",

@@ -22,6 +22,8 @@ DECLARED: dict[str, Any] = {
     "type": flags.Types,
     "weight": flags.Weights,
     "round": flags.Rounds,
+    "bottom": flags.Bottoms,
+    "top": flags.Tops,
     "accept_linkable": flags.AcceptLinkable,
     "k": flags.K,
     "l": flags.L,
@@ -104,6 +106,8 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "type": lambda value: by_column("--type", "TYPE", value, str),
         "weight": lambda value: by_column("--weight", "W", value, _number),
         "round": lambda value: by_column("--round", "STEP", value, _number),
+        "bottom": lambda value: by_column("--bottom", "N", value, _number),
+        "top": lambda value: by_column("--top", "N", value, _number),
         # A tab may be written as in a shell.
         "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
     }

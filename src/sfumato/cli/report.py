@@ -32,6 +32,8 @@ SUFFIX = ".report.html"
     "type",
     "weight",
     "round",
+    "bottom",
+    "top",
     "k",
     "l",
     "require",

@@ -19,7 +19,7 @@ from sfumato.evaluation.comparison_points import Point, Row, points_of
 from sfumato.evaluation.parameter_values import ParameterValues, RequestedValues
 from sfumato.methods import method_named
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
-from sfumato.policy import Grouping, Policy
+from sfumato.policy import Policy
 
 BEYOND = 20
 """The number of values above the answer to compute where a larger k may cost less."""
@@ -200,11 +200,10 @@ class TradeoffQuestion:
         """Whether it is a theorem that with this method a larger k costs no less.
 
         The best cut of a line into classes of at least k + 1 records is also a cut into classes of at least k. This
-        carries over to the loss of the release as long as released ranges are not widened and no record is left out.
+        carries over to the loss of the release as long as no record is left out.
         """
         chosen = method_named(method)
         requirements = self.points[0].policy.requirements()
-        columns = [self.policy.columns[name] for name in self.policy.quasi_identifiers]
         return (
             self.varies == "k"
             and isinstance(chosen, OptimalOneDimensional)
@@ -212,7 +211,6 @@ class TradeoffQuestion:
             and not requirements.attributes
             and requirements.person is None
             and self.policy.release.max_suppressed_fraction == 0
-            and all(column.round is None and not _widens(column.taxonomy) for column in columns)
         )
 
     def beyond(self, method: str, records: int) -> int:
@@ -280,8 +278,3 @@ def latest(steps: Iterable[TradeoffStep]) -> list[TradeoffStep]:
     last = {step.place: step for step in steps}
     methods = list(by_method(last.values()))
     return sorted(last.values(), key=lambda step: (step.k, step.l or 0, methods.index(step.method)))
-
-
-def _widens(taxonomy: object) -> bool:
-    """Whether released ranges are wider than the records of a class. Prefixes are categories, known to the search."""
-    return isinstance(taxonomy, Grouping) and taxonomy.prefix is None

@@ -31,7 +31,15 @@ from sfumato.evaluation.release_losses import Losses, TaskLoss
 from sfumato.losses.discernibility import AverageClassSize, Discernibility, ModifiedDiscernibility
 from sfumato.losses.loss import ClassTable, Extent, Loss
 from sfumato.policy import ColumnSettings, Grouping, Policy
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, read_number, released_ends
+from sfumato.tables.coding.domains import (
+    DAY,
+    WHOLE,
+    CategoricalDomain,
+    label_of,
+    read_number,
+    released_ends,
+    without_signs,
+)
 from sfumato.tables.released_classes import ReleasedClasses
 from sfumato.taxonomies.taxonomy import Taxonomy
 
@@ -188,10 +196,12 @@ def _blur(
     kind = settings.implied_type
     if kind == "categorical" or not plain:
         return ColumnBlur(hidden)  # without groups, a record shows its value or ``*``
+    if settings.bottom is not None or settings.top is not None:
+        plain = {without_signs(label): count for label, count in plain.items()}
     units = {"numeric": UNITS[:1], "date": UNITS[1:]}.get(kind or "", UNITS)
     for unit in units:
-        read = partial(read_number, kind=unit)
-        ends = [each for label in plain if (each := released_ends(label, read)) is not None and _finite(each)]
+        read, day = partial(read_number, kind=unit), 0 if unit == "numeric" else DAY
+        ends = [each for label in plain if (each := released_ends(label, read, day=day)) is not None and _finite(each)]
         if len(ends) == len(plain):
             return _blur_of_ranges(hidden, ends, list(plain.values()), unit)
     if kind is not None:

@@ -1,18 +1,18 @@
 """The normalised certainty penalty as exact integers.
 
-NCP (Ghinita 2007, section 2.1) of a box on one attribute is, for numbers, the extent of the box divided by the extent
-of the table; for categories, the share of leaves under the lowest node that holds the box, and 0 for a single leaf.
-Weights are scaled to sum to 1.
+NCP (Ghinita 2007, section 2.1) of a box on one attribute is, for numbers, the extent of the released range divided by
+the extent of the table; for categories, the share of leaves under the lowest node that holds the box, and 0 for a
+single leaf. Weights are scaled to sum to 1.
 
 Weight times NCP is scaled to 2 ** 32 and rounded once, here. Sums of these units are exact in any order, so every
 engine and any number of threads break ties in the same way. All attributes share one flat array, each in one of three
 forms:
 
-    DIFFERENCE  one position per code; the cost is the difference of two positions, at most ``full``. Null lies so far
-                out that every box that reaches it costs ``full``.
+    DIFFERENCE  for each code where a range that begins with it begins, then for each code where a range that ends
+                with it ends; the cost is the difference, at most ``full``. Null lies so far out that every box that
+                reaches it costs ``full``.
     TABLE       one entry per (low, high), for up to ``TABLE_LIMIT`` codes.
-    CLIMB       for each code its ancestors from the leaf up: (last code under the ancestor, cost). For large
-                taxonomies.
+    CLIMB       for each code its ancestors from the leaf up: (last code under the ancestor, cost). For large trees.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
 from sfumato.kernels.decorator import kernel
-from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.domains import Domain, NumericDomain
+from sfumato.taxonomies.code_tree import CodeTree
 
 UNIT = 1 << 32
 TABLE_LIMIT = 512
 DIFFERENCE, TABLE, CLIMB = 0, 1, 2
+FAR = 4  # times the extent of the table
 
 
 @dataclass(frozen=True)
 class Costs:
     """The costs of all attributes, in the form that kernels take.
 
-    layout: int64[d, 4], C-order: form, start in ``units``, stride (codes for TABLE, levels for CLIMB), full cost.
+    layout: int64[d, 4], C-order: form, start in ``units``, stride (codes; levels for CLIMB), full cost.
     units: int64[...], described in the module docstring.
     """
 
@@ -57,14 +59,14 @@ def exact_costs(domains: Sequence[Domain], weights: Sequence[float], records: in
     start = 0
     for attribute, (domain, share) in enumerate(zip(domains, shares.tolist(), strict=True)):
         full = round(share * UNIT)
-        if isinstance(domain, NumericDomain):
-            form, stride, units = DIFFERENCE, domain.size, _positions(domain, full)
-        elif isinstance(domain, CategoricalDomain):
-            ends, costs = _ancestors(domain, full)
+        if domain.tree is not None:
+            ends, costs = _ancestors(domain, domain.tree, full)
             if domain.size <= TABLE_LIMIT:
                 form, stride, units = TABLE, domain.size, _table(ends, costs)
             else:
                 form, stride, units = CLIMB, ends.shape[1], np.stack([ends, costs], axis=2).ravel()
+        elif isinstance(domain, NumericDomain):
+            form, stride, units = DIFFERENCE, domain.size, _positions(domain, full)
         else:
             raise TypeError(f"there are no costs for a domain of type {type(domain).__name__}")
         layout[attribute] = form, start, stride, full
@@ -77,18 +79,18 @@ def exact_costs(domains: Sequence[Domain], weights: Sequence[float], records: in
 
 
 def _positions(domain: NumericDomain, full: int) -> NDArray[np.int64]:
-    positions = np.full(domain.size, 2 * full, np.int64)
-    positions[: len(domain.values)] = np.rint(domain.coordinates()[: len(domain.values)] * full)
-    return positions
+    positions = np.full((2, domain.size), FAR * full, np.int64)
+    values = np.arange(len(domain.values))
+    shown = np.clip(domain.shown_positions(values, values), 1 - FAR, FAR - 1)
+    positions[:, : len(values)] = np.rint(shown * full)
+    return positions.ravel()
 
 
-def _ancestors(domain: CategoricalDomain, full: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ancestors(domain: Domain, tree: CodeTree, full: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return, for every code and level from the leaf up, the last code under that ancestor and its cost."""
-    taxonomy = domain.taxonomy
-    nodes = taxonomy.ancestors()
-    span = taxonomy.span()
-    cost = np.where(span == 1, 0, np.rint(span / max(len(taxonomy.leaves), 1) * full).astype(np.int64))
-    ends, costs = taxonomy.last[nodes].astype(np.int64), cost[nodes]
+    nodes = tree.ancestors()
+    cost = np.rint(domain.node_penalties() * full).astype(np.int64)
+    ends, costs = tree.last[nodes].astype(np.int64), cost[nodes]
     # The root is the last level. It also covers null, which is not a leaf, and always costs ``full``.
     levels = nodes.shape[1] + 1
     all_ends = np.full((domain.size, levels), domain.size - 1, np.int64)
@@ -114,7 +116,7 @@ def attribute_cost(layout, units, attribute, low, high):
     """Return the cost of a box on one attribute. layout, units: see Costs. low, high: int64 codes, low <= high."""
     form, start, stride = layout[attribute, 0], layout[attribute, 1], layout[attribute, 2]
     if form == DIFFERENCE:
-        return min(units[start + high] - units[start + low], layout[attribute, 3])
+        return min(units[start + stride + high] - units[start + low], layout[attribute, 3])
     if form == TABLE:
         return units[start + low * stride + high]
     entry = start + low * stride * 2
@@ -179,7 +181,7 @@ def attribute_costs(
     first, last = low.astype(np.int64), high.astype(np.int64)
     costs: NDArray[np.int64]
     if form == DIFFERENCE:
-        costs = np.minimum(units[start + last] - units[start + first], full)
+        costs = np.minimum(units[start + stride + last] - units[start + first], full)
     elif form == TABLE:
         costs = units[start + first * stride + last]
     else:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.orderings.hilbert import Hilbert
 from sfumato.orderings.ordering import WORD, Keys, KeysOf
-from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain
+from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.sorting import Field, bits_for, key_bits
 
 
@@ -49,7 +49,7 @@ class Snake:
 
     def keys(self, codes: Codes, domains: Sequence[Domain]) -> Keys:
         """Return the key of every record. codes: uint[n, d], C-order, not modified."""
-        curved = [q for q, domain in enumerate(domains) if self.curve and not isinstance(domain, CategoricalDomain)]
+        curved = [q for q, domain in enumerate(domains) if self.curve and domain.tree is None]
         straight = [q for q in range(len(domains)) if q not in curved]
         fields, backward = [], np.zeros(len(codes), np.bool_)
         for q in sorted(straight, key=lambda q: domains[q].size):

@@ -12,6 +12,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,13 +21,13 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.policy import ColumnSettings, Grouping
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, read_number
+from sfumato.tables.coding.domains import DAY as MICROSECONDS
+from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, label_of, read_number, released_ends, without_signs
 from sfumato.tables.coding.profile import LEADING_ZERO
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 Range = tuple[float, float]
-Read = Callable[[str], float | None]
 
 DAY = 86_400_000.0  # milliseconds, the unit of time in pictures
 THINNEST = 3.0  # units of the picture: smaller spans are drawn with this width, so that they are visible
@@ -84,10 +86,13 @@ def axis_of(
         return _by_taxonomy(name, texts, length, taxonomy)
     known = [text for text in texts if text is not None and text != WHOLE]
     declared = column.implied_type if column is not None else None
-    possible = {"numeric": not any(map(_is_code, known)), "date": True}
+    if column is not None and (column.bottom is not None or column.top is not None):
+        texts = [None if text is None else without_signs(text) for text in texts]
+        known = list(map(without_signs, known))
+    has_codes = any(map(_is_code, known))
     for kind, read in READERS.items():
-        if known and (declared == kind or (declared is None and possible[kind])):
-            ranges = [None if text is None else _range(text, read) for text in texts]
+        if known and (declared == kind or (declared is None and not has_codes)):
+            ranges = [None if text is None else read(text) for text in texts]
             unreadable = len(known) - sum(span is not None for span in ranges)
             if not unreadable:
                 return _of_numbers(name, kind, texts, ranges, length)
@@ -244,26 +249,26 @@ def _count_under(sorted_texts: Sequence[str], stem: str) -> int:
     return bisect_left(sorted_texts, stem + LAST_CHARACTER) - bisect_left(sorted_texts, stem)
 
 
-def _range(text: str, read: Read) -> Range | None:
-    """The ends of a released range or value, or None for text that is neither."""
-    inside = text[1:-1] if text[:1] == "[" and text[-1:] == "]" and ".." in text else f"{text}..{text}"
-    low, high = (read(end) for end in inside.split("..", 1))
-    return None if low is None or high is None or low > high else (low, high)
-
-
 def _is_code(text: str) -> bool:
     """Whether a value only looks like a number, such as 007."""
     return LEADING_ZERO.match(text) is not None
 
 
-def _number(text: str) -> float | None:
-    number = float(read_number(text))
-    return number if math.isfinite(number) and "_" not in text else None
+def _numbers(text: str) -> Range | None:
+    """The ends of a released number or range of numbers, or None for text that is neither."""
+    return None if "_" in text else _finite(released_ends(text, read_number), 1.0)
 
 
-def _moment(text: str) -> float | None:
-    moment = float(read_number(text, "moment"))
-    return moment / 1000 if math.isfinite(moment) else None
+def _moments(text: str) -> Range | None:
+    """The ends of a released date, moment, range or period in milliseconds, or None for text that is none of these."""
+    return _finite(released_ends(text, partial(read_number, kind="moment"), day=MICROSECONDS), 1000.0)
 
 
-READERS: dict[str, Read] = {"numeric": _number, "date": _moment}
+def _finite(ends: tuple[float | Fraction, float | Fraction] | None, unit: float) -> Range | None:
+    if ends is None:
+        return None
+    low, high = float(ends[0]) / unit, float(ends[1]) / unit
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+READERS: dict[str, Callable[[str], Range | None]] = {"numeric": _numbers, "date": _moments}

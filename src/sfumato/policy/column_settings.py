@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from collections.abc import Sequence
@@ -31,6 +32,13 @@ def _grid(value: Any) -> int | float:
     """Keep whole numbers whole: a grid of 5 is exact."""
     number = positive_number(value)
     return int(value) if isinstance(value, numbers.Integral) else number
+
+
+def _number(value: Any) -> int | float:
+    """Keep whole numbers whole."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise wrong("must be a finite number")
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def _is_ascending(items: Sequence[Any]) -> bool:
@@ -104,6 +112,10 @@ class ColumnSettings(PolicySection):
     weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
     mean_round: Annotated[int | float, BeforeValidator(_grid)] | None = None
     """Released means are multiples of this."""
+    bottom: Annotated[int | float, BeforeValidator(_number)] | None = None
+    """Numbers from here down are one value."""
+    top: Annotated[int | float, BeforeValidator(_number)] | None = None
+    """Numbers from here up are one value."""
 
     @property
     def taxonomy_file(self) -> str | None:
@@ -114,7 +126,7 @@ class ColumnSettings(PolicySection):
     def implied_type(self) -> ColumnType | None:
         """The type that the policy names or the taxonomy implies; None if the data decide."""
         if self.taxonomy is None:
-            return self.type
+            return "numeric" if self.type is None and (self.bottom is not None or self.top is not None) else self.type
         if isinstance(self.taxonomy, Grouping) and self.taxonomy.intervals is not None:
             return "numeric"
         if isinstance(self.taxonomy, Grouping) and self.taxonomy.calendar is not None:
@@ -138,6 +150,11 @@ class ColumnSettings(PolicySection):
             raise wrong("does not go with a taxonomy. Remove one of the two", "round")
         if self.round is not None and self.type not in {None, "numeric"}:
             raise wrong(f"is only for numbers, but the type is {self.type!r}. Remove one of the two", "round")
+        for key in ("bottom", "top"):
+            if getattr(self, key) is not None and self.implied_type not in {None, "numeric"}:
+                raise wrong(f"is only for numbers, but the column is {self.implied_type}. Remove one of the two", key)
+        if self.bottom is not None and self.top is not None and self.bottom >= self.top:
+            raise wrong(f"is {self.top:g}, which is not above bottom. Write a larger number", "top")
         if self.mean_round is not None and self.implied_type == "categorical":
             raise wrong(
                 "is only for numbers and dates, and the column is categorical. Remove one of the two", "mean_round"

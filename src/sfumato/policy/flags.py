@@ -101,6 +101,10 @@ class CommonFlags(TypedDict, total=False):
     """How text is read: the keys of ``[input]`` in a policy file."""
     round: Mapping[str, float] | None
     """By numeric column: the released bounds are multiples of this."""
+    bottom: Mapping[str, float] | None
+    """By numeric column: numbers from here down are one value, shown as 18-."""
+    top: Mapping[str, float] | None
+    """By numeric column: numbers from here up are one value, shown as 90+."""
     weight: Mapping[str, float] | None
     """By quasi-identifier: how much it counts in losses."""
     type: Mapping[str, ColumnType] | None
@@ -166,6 +170,8 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
         merged.put([{"where": where} for where in _names(select)], "workload", "selection")
     merged.describe("type", flags.get("type"))
     merged.describe("round", flags.get("round"))
+    merged.describe("bottom", flags.get("bottom"))
+    merged.describe("top", flags.get("top"))
     merged.describe("weight", flags.get("weight"))
     taxonomies = flags.get("taxonomy") or {}
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})

@@ -189,7 +189,11 @@ class Recoding:
         if not len(domain.values):  # the column held only nulls, which have no type
             return ColumnSettings(role="quasi-identifier", weight=learnt.weight)
         return ColumnSettings(
-            role="quasi-identifier", type="numeric" if domain.kind == "numeric" else "date", weight=learnt.weight
+            role="quasi-identifier",
+            type="numeric" if domain.kind == "numeric" else "date",
+            weight=learnt.weight,
+            bottom=learnt.bottom,
+            top=learnt.top,
         )
 
     def all_taxonomies(self) -> dict[str, Taxonomy]:

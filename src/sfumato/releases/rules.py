@@ -26,7 +26,7 @@ from sfumato.releases.certificate import shareable_policy
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete, leaves_under
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.coding.profile import snap_of
+from sfumato.tables.coding.profile import ends_of, snap_of
 from sfumato.tables.coding.scaled_integers import MOST_DIGITS
 from sfumato.tables.targets.replacement import Signature, check_replaceable
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target, recover
@@ -220,7 +220,8 @@ def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
     if scale not in range(MOST_DIGITS + 1):
         raise ValueError
     snap = snap_of(name, policy.columns[name])
-    domain = NumericDomain(name, empty, null, kind, snap, scale, bound_type)
+    ends = ends_of(name, policy.columns[name], rules["whole"] is True, scale)
+    domain = NumericDomain(name, empty, null, kind, snap, scale, bound_type, *ends)
     numbers = [_number_of(domain, value) for value in _list(rules["bounds"])]
     values = np.array(numbers, empty.dtype)
     if values.tolist() != numbers or not (np.diff(values) > 0).all() or not np.isfinite(values).all():

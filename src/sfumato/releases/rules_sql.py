@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from sfumato.errors import UsageError
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete
@@ -129,8 +131,16 @@ def _coded(domain: Domain) -> str:
         cases = f"CASE CAST({column} AS TEXT){known} ELSE -1 END" if leaves else "-1"
         return f"CASE WHEN {column} IS NULL THEN NULL ELSE {cases} END"
     # A decimal is never NaN, and comparing it with a float would round it.
-    floating = domain.kind == "numeric" and not (isinstance(domain, NumericDomain) and domain.is_decimal)
-    return f"NULLIF({column}, 'NaN'::float8)" if floating else column
+    assert isinstance(domain, NumericDomain)
+    if domain.kind == "numeric" and not domain.is_decimal:
+        column = f"NULLIF({column}, 'NaN'::float8)"
+    # GREATEST and LEAST pass over null, so null has to be kept by hand.
+    clipped = column
+    for clip, end in (("GREATEST", domain.lowest), ("LEAST", domain.highest)):
+        if end is not None:
+            text = domain.texts(np.array([end], domain.values.dtype))[0].as_py()
+            clipped = f"{clip}({clipped}, {_literal(domain, text if domain.is_decimal else end)})"
+    return column if clipped == column else f"CASE WHEN {column} IS NOT NULL THEN {clipped} END"
 
 
 def _inside(domain: Domain, column: str) -> str:

@@ -18,6 +18,7 @@ from sfumato.errors import InputError
 from sfumato.pictures.axes import DAY, Axis, axis_of
 from sfumato.policy import ColumnSettings
 from sfumato.tables.coding.domains import WHOLE
+from sfumato.taxonomies.periods import period_days
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 LENGTH = 300.0
@@ -66,7 +67,10 @@ class ReleasedValuesOfColumn:
     def is_range(self) -> NDArray[np.bool_]:
         if self.axis is None:
             return np.zeros(len(self.texts), np.bool_)
-        return np.array([text is not None and text[:1] == "[" for text in self.texts], np.bool_)
+        return np.array([text is not None and self._names_range(text) for text in self.texts], np.bool_)
+
+    def _names_range(self, text: str) -> bool:
+        return text[:1] == "[" or (self.kind == "date" and period_days(text) is not None)
 
     @property
     def plain(self) -> NDArray[np.bool_]:

@@ -1,6 +1,7 @@
 """How the values of a column are generalised: trees of named groups, and ways to widen ranges of numbers or dates.
 
-taxonomy             the tree: leaves in depth-first order, labels, lowest common ancestors
+code_tree            nested groups of codes: lowest common ancestors
+taxonomy             a tree whose nodes have names: leaves in depth-first order, labels
 taxonomy_file        trees from CSV files
 derived_taxonomies   trees built from the values of the column: flat, and by common prefix
 sensitive_hierarchy  a tree over the values of a sensitive column, for t-closeness

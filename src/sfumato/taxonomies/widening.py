@@ -1,10 +1,12 @@
 """Widen the released ranges of a numeric or date column.
 
-The column keeps its numbers in ordering and loss. Only the two bounds of a class are moved, and never inward.
+The column keeps its numbers and their order. The two bounds of a class are moved, and never inward. Intervals and
+periods are nested, so they form a tree over the values; a grid does not.
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +20,15 @@ from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError
 from sfumato.taxonomies.decimal_multiples import Multiples, decimal_places
+from sfumato.taxonomies.periods import period_name
 
 # The months in each unit; a week is counted in days.
 MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 UNITS = ("week", *MONTHS)
 # 1970-01-01, day 0, was a Thursday: its week began on Monday, three days earlier.
 DAYS_SINCE_MONDAY = 3
+EPOCH = datetime.date(1970, 1, 1)
+FIRST_DAY = (datetime.date.min - EPOCH).days  # the first decade would begin before it, with a year 0
 
 
 class Snapped(NamedTuple):
@@ -49,6 +54,12 @@ class Snap(Protocol):
 
         With ``scale``, at least ``places``, the column holds decimals: int64[n], in units of 10 ** -scale.
         """
+
+    def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]] | None:
+        """Return the first value of the cell that holds each value, the smallest cells first; None if not nested."""
+
+    def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
+        """Return the names of widened ranges, None for a range that people know by no name. low, high: see snap."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +95,21 @@ class Intervals:
         return max(map(decimal_places, self._steps()))
 
     def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+        exact = integral or scale is not None
+        return _smallest(_numbers(low, exact), _numbers(high, exact), self._sizes(integral, scale))
+
+    def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]]:
+        return _firsts(_numbers(values, integral or scale is not None), self._sizes(integral, scale))
+
+    def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
+        return [None] * len(low)
+
+    def _sizes(self, integral: bool, scale: int | None) -> list[CellsOf]:
         self.check(integral, scale)
         if integral or scale is not None:
             steps = [int(step * 10 ** (scale or 0)) for step in self._steps()]
-            return _smallest(
-                _int64(low), _int64(high), [partial(_whole_interval, step, 1 if integral else 0) for step in steps]
-            )
-        return _smallest(_float64(low), _float64(high), [partial(_interval, Multiples(step)) for step in self._steps()])
+            return [partial(_whole_interval, step, 1 if integral else 0) for step in steps]
+        return [partial(_interval, Multiples(step)) for step in self._steps()]
 
     def _steps(self) -> list[Fraction]:
         return [_decimal(width, "an interval's width", self.column) for width in self.widths]
@@ -133,7 +152,22 @@ class Calendar:
 
     def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True, scale: int | None = None) -> Snapped:
         self.check(integral)
-        return _smallest(_int64(low), _int64(high), [partial(_period, unit) for unit in self.units])
+        return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes())
+
+    def cells(self, values: NDArray[Any], integral: bool = True, scale: int | None = None) -> list[NDArray[Any]]:
+        self.check(integral)
+        return _firsts(_numbers(values, integral), self._sizes())
+
+    def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
+        names: list[str | None] = [None] * len(low)
+        for unit in self.units:
+            start, end, _ = _period(unit, low, low)
+            for period in np.flatnonzero((low == start) & (high == end) & (start >= FIRST_DAY)).tolist():
+                names[period] = period_name(unit, EPOCH + datetime.timedelta(days=int(low[period])))
+        return names
+
+    def _sizes(self) -> list[CellsOf]:
+        return [partial(_period, unit) for unit in self.units]
 
 
 @dataclass(frozen=True)
@@ -157,9 +191,17 @@ class RoundingGrid:
     def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
         self.check(integral, scale)
         step = _decimal(self.step, "round", self.column)
-        if integral or scale is not None:
-            return _outward_whole(_int64(low), _int64(high), int(step * 10 ** (scale or 0)))
-        return _outward(_float64(low), _float64(high), Multiples(step))
+        exact = integral or scale is not None
+        low, high = _numbers(low, exact), _numbers(high, exact)
+        if exact:
+            return _outward_whole(low, high, int(step * 10 ** (scale or 0)))
+        return _outward(low, high, Multiples(step))
+
+    def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> None:
+        """Return None: two ranges on a grid may overlap."""
+
+    def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
+        return [None] * len(low)
 
 
 def _outward_whole(low: NDArray[np.int64], high: NDArray[np.int64], step: int) -> Snapped:
@@ -180,11 +222,19 @@ def _outward(low: NDArray[np.float64], high: NDArray[np.float64], multiples: Mul
 
 # For ranges low..high: the first and last value of the cell that holds low, and whether that cell holds high too.
 Cells = tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]
+CellsOf = Callable[[NDArray[Any], NDArray[Any]], Cells]
 
 
-def _smallest(
-    low: NDArray[Any], high: NDArray[Any], sizes: Sequence[Callable[[NDArray[Any], NDArray[Any]], Cells]]
-) -> Snapped:
+def _firsts(values: NDArray[Any], sizes: Sequence[CellsOf]) -> list[NDArray[Any]]:
+    """Return the first value of the cell around each value, by size. A value without a cell is alone in its own."""
+    firsts = []
+    for cells in sizes:
+        start, _, holds = cells(values, values)
+        firsts.append(np.where(holds, start, values))
+    return firsts
+
+
+def _smallest(low: NDArray[Any], high: NDArray[Any], sizes: Sequence[CellsOf]) -> Snapped:
     """Widen every range to the first cell that holds it. sizes: functions that return cells, smallest cells first."""
     new_low, new_high = low.copy(), high.copy()
     whole = low != high
@@ -228,12 +278,8 @@ def _first_day(month: NDArray[np.int64]) -> NDArray[np.int64]:
     return month.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def _int64(values: NDArray[Any]) -> NDArray[np.int64]:
-    return np.asarray(values, dtype=np.int64)
-
-
-def _float64(values: NDArray[Any]) -> NDArray[np.float64]:
-    return np.asarray(values, dtype=np.float64)
+def _numbers(values: NDArray[Any], integral: bool) -> NDArray[Any]:
+    return np.asarray(values, np.int64 if integral else np.float64)
 
 
 def _decimal(number: float, what: str, column: str) -> Fraction:

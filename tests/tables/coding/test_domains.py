@@ -98,7 +98,7 @@ def test_intervals_hold_the_class_or_become_a_star() -> None:
 def test_calendar_periods_hold_the_class() -> None:
     days = [datetime.date(2020, 2, 3), datetime.date(2020, 2, 20), datetime.date(2021, 1, 1), datetime.date(2021, 9, 9)]
     found = released(days, taxonomy={"calendar": ["month", "year"]})
-    assert found == ["[2020-02-01..2020-02-29]"] * 2 + ["[2021-01-01..2021-12-31]"] * 2
+    assert found == ["2020-02"] * 2 + ["2021"] * 2
 
 
 def test_prefixes_are_filled_with_stars() -> None:

@@ -36,7 +36,7 @@ from sfumato.methods.trees.gain_tree import gain_order
 from sfumato.methods.trees.split_tests import branches_of
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.coding.domains import CategoricalDomain, Domain
+from sfumato.tables.coding.domains import Domain
 
 BLOCK = 1 << 15  # records that are peeled together
 CHOICES, MOST_CHOICES = 2048, 1 << 19  # the most choices of levels that are tried, and that are considered
@@ -65,7 +65,7 @@ class CellPeeling:
         weights = np.diff(records.starts)
         order = np.arange(len(weights), dtype=np.uint32)
         if len(order) > BLOCK:
-            categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
+            categorical = np.array([domain.tree is not None for domain in records.domains])
             order = gain_order(records.codes, weights, categorical, records.costs, requirements.least_class)
         levels = levels_of(records.domains, records.costs)
         counting = Counting(records, requirements)
@@ -134,7 +134,7 @@ def levels_of(domains: Sequence[Domain], costs: Costs) -> Levels:
 def _groups(domain: Domain) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Return the first and last code of each code's group by level, each level with fewer groups than the one below."""
     codes, bounds = np.arange(domain.size), []
-    if not isinstance(domain, CategoricalDomain):
+    if domain.tree is None:
         bounds.append((codes, codes))
         coordinates = domain.coordinates()[: domain.size - domain.has_null]
         for halvings in range(HALVINGS, 0, -1):

@@ -32,7 +32,7 @@ from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.trees.region_tree import RegionTree
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.coding.domains import CategoricalDomain, Domain
+from sfumato.tables.coding.domains import Domain
 
 ROOT = 0  # of every taxonomy
 DIGITS = 9  # gains are rounded to this many digits, so that the order of summation does not break ties
@@ -195,11 +195,11 @@ def parts_of(domain: Domain, low: int, high: int, node: int) -> tuple[tuple[int,
     codes = domain.size - domain.has_null
     if low < codes <= high:  # separate null from the values
         return (ROOT, ROOT), (low, codes)
-    if not isinstance(domain, CategoricalDomain):
+    if domain.tree is None:
         return (), ()
-    children = np.flatnonzero(domain.taxonomy.parent == node)
-    children = children[np.argsort(domain.taxonomy.first[children])]
-    return tuple(children.tolist()), tuple(domain.taxonomy.first[children].tolist())
+    children = np.flatnonzero(domain.tree.parent == node)
+    children = children[np.argsort(domain.tree.first[children])]
+    return tuple(children.tolist()), tuple(domain.tree.first[children].tolist())
 
 
 def gains(

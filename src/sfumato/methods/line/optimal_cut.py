@@ -357,7 +357,7 @@ def run_box_costs(codes, at, first, last, shortest, layout, units, buffer, resul
                     line[t] += cost[np.uintp(low[t]) * stride + np.uintp(high[t])]
             elif form == DIFFERENCE:
                 for t in range(places):
-                    line[t] += min(cost[np.uintp(high[t])] - cost[np.uintp(low[t])], full)
+                    line[t] += min(cost[stride + np.uintp(high[t])] - cost[np.uintp(low[t])], full)
             elif form == CLIMB:
                 for t in range(places):
                     entry = np.uintp(low[t]) * stride * np.uintp(2)

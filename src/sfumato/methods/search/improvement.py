@@ -37,7 +37,6 @@ from sfumato.methods.search.shortfall import tally_for
 from sfumato.methods.trees.gain_tree import gain_order
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.coding.domains import CategoricalDomain
 
 # A neighbourhood has CLASSES classes, within the limits of records; FEWEST_CLASSES takes precedence over MOST_RECORDS.
 CLASSES, FEWEST_CLASSES = 48, 20
@@ -77,7 +76,7 @@ class Improvement:
         self._columns = [records.sensitive[name].codes for name in requirements.attributes]
         self._tests = Counting(records, requirements).conjunction()
         self._rules = SearchRules(records.costs.layout, records.costs.units, requirements.least_class)
-        self._categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
+        self._categorical = np.array([domain.tree is not None for domain in records.domains])
         self._random = np.random.PCG64(records.seed or 0)
 
     @property

@@ -44,7 +44,7 @@ from sfumato.methods.trees.gain_tree import (
 )
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.coding.domains import CategoricalDomain, Codes
+from sfumato.tables.coding.domains import Codes
 
 
 class EligibleTree:
@@ -70,7 +70,7 @@ class EligibleTree:
             yield from GainTree().classes(records, requirements, progress)
             return
         weights = np.diff(records.starts)
-        categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
+        categorical = np.array([domain.tree is not None for domain in records.domains])
         line = gain_order(records.codes, weights, categorical, records.costs, requirements.least_class)
         values = records.sensitive[frequency.attribute]
         record_of = np.repeat(np.arange(len(records.codes), dtype=np.uint32), weights)

@@ -28,7 +28,7 @@ from sfumato.methods.line.optimal_cut import best_classes, box_costs_of, optimal
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.coding.domains import CategoricalDomain, Codes
+from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import sort_numbers
 
 BLOCK = 1 << 14  # one thread divides a part of up to this many records to the end; also the sample of a larger part
@@ -54,7 +54,7 @@ class GainTree:
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         weights = np.diff(records.starts)
-        categorical = np.array([isinstance(domain, CategoricalDomain) for domain in records.domains])
+        categorical = np.array([domain.tree is not None for domain in records.domains])
         line = gain_order(records.codes, weights, categorical, records.costs, requirements.least_class)
         at = np.repeat(line, weights[line])
         cut = partial(

@@ -18,7 +18,7 @@ from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import Costs
 from sfumato.methods.trees.sampled_tests import SampledTests, part_holds
 from sfumato.requirements.conjunction import Conjunction
-from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain
+from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.sorting import sort_numbers
 
 # Codes are counted in a table if that is not much larger than the region; otherwise its records are sorted.
@@ -96,7 +96,7 @@ def ground_of(domains: Sequence[Domain], costs: Costs, least: int) -> SplitData:
         costs=costs.units,
         branches=np.concatenate([part.reshape(-1, 2) for part in parts]),
         levels=np.stack([np.cumsum([0, *sizes])[:-1], [part.shape[1] for part in parts]], axis=1),
-        ordered=np.array([not isinstance(domain, CategoricalDomain) for domain in domains]),
+        ordered=np.array([domain.tree is None for domain in domains]),
         least=np.array([least], np.int64),
         divisible=2 * least,
     )
@@ -108,14 +108,14 @@ def branches_of(domain: Domain) -> NDArray[np.int64]:
     levels = []
     if domain.has_null:
         levels.append(np.tile(np.array([0, codes - 1], np.int64), (codes, 1)))
-    if isinstance(domain, CategoricalDomain):
-        taxonomy = domain.taxonomy
-        paths = taxonomy.ancestors().astype(np.int64)
+    tree = domain.tree
+    if tree is not None:
+        paths = tree.ancestors().astype(np.int64)
         depth = np.count_nonzero(paths > 0, axis=1)
-        for level in range(1, taxonomy.levels):
+        for level in range(1, tree.levels):
             # Paths go up; we go from the root down. A leaf near the root stays the same on the levels below.
             nodes = paths[np.arange(codes), np.maximum(depth - level, 0)]
-            levels.append(np.stack([taxonomy.first[nodes], taxonomy.last[nodes]], axis=1).astype(np.int64))
+            levels.append(np.stack([tree.first[nodes], tree.last[nodes]], axis=1).astype(np.int64))
     result = np.full((domain.size, len(levels), 2), codes, np.int64)
     for level, branches in enumerate(levels):
         result[:codes, level] = branches

@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,13 +25,17 @@ from numpy.typing import NDArray
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts, to_numpy
 from sfumato.tables.coding.scaled_integers import decimal_text, decimals_of, in_units
 from sfumato.tables.coding.sorting import distinct_numbers
+from sfumato.taxonomies.code_tree import CodeTree, nested_groups
+from sfumato.taxonomies.periods import period_days
 from sfumato.taxonomies.taxonomy import Taxonomy
-from sfumato.taxonomies.widening import Snap
+from sfumato.taxonomies.widening import Snap, Snapped
 
 WHOLE = "*"
+BELOW, ABOVE = "-", "+"
+SIGNS = re.compile(r"(?<=\d)[+-](?=\.\.|\]|$)")
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
-DAY = datetime.timedelta(days=1)
+DAY = datetime.timedelta(days=1) // MICROSECOND  # in the unit of moments
 SECONDS = len("2000-01-01T00:00:00")
 DECIMAL = re.compile(r"-?\d{1,60}(\.\d{1,60})?([eE][+-]?\d{1,2})?", re.ASCII)
 BEYOND_MICROSECONDS = re.compile(r"(?<=[.,]\d{6})\d+")
@@ -68,6 +73,15 @@ class Domain(Protocol):
     @property
     def kind(self) -> str: ...
 
+    @property
+    def tree(self) -> CodeTree | None:
+        """The nested groups that classes are released as; None where they are released as ranges of any ends."""
+        ...
+
+    def node_penalties(self) -> NDArray[np.float64]:
+        """Return the normalised certainty penalty of each node of the tree."""
+        ...
+
     def coordinates(self) -> NDArray[np.float64]:
         """Return the coordinate of each code in [0, 1], for orderings."""
         ...
@@ -90,7 +104,8 @@ class NumericDomain:
     """Numbers, dates or moments: sorted distinct values, int64 or float64.
 
     Dates are days since 1970-01-01, moments microseconds since then. Decimals, and moments in nanoseconds, are integers
-    with ``scale`` further decimal places: 255 at scale 2 is 2.55.
+    with ``scale`` further decimal places: 255 at scale 2 is 2.55. Numbers below ``lowest`` were made equal to it, and
+    numbers above ``highest`` to that: these two are released as ``18-`` and ``90+``.
     """
 
     name: str
@@ -100,6 +115,8 @@ class NumericDomain:
     snap: Snap | None = None
     scale: int = 0
     bound_type: pa.DataType | None = None  # of decimals, and of moments with a time zone or in nanoseconds
+    lowest: float | int | None = None
+    highest: float | int | None = None
 
     @property
     def size(self) -> int:
@@ -116,10 +133,52 @@ class NumericDomain:
             return bool(self.bound_type.scale <= 0)
         return self.values.dtype.kind == "i"
 
+    @cached_property
+    def tree(self) -> CodeTree | None:
+        firsts = None if self.snap is None else self.snap.cells(self.values, self.is_whole, self._decimal_scale)
+        if firsts is None:
+            return None
+        starts = [np.append(True, first[1:] != first[:-1])[: len(self.values)] for first in reversed(firsts)]
+        return nested_groups(starts, len(self.values))[0]
+
+    def node_penalties(self) -> NDArray[np.float64]:
+        assert self.tree is not None
+        if not len(self.values):
+            return np.ones(1)
+        bottom, top = self.shown_positions(self.tree.first, self.tree.last)
+        penalties = np.minimum(top - bottom, 1.0)
+        penalties[0] = 1.0 if len(self.values) > 1 else 0.0
+        return penalties
+
     def coordinates(self) -> NDArray[np.float64]:
         scaled = np.ones(self.size)
-        scaled[: len(self.values)] = _shares(self.values)
+        scaled[: len(self.values)] = _shares(self.values, self.values)
         return scaled
+
+    def shown_positions(
+        self, low: NDArray[np.integer], high: NDArray[np.integer]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return where the released ranges of low..high begin and end, if the values lie from 0 to 1. No code is null.
+
+        What is released as ``*`` for want of a cell begins at -inf and ends at inf.
+        """
+        bottom, top, unheld = self._shown(self.values[low], self.values[high])
+        begin, end = _shares(bottom, self.values), _shares(top, self.values)
+        return np.where(unheld, -np.inf, begin), np.where(unheld, np.inf, end)
+
+    def _shown(self, low: NDArray[Any], high: NDArray[Any]) -> Snapped:
+        """Return the ends of the released ranges around low..high. Where ``whole`` is set, no cell holds the range."""
+        shown = Snapped(low, high, np.zeros(len(low), np.bool_))
+        if self.snap is not None:
+            shown = self.snap.snap(low, high, self.is_whole, self._decimal_scale)
+        if self.lowest is None and self.highest is None:
+            return shown
+        # A cell that holds the highest value also holds everything above it, and likewise below.
+        return Snapped(*(np.clip(ends, self.lowest, self.highest) for ends in shown[:2]), shown.whole)
+
+    @property
+    def _decimal_scale(self) -> int | None:
+        return self.scale if self.is_decimal else None
 
     def release(self, low: Codes, high: Codes) -> ReleasedValues:
         pairs, index = distinct_numbers(low.astype(np.int64) * self.size + high, self.size**2)
@@ -129,15 +188,15 @@ class NumericDomain:
             no_bounds = self._typed(np.zeros(len(pairs), self.values.dtype), np.ones(len(pairs), np.bool_))
             return ReleasedValues(index, pa.nulls(len(pairs), pa.string()), no_bounds, no_bounds)
         mixed = last == null
-        bottom, top = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
-        unheld = np.zeros(len(pairs), np.bool_)
-        if self.snap is not None:
-            bottom, top, unheld = self.snap.snap(bottom, top, self.is_whole, self.scale if self.is_decimal else None)
+        ends = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
+        bottom, top, unheld = self._shown(*ends)
         whole = unheld | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
-        texts, upper = self.texts(bottom), self.texts(top)
+        texts, upper = self._open_texts(bottom), self._open_texts(top)
         left, dots, right, separator = from_texts(["[", "..", "]", ""])
         ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, separator)
         labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
+        if self.snap is not None:
+            labels = pc.coalesce(from_texts(self.snap.names(bottom, top)), labels)
         labels = pc.if_else(from_numpy((whole & (bottom < top)) | mixed), from_texts([WHOLE])[0], labels)
         labels = pc.if_else(from_numpy(first == null), pa.nulls(1, pa.string())[0], labels)
         # What no interval or period holds has no bounds: those of the table may be values of records left out.
@@ -164,6 +223,15 @@ class NumericDomain:
         if values.dtype.kind == "f":
             return from_texts([number_text(value) for value in values.tolist()])
         return from_numpy(values).cast(pa.string())
+
+    def _open_texts(self, values: NDArray[Any]) -> pa.StringArray:
+        """Write the ends of ranges; the lowest and the highest value say that they stand for others too."""
+        texts = self.texts(values)
+        for end, sign in ((self.lowest, BELOW), (self.highest, ABOVE)):
+            if end is not None:
+                signed = pc.binary_join_element_wise(texts, *from_texts([sign, ""]))
+                texts = pc.if_else(from_numpy(values == end), signed, texts)
+        return texts
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
         return np.array([self._penalty(label) for label in labels], np.float64)
@@ -214,7 +282,8 @@ class NumericDomain:
 
     def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
         """Return the smallest and largest value that a label allows, or None for a label outside the domain."""
-        ends = released_ends(label, self.read)
+        closed = label if self.lowest is None and self.highest is None else without_signs(label)
+        ends = released_ends(closed, self.read, day=1 if self.kind == "date" else 0)
         if ends is not None and self.kind == "date" and any(Fraction(end).denominator > 1 for end in ends):
             return None  # a moment within a day is not a date
         return ends
@@ -233,6 +302,14 @@ class CategoricalDomain:
     def size(self) -> int:
         return len(self.taxonomy.leaves) + self.has_null
 
+    @property
+    def tree(self) -> Taxonomy:
+        return self.taxonomy
+
+    def node_penalties(self) -> NDArray[np.float64]:
+        span = self.taxonomy.span()
+        return np.where(span == 1, 0.0, span / max(len(self.taxonomy.leaves), 1))
+
     def coordinates(self) -> NDArray[np.float64]:
         return np.arange(self.size) / max(self.size - 1, 1)
 
@@ -249,8 +326,7 @@ class CategoricalDomain:
         return ReleasedValues(index, labels, no_bounds, no_bounds)
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
-        span, nodes = self.taxonomy.span(), self.taxonomy.node_of_label()
-        leaves = len(self.taxonomy.leaves)
+        penalties, nodes = self.node_penalties(), self.taxonomy.node_of_label()
         result = np.full(len(labels), math.nan)
         for position, label in enumerate(labels):
             if label is None:
@@ -258,8 +334,7 @@ class CategoricalDomain:
             elif label == WHOLE:
                 result[position] = 1.0
             elif label in nodes:
-                leaves_under = int(span[nodes[label]])
-                result[position] = 0.0 if leaves_under == 1 else leaves_under / leaves
+                result[position] = penalties[nodes[label]]
         return result
 
     def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
@@ -284,16 +359,23 @@ def numbers_of(domain: Domain) -> NDArray[np.float64]:
     return np.append(numbers, max(numbers[-1] + 1, np.nextafter(numbers[-1], np.inf)))[: domain.size]
 
 
-def _shares(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Scale ascending values linearly so that the first is 0 and the last is 1."""
-    if not len(values) or values[0] == values[-1]:
-        return np.zeros(len(values))
+def _shares(numbers: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
+    """Scale numbers linearly so that the first of the ascending ``values`` would be 0 and the last 1.
+
+    If there is one value only, what lies below it is -1, and what lies above it 1.
+    """
+    if not len(values):
+        return np.zeros(len(numbers))
+    if values[0] == values[-1]:
+        return np.asarray(np.sign(numbers - values[0]), np.float64)
     if values.dtype.kind == "f":
-        halves = values / 2  # the distance between two large numbers may overflow
-        return np.asarray((halves - halves[0]) / (halves[-1] - halves[0]))
-    unsigned = values.astype(np.int64).view(np.uint64)  # unsigned differences are exact up to 64 bits
-    distances = unsigned - unsigned[0]
-    return np.asarray(distances / distances[-1])
+        first, last = values[0] / 2, values[-1] / 2  # the distance between two large numbers may overflow
+        return np.asarray((numbers / 2 - first) / (last - first))
+    # Unsigned differences of arrays are exact up to 64 bits.
+    unsigned = numbers.astype(np.int64).view(np.uint64)
+    first, last = values[:1].astype(np.int64).view(np.uint64), values[-1:].astype(np.int64).view(np.uint64)
+    below, above = (first - unsigned) / (last - first), (unsigned - first) / (last - first)
+    return np.asarray(np.where(numbers < values[0], -below, above))
 
 
 def _moment_texts(values: NDArray[np.int64], scale: int, zone: str | None) -> Iterator[str]:
@@ -337,12 +419,23 @@ def label_of(value: object) -> str | None:
 
 
 def released_ends(
-    label: str, read: Callable[[str], float | Fraction]
+    label: str, read: Callable[[str], float | Fraction], *, day: int = 0
 ) -> tuple[float | Fraction, float | Fraction] | None:
-    """Return the two ends of a released range, or of a single value; None if it is neither. read: see read_number."""
+    """Return the two ends of a released range, a named period or a single value; None if it is none of these.
+
+    read: see read_number. day: the units of ``read`` in a day, if labels may name periods.
+    """
+    if day and (period := period_days(label)) is not None:
+        first, last = ((end - EPOCH.date()).days * day for end in period)
+        return first, last
     low, bar, high = label[1:-1].partition("..") if label[:1] == "[" and label[-1:] == "]" else (label, "", label)
     bottom, top = read(low), read(high if bar else low)
     return (bottom, top) if bottom <= top else None
+
+
+def without_signs(label: str) -> str:
+    """Return a label without the signs for everything below or above: ``[85..90+]`` becomes ``[85..90]``."""
+    return SIGNS.sub("", label)
 
 
 def read_number(text: str, kind: str = "numeric") -> float | Fraction:
@@ -366,4 +459,4 @@ def read_number(text: str, kind: str = "numeric") -> float | Fraction:
     elapsed: int | Fraction = (moment - EPOCH) // MICROSECOND
     if beyond is not None:
         elapsed += Fraction(f"0.{beyond.group()}")
-    return Fraction(elapsed, DAY // MICROSECOND) if kind == "date" else elapsed
+    return Fraction(elapsed, DAY) if kind == "date" else elapsed

@@ -11,14 +11,15 @@ import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, TaxonomyError
+from sfumato.errors import InputError, PolicyError, TaxonomyError
 from sfumato.kernels.threads import in_threads
 from sfumato.policy import ColumnSettings, Grouping, InputOptions
 from sfumato.progress import Progress
@@ -122,6 +123,7 @@ class Profiler:
             elif zone is None and not np.any(values % day):
                 values, kind, scale, bound_type = values // day, "date", 0, None
         self._check_type(kind)
+        values = self._clipped(values, kind, scale)
         kept = merged_numbers([values[known]])
         codes = np.full(len(values) + 1, len(kept), np.uint32)
         codes[:-1][known] = np.searchsorted(kept, values[known])
@@ -168,10 +170,19 @@ class Profiler:
             numbers //= DAY
         elif kind == "date":
             kind = "moment"
+        numbers = self._clipped(numbers, kind)
         values = merged_numbers([numbers[~missing]])
         codes = np.full(len(texts) + 1, len(values), np.uint32)
         codes[:-1][~np.array(null, np.bool_)] = np.where(missing, len(values), np.searchsorted(values, numbers))
         return Encoder(self._ordered(values, has_null, kind), distinct, codes)
+
+    def _clipped(self, values: Numbers, kind: str, scale: int = 0) -> Numbers:
+        """Make what lies below the bottom equal to it, and what lies above the top equal to that."""
+        column = self._column
+        if column.bottom is None and column.top is None:
+            return values
+        self._check_type(kind, "numeric", "bottom" if column.top is None else "top")
+        return np.clip(values, *ends_of(self._name, column, values.dtype.kind == "i", scale))
 
     def _ordered(
         self, values: Numbers, has_null: bool, kind: str, scale: int = 0, bound_type: pa.DataType | None = None
@@ -182,7 +193,8 @@ class Profiler:
                 values, scale = rescaled(values, max(snap.places - scale, 0)), max(snap.places, scale)
             except OverflowError:
                 raise too_large(self._name) from None
-        domain = NumericDomain(self._name, values, has_null, kind, snap, scale, bound_type)
+        ends = ends_of(self._name, self._column, values.dtype.kind == "i", scale)
+        domain = NumericDomain(self._name, values, has_null, kind, snap, scale, bound_type, *ends)
         if snap is not None:
             snap.check(domain.is_whole, scale if domain.is_decimal else None)
         return domain
@@ -328,6 +340,21 @@ def snap_of(name: str, column: ColumnSettings) -> Snap | None:
     if isinstance(grouping, Grouping) and grouping.calendar is not None:
         return Calendar(grouping.calendar, column=name)
     return None if column.round is None else RoundingGrid(column.round, column=name)
+
+
+def ends_of(name: str, column: ColumnSettings, integral: bool, scale: int) -> tuple[Any, Any]:
+    """Return bottom and top of a column in the unit of its values. integral: these are whole numbers."""
+    ends: list[Any] = []
+    for key, end in (("bottom", column.bottom), ("top", column.top)):
+        exact = None if end is None else Fraction(str(end)) * 10**scale
+        if exact is not None and integral and exact.denominator > 1:
+            raise PolicyError(
+                f"column {name!r}: {key} is {end:g}, but the column holds whole numbers. Write a whole number."
+                if scale == 0
+                else f"column {name!r}: {key} has more decimal places than the column. Write fewer."
+            )
+        ends.append(None if exact is None else int(exact) if integral else float(exact))
+    return ends[0], ends[1]
 
 
 def profile_column(

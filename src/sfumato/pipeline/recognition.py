@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from sfumato.engines.engine import Engine, Job
+from sfumato.engines.engine import Draft, Engine, Job
 from sfumato.methods import AUTO, method_named
 from sfumato.releases.fingerprints import Fingerprints
-from sfumato.releases.run_record import ClassRecipe, EarlierReleases, earlier_releases
+from sfumato.releases.run_record import ClassRecipe, EarlierReleases, earlier_releases, record_run
 from sfumato.tables.coding.distinct_values import counted_noun
 
 
@@ -79,3 +80,18 @@ def _earlier_warnings(earlier: EarlierReleases, *, anew: bool) -> list[str]:
             f"{counted_noun(earlier.overlapping, 'time')} before: {intersected}, and see who came or went"
         )
     return warnings
+
+
+def record_release(draft: Draft, target: str, figures: Mapping[str, Any]) -> None:
+    """Put a published release into the run record, with those of its private figures that name no column or value."""
+    job = draft.job
+    figures = {key: value for key, value in figures.items() if key not in ("audit", "columns", "workload")}
+    if draft.fingerprints is None:
+        return
+    try:
+        record_run(draft.fingerprints, draft.recipe, draft.engine.origin(job), target, figures=figures)
+    except OSError:
+        job.warnings.append(
+            "the release was written, but the run record was not (the state directory cannot be written), so a later "
+            "release of this table under another policy will go unnoticed"
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,11 @@ from sfumato.evaluation.public_figures import Examination
 from sfumato.kernels.decorator import on_compilation
 from sfumato.pipeline.engine_choice import choose_engine, tables_of
 from sfumato.pipeline.prepare import STOPPED, open_job
-from sfumato.pipeline.recognition import class_recipe, recognised
+from sfumato.pipeline.recognition import class_recipe, recognised, record_release
 from sfumato.pipeline.release import Release
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.certificate import certificate
-from sfumato.releases.run_record import record_run
 
 
 def draft_release(
@@ -94,7 +92,7 @@ def published(
         pages = release.pages(report, report_private)
         with job.progress.phase("certify"):
             output.publish(text, pages)
-    _record(draft, output.recorded, release.private_figures())
+    record_release(draft, output.recorded, release.private_figures())
     return release
 
 
@@ -112,18 +110,3 @@ def _examined(draft: Draft, written: Any) -> Examination:
     warnings = draft.job.warnings
     warnings.extend(text for text in report.remarks if text not in warnings)
     return examination
-
-
-def _record(draft: Draft, target: str, figures: Mapping[str, Any]) -> None:
-    """Put a published release into the run record, with those of its private figures that name no column or value."""
-    job = draft.job
-    figures = {key: value for key, value in figures.items() if key not in ("audit", "columns", "workload")}
-    if draft.fingerprints is None:
-        return
-    try:
-        record_run(draft.fingerprints, draft.recipe, draft.engine.origin(job), target, figures=figures)
-    except OSError:
-        job.warnings.append(
-            "the release was written, but the run record was not (the state directory cannot be written), so a later "
-            "release of this table under another policy will go unnoticed"
-        )

@@ -174,7 +174,8 @@ class NumericDomain:
         if self.lowest is None and self.highest is None:
             return shown
         # A cell that holds the highest value also holds everything above it, and likewise below.
-        return Snapped(*(np.clip(ends, self.lowest, self.highest) for ends in shown[:2]), shown.whole)
+        low, high = np.clip(shown.low, self.lowest, self.highest), np.clip(shown.high, self.lowest, self.highest)
+        return Snapped(low, high, shown.whole)
 
     @property
     def _decimal_scale(self) -> int | None:

@@ -585,6 +585,15 @@ def test_more_different_values_than_fit_are_an_error_that_names_the_column(
         sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk", memory="1GB", method="hilbert")
 
 
+def test_counted_values_that_do_not_fit_are_an_error_that_names_the_column(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "COUNTED_BYTES", 10**9)
+    asked = {"quasi_identifiers": ["age"], "sensitive": "zip", "require": "distinct(zip, l=2)", "other": "drop", "k": 5}
+    with pytest.raises(UsageError, match=r"column 'zip' has 99 different values.*with --memory"):
+        sfumato.anonymize(people, engine="disk", memory="1GB", method="hilbert", **asked)
+
+
 def test_values_of_classes_that_do_not_fit_are_an_error_that_names_the_column(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

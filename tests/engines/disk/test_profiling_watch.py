@@ -38,9 +38,11 @@ def table(notes: int) -> pa.Table:
 @pytest.fixture
 def limit(monkeypatch: pytest.MonkeyPatch) -> MemoryLimit:
     """A limit that is reached as soon as columns claim half a megabyte."""
-    monkeypatch.setattr(memory_limit, "held_memory", lambda: 300 * 10**6)
     monkeypatch.setattr(memory_limit, "SPARE", 0)
-    return MemoryLimit(300 * 10**6 + 500_000)
+    monkeypatch.setattr(memory_limit, "held_memory", lambda: 10**8)
+    limit = MemoryLimit(300 * 10**6 + 500_000)
+    monkeypatch.setattr(memory_limit, "held_memory", lambda: 300 * 10**6)
+    return limit
 
 
 def refusal_of(job: Job, limit: MemoryLimit) -> str:
@@ -77,13 +79,22 @@ def test_a_kept_text_that_may_still_repeat_is_refused_by_its_size(
 ) -> None:
     parquet.write_table(table(notes=900), tmp_path / "in.parquet")
     monkeypatch.setattr("sfumato.engines.disk.profiling_watch.BATCH_COPIES", 10**6)
+    monkeypatch.setattr("sfumato.engines.disk.profiling_watch.FEW_BYTES", 0)
     monkeypatch.setattr(parquet_source, "BATCH_BYTES", 1 << 12)  # so the first batch has few of the records
     said = refusal_of(job_of(tmp_path / "in.parquet"), limit)
     assert said.startswith("column 'note' has about ")
     assert "it is refused as linkable in any case" in said
 
 
-def test_a_table_within_the_limit_is_profiled(tmp_path: Path, limit: MemoryLimit) -> None:
+def test_batches_that_do_not_fit_are_not_blamed_on_a_column(
+    tmp_path: Path, limit: MemoryLimit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet.write_table(table(notes=10), tmp_path / "in.parquet")
+    monkeypatch.setattr("sfumato.engines.disk.profiling_watch.BATCH_COPIES", 10**6)
+    assert "few different values, but batches of these records" in refusal_of(job_of(tmp_path / "in.parquet"), limit)
+
+
+def test_a_table_within_the_limit_is_profiled(tmp_path: Path) -> None:
     parquet.write_table(table(notes=900), tmp_path / "in.parquet")
     limit = MemoryLimit(10**9)
     profile = profile_input(job_of(tmp_path / "in.parquet"), limit)

@@ -7,8 +7,8 @@ import pytest
 
 from sfumato.errors import UsageError
 from sfumato.tables.external import memory_limit
-from sfumato.tables.external.memory_budget import BASE, MemoryBudget
-from sfumato.tables.external.memory_limit import SPARE, MemoryLimit, held_memory
+from sfumato.tables.external.memory_budget import MemoryBudget
+from sfumato.tables.external.memory_limit import AT_THE_START, SPARE, MemoryLimit, held_memory
 
 MB = 10**6
 
@@ -18,19 +18,19 @@ def holding(monkeypatch: pytest.MonkeyPatch, held: int) -> None:
 
 
 def test_a_step_is_refused_if_it_would_pass_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    holding(monkeypatch, 200 * MB)
+    holding(monkeypatch, 100 * MB)
     limit = MemoryLimit(500 * MB)
-    assert limit.lacks(300 * MB - SPARE) == 0
-    assert limit.lacks(310 * MB - SPARE) == 10 * MB
+    assert limit.lacks(400 * MB - SPARE) == 0
+    assert limit.lacks(410 * MB - SPARE) == 10 * MB
     with pytest.raises(UsageError, match=r"sorting takes about 600 MB of memory, and 500 MB are allowed. Allow 700 MB"):
-        limit.claim_for("sorting", 400 * MB - SPARE)
+        limit.claim_for("sorting", 500 * MB - SPARE)
 
 
 def test_what_a_session_holds_before_the_run_counts_no_more_than_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     holding(monkeypatch, 5_000 * MB)
     limit = MemoryLimit(500 * MB)
-    assert limit.lacks(500 * MB - BASE - SPARE) == 0
-    assert limit.lacks(500 * MB - BASE) == SPARE
+    assert limit.lacks(500 * MB - AT_THE_START - SPARE) == 0
+    assert limit.lacks(500 * MB - AT_THE_START) == SPARE
 
 
 def test_a_limit_that_the_libraries_alone_fill_is_refused_at_once() -> None:

@@ -183,10 +183,16 @@ class ProfiledInput:
     count: int
 
 
+def counted_columns(job: Job) -> set[str]:
+    """Return the columns whose values are counted: those of requirements and of the workload."""
+    workload = job.policy.workload
+    return {*job.requirements.columns, *workload.predicted, *workload.features}
+
+
 def profile_input(job: Job, limit: MemoryLimit | None = None) -> ProfiledInput:
     """Read the kept columns once, and find the values of each, as far as the limit allows."""
     source, policy = job.source, job.policy
-    counted = {*job.requirements.columns, *policy.workload.predicted, *policy.workload.features}
+    counted = counted_columns(job)
     quasi = {
         name: profiler_of(source, name, policy.columns[name], policy.input_options, job.taxonomies.get(name))
         for name in policy.quasi_identifiers

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sfumato.engines.disk.audit import audit_on_disk
 from sfumato.engines.disk.classes import ClassesOnDisk, form_classes, learn_recoding
-from sfumato.engines.disk.coded_table import CodedTable, ProfiledInput, encode_input, profile_input
+from sfumato.engines.disk.coded_table import CodedTable, ProfiledInput, counted_columns, encode_input, profile_input
 from sfumato.engines.disk.linkability import linkable_on_disk
 from sfumato.engines.disk.released_rows import RowsOnDisk, rows_on_disk
 from sfumato.engines.engine import Draft, Job
@@ -28,8 +28,9 @@ from sfumato.releases.keyed_sample import KeyedSample, sampled
 from sfumato.releases.ordered_fingerprints import ordered_fingerprints
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import record_secret
-from sfumato.tables.coding.domains import Codes
+from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
 from sfumato.tables.coding.keyed_hashes import RecordHashes
+from sfumato.tables.coding.profile import CATEGORY_BYTES
 from sfumato.tables.external.memory_budget import BASE, MemoryBudget
 from sfumato.tables.external.memory_limit import MemoryLimit, in_words, more_than
 from sfumato.tables.external.scratch import Scratch
@@ -39,6 +40,7 @@ from sfumato.tables.targets.file_writers import write_batches
 
 VALUE_BYTES = 36  # a value of a domain, with its cost, its position on a curve and its count
 TEXT_BYTES = 24  # beside a text: its slots in the index, and its hash
+COUNTED_BYTES = 350  # a value that requirements or a workload count, while it is numbered as an object
 VALUES_SHARE = 0.75  # of the memory that the libraries leave, at most, for distinct values
 FEW_VALUES = 4 * 10**6  # bytes that the libraries' share has room for
 
@@ -163,12 +165,16 @@ class DiskEngine:
         """
         counts = {encoder.domain.name: encoder.domain.size for encoder in profile.encoders}
         sizes = {
-            encoder.domain.name: encoder.domain.size * VALUE_BYTES + encoder.nbytes for encoder in profile.encoders
+            encoder.domain.name: encoder.domain.size * _bytes_of_a_value(encoder.domain) + encoder.nbytes
+            for encoder in profile.encoders
         }
         for column in profile.carried:
             if column.dictionary is not None:
                 counts[column.name] = len(column.dictionary)
                 sizes[column.name] = column.dictionary.nbytes + counts[column.name] * TEXT_BYTES
+            if column.name in counted_columns(job):
+                counts[column.name] = len(column.values)
+                sizes[column.name] = sizes.get(column.name, 0) + counts[column.name] * COUNTED_BYTES
         largest = max(sizes, key=lambda name: sizes[name])
         taken, room = sum(sizes.values()), max(int(self.budget.work * VALUES_SHARE), FEW_VALUES)
         if taken > room:
@@ -181,6 +187,10 @@ class DiskEngine:
             )
         if taken > FEW_VALUES:
             self.budget, self._values = self.budget.beside(taken), taken
+
+
+def _bytes_of_a_value(domain: Domain) -> int:
+    return VALUE_BYTES if isinstance(domain, NumericDomain) else VALUE_BYTES + CATEGORY_BYTES
 
 
 def _linkable_for_certain(profile: ProfiledInput, policy: Policy) -> dict[str, str]:

@@ -19,6 +19,7 @@ from sfumato.tables.coding.profile import Collector
 from sfumato.tables.external.memory_limit import LEAST, MemoryLimit, in_words, more_than
 
 BATCH_COPIES = 6  # of a batch that are made while it is read and its values are collected
+FEW_BYTES = 10**5  # a column that takes less has nothing to do with it
 MOSTLY = 0.75  # a column with so many different values in its records so far will hardly repeat them
 
 
@@ -65,6 +66,12 @@ class ProfilingWatch:
         sizes = {name: collector.bytes_to_finish for name, collector in self._collectors.items()}
         name = max(sizes, key=lambda name: sizes[name])
         values, memory = self._collectors[name].count, self._limit.memory
+        if sizes[name] < FEW_BYTES:
+            return UsageError(
+                f"the columns have few different values, but batches of these records cannot be read within the "
+                f"{in_words(memory)} that are allowed. Allow {in_words(more_than(memory + lacking))} with --memory, or "
+                "release fewer columns."
+            )
         where = f"in its first {self._records:,} records" if self._records else "in its first records"
         expected = self._expected(memory + lacking)
         advice = f"Drop the column (role identifier), or allow {in_words(expected)} with --memory."

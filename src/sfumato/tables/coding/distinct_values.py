@@ -19,6 +19,7 @@ DENSE_RANGE = 1 << 20  # integers within a range of this size are looked up in a
 MERGE_AFTER = 1 << 20  # collected numbers
 # Bytes that the end takes for each distinct value, beside its letters: measured with texts that are numbers.
 TEXT_BYTES, NUMBER_BYTES = 150, 40
+FIRST = 8  # texts that tell what a column holds, as long as nobody has to rely on it
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = 86_400_000_000  # microseconds
 
@@ -35,6 +36,10 @@ class DistinctTexts:
     @property
     def values(self) -> list[str]:
         return list(self._index.values.to_pylist())
+
+    @property
+    def first_values(self) -> list[str]:
+        return list(self._index.values.slice(0, FIRST).to_pylist())
 
     @property
     def count(self) -> int:

@@ -46,6 +46,8 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|
 INTEGER = re.compile(r"[+-]?\d+")
 LEADING_ZERO = re.compile(r"[+-]?0\d")
 
+CATEGORY_BYTES = 300  # that a taxonomy takes for a leaf
+
 # Reads the batches of the column again, to find the first record that holds a bad value.
 ReadAgain = Callable[[], Iterable[pa.Array]]
 
@@ -94,7 +96,14 @@ class Profiler:
 
     @property
     def bytes_to_finish(self) -> int:
-        return self._distinct.bytes_to_finish
+        categories = self.count if self._categorical() or self._are_words() else 0
+        return self._distinct.bytes_to_finish + categories * CATEGORY_BYTES
+
+    def _are_words(self) -> bool:
+        """Whether the first text is neither a number nor a date, so that the column will be categorical."""
+        if not isinstance(self._distinct, DistinctTexts) or self._column.implied_type in ("numeric", "date"):
+            return False
+        return self._infer(self._distinct.first_values) == "categorical"
 
     def finish(self, read_again: ReadAgain) -> Encoder:
         """Build the domain of all collected values, and return its encoder."""

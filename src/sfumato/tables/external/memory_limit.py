@@ -14,10 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.errors import UsageError
-from sfumato.tables.external.memory_budget import BASE
 
 STATUS = Path("/proc/self/status")
 LEAST = 250 * 10**6  # bytes with which the smallest table can be released
+AT_THE_START = 150 * 10**6  # bytes that a process with the libraries holds at most, before it reads a table
 SPARE = 20 * 10**6  # bytes that nobody claims: small objects, and a batch that is read ahead
 
 
@@ -34,7 +34,7 @@ class MemoryLimit:
                 f"{in_words(LEAST)}. Free some memory, or allow at least 300 MB with --memory."
             )
         self.memory = memory
-        self._most = memory + max(held_memory() - BASE, 0)
+        self._most = memory + max(held_memory() - AT_THE_START, 0)
 
     def lacks(self, needed: int) -> int:
         """Return how many bytes a step of ``needed`` bytes would be above the limit; 0 if it is within."""

@@ -546,7 +546,7 @@ def test_a_run_record_that_cannot_be_kept_is_a_warning(
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "no space left")
 
-    monkeypatch.setattr("sfumato.pipeline.run.record_run", fail)
+    monkeypatch.setattr("sfumato.pipeline.recognition.record_run", fail)
     made = shell.json("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3")
     assert "the run record was not" in made["warnings"][-1]
     assert shell.json("audit", "out.csv")["holds"] is True

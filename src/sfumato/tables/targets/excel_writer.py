@@ -31,8 +31,6 @@ def write_sheet(table: pa.Table, path: Path) -> None:
     try:
         import xlsxwriter
         from xlsxwriter.exceptions import FileCreateError, FileSizeError
-
-        from sfumato.tables.targets.exact_worksheet import ExactWorksheet
     except ImportError:
         raise UsageError(
             "writing Excel files needs a package that is missing. Install it with: pip install 'sfumato[excel]'"
@@ -55,13 +53,24 @@ def write_sheet(table: pa.Table, path: Path) -> None:
             },
         )
         book.set_properties({"created": CREATED})
-        _fill(book, book.add_worksheet(worksheet_class=ExactWorksheet), table)
+        _fill(book, book.add_worksheet(), table)
         try:
             book.close()
         except FileCreateError as error:
             raise (error.args[0] if isinstance(error.args[0], OSError) else OSError()) from None
         except FileSizeError:
             raise OutputError("the release is too large for an Excel file. Write Parquet or CSV.") from None
+
+
+class ExactNumber(float):
+    """A number that is written with all its digits.
+
+    The library formats numbers with 16 significant digits, but it takes up to 17 to tell two doubles apart.
+    Spreadsheets read all of them.
+    """
+
+    def __format__(self, specification: str) -> str:
+        return float.__repr__(self)
 
 
 def _fill(book: Any, sheet: Any, table: pa.Table) -> None:
@@ -95,7 +104,7 @@ def _fill(book: Any, sheet: Any, table: pa.Table) -> None:
                     case datetime.timedelta():
                         sheet.write_datetime(row, column_index, value, spans)
                     case _:
-                        sheet.write_number(row, column_index, value)
+                        sheet.write_number(row, column_index, ExactNumber(value))
 
 
 def _with_empty_cells(table: pa.Table) -> pa.Table:

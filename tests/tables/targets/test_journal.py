@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from database_tables import in_sqlite
 from kills import killed_after_commit
 from pyarrow import csv
 
@@ -27,6 +28,7 @@ from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import draft_release, published
 from sfumato.policy import InputOptions, merge_flags
 from sfumato.progress import Progress
+from sfumato.report.release import ReleaseReport
 from sfumato.tables.locations import DirectoryLocation, location_of
 from sfumato.tables.sources.source import open_source
 from sfumato.tables.targets import file_publication
@@ -428,6 +430,43 @@ def test_an_interruption_in_the_middle_of_a_rename_leaves_no_mixture(
     recover(tmp_path / "a.csv")
     found = {path.name: path.read_text().split()[1] for path in tmp_path.iterdir()}
     assert found in ({"a.csv": "new", "b.html": "new"}, {"a.csv": "old", "b.html": "old"} if existing else {})
+
+
+def test_a_page_that_cannot_follow_its_transaction_follows_the_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_sqlite(PEOPLE, tmp_path / "a.sqlite", "others")
+    location, page = location_of(f"{tmp_path}/a.sqlite#release"), tmp_path / "page.html"
+    replace = Path.replace
+
+    def no_pages(self: Path, to: Path) -> Path:
+        if to == page:
+            raise PermissionError(1, "no")
+        return replace(self, to)
+
+    with open_target(location, separator=",") as target:
+        target.write(PEOPLE.schema, PEOPLE.to_batches)
+        target.certified()
+        monkeypatch.setattr(Path, "replace", no_pages)
+        with pytest.raises(OutputError, match=r"page\.html could not be put in place yet.*The release is complete"):
+            target.publish("{}", [ReleasePage(page, "page")])
+    monkeypatch.undo()
+    assert not page.exists()
+    open_source(f"{tmp_path}/a.sqlite#release", InputOptions())
+    assert page.read_text() == "page"
+    assert names(tmp_path) == ["a.sqlite", "page.html"]
+
+
+def test_without_its_page_nothing_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    csv.write_csv(PEOPLE, tmp_path / "people.csv")
+    monkeypatch.chdir(tmp_path)
+
+    def fail(_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ReleaseReport, "page", fail)
+    assert main(["anonymize", "people.csv", "-o", "out.csv", *FLAGS, "--report", "page.html"]) != 0
+    assert names(tmp_path) == ["people.csv"]
 
 
 def test_without_hard_links_releases_are_replaced_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

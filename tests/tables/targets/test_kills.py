@@ -70,6 +70,8 @@ class Place:
     name: str
     folder: Path
     separated: bool = False
+    with_page: bool = True
+    with_private_page: bool = True
     tables: Callable[[], dict[str, Any]] = dict
     put: Callable[[], object] = lambda: None
     patches: list[tuple[Any, str, Any]] = field(default_factory=list)
@@ -83,7 +85,8 @@ class Place:
             for home, name, value in self.patches:
                 patch.setattr(home, name, value)
             page, private = self.pages
-            pages = [ReleasePage(page, f"page {text}"), ReleasePage(private, f"private {text}", private=True)]
+            pages = [ReleasePage(page, f"page {text}")] if self.with_page else []
+            pages += [ReleasePage(private, f"private {text}", private=True)] if self.with_private_page else []
             patch.setattr(Release, "pages", lambda *_: pages)
             published(which, self.name)
 
@@ -237,6 +240,8 @@ def test_a_kill_before_any_operation_leaves_the_old_or_the_new_release_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = place_of(kind, request, tmp_path)
+    place.with_private_page = existing == "replaced"
+    place.with_page = existing == "replaced" or kind.startswith(("shared", "postgresql"))
     run = run_of(place, existing == "replaced", drafts, tmp_path)
     monkeypatch.chdir(place.folder)  # where the pages of a table on a server are looked for
     published_by = []

@@ -16,6 +16,7 @@ from sfumato.tables.sources.unchanged_files import UnchangedFiles
 # Bytes of a file that are read at once for each column, not whole row groups.
 BUFFER_BYTES = 1 << 20
 BATCH_BYTES = 1 << 24  # of a batch, approximately: wide rows are read in smaller batches
+TEXT_COPIES = 4  # of text that are made until its values are dictionary codes
 CODE_BYTES, DICTIONARY_BYTES = 4, 1 << 21  # a column that takes more in a row group is stored as text, not as codes
 
 
@@ -54,8 +55,15 @@ class ParquetSource:
         with file:
             for group in range(file.num_row_groups):
                 with self._reading(f"row group {group + 1:,} of {file.num_row_groups:,} of {self._where}"):
-                    rows = _rows_at_once(file.metadata.row_group(group), columns)
+                    rows = self._rows_at_once(file.metadata.row_group(group).num_rows, group, columns, coded)
                     yield from file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=True)
+
+    def _rows_at_once(self, rows: int, group: int, columns: list[str], coded: list[str]) -> int:
+        """Return how many rows of a row group make a batch. Text that is not stored as codes is copied on the way."""
+        sizes = {name: self._sizes[name][group][1] for name in columns}
+        copied = sum(size for name, size in sizes.items() if types.is_string(self.types[name]) and name not in coded)
+        size = sum(sizes.values()) + TEXT_COPIES * copied
+        return int(min(max(BATCH_BYTES * rows // max(size, 1), 1), BATCH_ROWS))
 
     def _has_few_values(self, name: str) -> bool:
         """Return whether the file stores a text column as codes throughout.
@@ -84,10 +92,3 @@ def _column_sizes(metadata: parquet.FileMetaData) -> dict[str, list[tuple[int, i
             column = stored.column(number)
             sizes.setdefault(column.path_in_schema, []).append((column.num_values, column.total_uncompressed_size))
     return sizes
-
-
-def _rows_at_once(group: parquet.RowGroupMetaData, columns: list[str]) -> int:
-    """Return how many rows of a row group make a batch."""
-    stored = [group.column(number) for number in range(group.num_columns)]
-    size = sum(column.total_uncompressed_size for column in stored if column.path_in_schema in columns)
-    return int(min(max(BATCH_BYTES * group.num_rows // max(size, 1), 1), BATCH_ROWS))

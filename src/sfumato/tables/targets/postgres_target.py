@@ -214,7 +214,10 @@ def check_server(location: ServerLocation) -> bool:
 
 def drop_staged(location: ServerLocation) -> None:
     """Drop the tables that killed runs have staged on a server, as far as this user may."""
-    import psycopg
+    try:
+        import psycopg
+    except ImportError:
+        return  # opening the table says which package is missing
 
     # Opening the table reports what is wrong with the server.
     with suppress(psycopg.Error, InputError), closing(open_postgres(location, InputError)) as connection:

@@ -295,9 +295,10 @@ def _remove_abandoned(target: Path) -> None:
         return
     for token in {name.partition(MARK)[0] for name in staged}:
         names = [name for name in staged if name.startswith(f"{token}{MARK}")]
-        # Each of these is locked while its run is alive. The last to be removed leads to the others.
-        own, noted = f"{token}{MARK}{target.name}", f"{token}{MARK}{target.name}{ELSEWHERE}"
-        last = next((name for name in (noted, own) if name in names), None)
+        # The first two are locked while their run is alive. A scratch directory without them is of no more use. The
+        # last to be removed leads to the others.
+        own, noted, scratch = (f"{token}{MARK}{target.name}{end}" for end in ("", ELSEWHERE, SCRATCH))
+        last = next((name for name in (noted, own, scratch) if name in names), None)
         if last is None:
             continue
         with contextlib.suppress(OSError), locked(target.with_name(last)) as handle:

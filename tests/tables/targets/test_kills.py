@@ -131,7 +131,7 @@ KINDS = [
     pytest.param("csv", "replaced"),
     pytest.param("two files", "new", marks=SLOW),
     pytest.param("two files", "replaced"),
-    pytest.param("xlsx", "new"),
+    pytest.param("xlsx", "new", marks=SLOW),
     pytest.param("xlsx", "replaced", marks=SLOW),
     pytest.param("parquet", "replaced", marks=SLOW),
     pytest.param("directory", "new"),

@@ -32,19 +32,27 @@ def records_of(
     return Records(distinct, line.starts, line.rows, domains, costs, seed=seed)
 
 
-def random_records(generator: np.random.Generator, count: int, kinds_of: Sequence[int] | None = None) -> Records:
-    """Some or the given kinds of attributes, with and without null, and many equal records."""
+def random_records(
+    generator: np.random.Generator, count: int, kinds_of: Sequence[int] | None = None, *, grids: bool = False
+) -> Records:
+    """Some or the given kinds of attributes, with and without null, and many equal records.
+
+    With ``grids``, also numbers whose bounds are rounded: there a record costs something even if it is alone.
+    """
     kinds: list[Callable[[bool], Domain]] = [
         lambda null: NumericDomain("a", np.unique(generator.integers(-50, 50, 10)), null),
         lambda null: NumericDomain("b", np.array([3]), null),
         lambda null: CategoricalDomain("c", flat(list("uvwxyz"), "c"), null),
         lambda null: CategoricalDomain("d", prefix(["aa", "ab", "ba", "bb", "bc", "ca"], [1], "d"), null),
         lambda null: NumericDomain("e", np.unique(generator.integers(-9, 40, 10)), null, snap=Intervals((5, 10))),
-        lambda null: NumericDomain("f", np.unique(generator.normal(0, 9, 8)), null, snap=RoundingGrid(2.5)),
         lambda null: NumericDomain(
             "g", np.unique(generator.integers(18_000, 18_400, 9)), null, "date", Calendar(("month", "quarter"))
         ),
     ]
+    if grids:
+        kinds.append(
+            lambda null: NumericDomain("f", np.unique(generator.normal(0, 9, 8)), null, snap=RoundingGrid(2.5))
+        )
     chosen = kinds_of or generator.integers(0, len(kinds), generator.integers(1, 5)).tolist()
     domains = [kinds[kind](bool(generator.integers(0, 3) == 0)) for kind in chosen]
     columns = [generator.choice(domain.size, count, p=generator.dirichlet(np.ones(domain.size))) for domain in domains]

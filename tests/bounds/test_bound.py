@@ -251,9 +251,9 @@ def least_slack_by_hand(records: Records, k: int, own: int, prices: NDArray[np.i
 @pytest.mark.parametrize("seed", range(30))
 def test_the_search_finds_the_least_slack_of_all_boxes(seed: int) -> None:
     generator = np.random.default_rng(seed)
-    records = random_records(generator, int(generator.integers(4, 14)))
+    records = random_records(generator, int(generator.integers(4, 14)), grids=True)
     while len(records.codes) > 8:
-        records = random_records(generator, int(generator.integers(4, 12)))
+        records = random_records(generator, int(generator.integers(4, 12)), grids=True)
     k = int(generator.integers(1, records.count + 1))
     problem = BoundProblem.of(records, asking(k))
     count, full = problem.count, records.costs.full
@@ -293,7 +293,7 @@ def holds_everywhere(problem: BoundProblem, prices: NDArray[np.int64], records: 
 @pytest.mark.parametrize("most", [0, 2, 1000])
 def test_proven_prices_hold_for_any_k_records_however_short_the_search(seed: int, most: int) -> None:
     generator = np.random.default_rng(seed)
-    records = random_records(generator, int(generator.integers(5, 12)))
+    records = random_records(generator, int(generator.integers(5, 12)), grids=True)
     k = int(generator.integers(2, 5))
     problem = BoundProblem.of(records, asking(k))
     hoped = generator.integers(0, 2 * records.costs.full, problem.count) * (problem.tree.weights < k)

@@ -117,21 +117,24 @@ class DuckdbSource:
 
 
 @contextmanager
-def open_duckdb(path: Path, error: type[InputError | OutputError], *, read_only: bool) -> Iterator[Any]:
-    """Open a connection to the file; if that fails, raise ``error``."""
-    check_package(path, error)
+def open_duckdb(
+    path: Path, error: type[InputError | OutputError], *, read_only: bool, shown: Path | None = None
+) -> Iterator[Any]:
+    """Open a connection to the file; if that fails, raise ``error``. shown: the name of the file in errors."""
+    shown = shown or path
+    check_package(shown, error)
     import duckdb
 
     try:
         connection = duckdb.connect(str(path), read_only=read_only, config=SETTINGS)
     except duckdb.ConnectionException:
-        raise error(f"the file {str(path)!r} is already open in this program. Close that connection first.") from None
+        raise error(f"the file {str(shown)!r} is already open in this program. Close that connection first.") from None
     except duckdb.Error as problem:
         if is_full(problem):
             raise error(
-                f"no space left for {path}; it was not written. Free some space or choose another disk."
+                f"no space left for {shown}; it was not written. Free some space or choose another disk."
             ) from None
-        raise error(f"the file {str(path)!r} {_reason(problem)}") from None
+        raise error(f"the file {str(shown)!r} {_reason(problem)}") from None
     with connection:
         connection.execute("SET TimeZone = 'UTC'")
         yield connection

@@ -73,7 +73,8 @@ class DuckdbTarget:
             opened.enter_context(self._staged)
             if path.exists():
                 self._existing = opened.enter_context(open_duckdb(path, OutputError, read_only=False))
-            self._connection = opened.enter_context(open_duckdb(self._staged.path, OutputError, read_only=False))
+            staged = open_duckdb(self._staged.path, OutputError, read_only=False, shown=path)
+            self._connection = opened.enter_context(staged)
             self._opened = opened.pop_all()
         return self
 

@@ -211,7 +211,8 @@ def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
     name, kind, null = _text(rules["name"]), rules["kind"], rules["null"] is True
     if "taxonomy" in rules:
         return CategoricalDomain(name, _taxonomy(_object(rules["taxonomy"])), null)
-    if kind not in ("numeric", "date", "moment"):
+    # A column that held nothing but null has no values, and so no taxonomy.
+    if kind not in ("numeric", "date", "moment") and (kind != "categorical" or rules["bounds"] != []):
         raise ValueError
     empty = np.empty(0, np.int64 if rules["whole"] is True else np.float64)
     scale, bound_type = 0, None

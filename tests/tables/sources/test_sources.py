@@ -565,6 +565,7 @@ def test_a_file_without_permission_is_refused(forbidden_file: Path) -> None:
     # Root may read anything, so the test is run as somebody else then.
     code = (
         "import os, sys; from sfumato.errors import InputError; from sfumato.tables.sources.source import *\n"
+        "import sfumato.tables.targets.target  # somebody else may not be able to import it\n"
         "if os.geteuid() == 0: os.seteuid(65534)\n"
         "try: open_source(sys.argv[1], InputOptions())\n"
         "except InputError as error: print(error)"

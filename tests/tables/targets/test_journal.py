@@ -103,7 +103,7 @@ COMMANDS: dict[str, list[str]] = {
     "measure": ["measure", "people.csv", "out.csv"],
     "risk": ["risk", "out.csv"],
     "plot": ["plot", "out.csv", "-o", "plot.svg"],
-    "report": ["report", "people.csv", "out.csv", "-o", "page.html"],
+    "report": ["report", "people.csv", "out.csv", "-o", "page.html", "--force"],
     "policy": ["policy", "out.csv"],
     "as an input": [
         "anonymize",

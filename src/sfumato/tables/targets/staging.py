@@ -216,6 +216,8 @@ def recover(target: Path, server: ServerLocation | None = None) -> None:
 
     ``server`` is where the table is that was published with it, if it was one.
     """
+    if "\0" in str(target):
+        return  # no file can have this name; opening it says so
     settle_beside(target, server)
     remove_draft(target)
     _remove_abandoned(target)

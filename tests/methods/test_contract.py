@@ -12,6 +12,7 @@ import oracle
 import pyarrow as pa
 import pytest
 from conftest import FrameKind
+from examples import examples
 from hypothesis import given, settings
 from naming import hiding_methods
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
@@ -80,6 +81,7 @@ def test_release_is_k_anonymous_covers_every_value_and_is_tight(method: str, fol
                 assert column.is_tight(label, [row[name] for row in members])
 
 
+@settings(max_examples=examples(0.5))
 @given(case=cases())
 def test_canonical_order_holds_the_same_rows_sorted_by_what_they_show(method: str, folder: Path, case: Case) -> None:
     settings = case.settings(folder)

@@ -34,7 +34,7 @@ METHODS = hiding_methods()
 KEY = ["age", "city"]
 # Ways of different lengths; a group of one; leaves that no table has.
 TREE = [["0", "a", "A", "*"], ["1", "a", "A", "*"], ["2", "b", "A", "*"], ["3", "B", "*"], ["5", "B", "*"], ["4", "*"]]
-few_examples = settings(max_examples=max(settings().max_examples // 10, 1))
+few_examples = settings(max_examples=max(settings().max_examples // 15, 1))
 
 # What a policy asks of the column "s", by the counts of the whole table or, jointly, of a part of it: some of it barely
 # holds there, some barely not.

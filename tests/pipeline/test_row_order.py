@@ -148,7 +148,7 @@ def test_order_of_the_input_does_not_matter_on_disk(
 @pytest.mark.parametrize("method", ["auto", "hilbert", "gain-tree"])
 def test_releases_of_shuffled_tables_cannot_be_intersected(method: str) -> None:
     """Somebody has four releases of one table, each made of the rows in another order, and knows whose row is whose."""
-    table = patients(300)
+    table = patients(160)
     releases = [
         sfumato.anonymize(shuffled(table, random.Random(seed)), method=method, l=2, **ASKED).data.to_pylist()
         for seed in range(4)

@@ -11,7 +11,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from examples import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from naming import hiding_methods
 
@@ -54,6 +55,7 @@ WIDENED = [{}, {"round": {"age": 10}}, {"taxonomy": {"age": {"intervals": [5, 20
 
 
 @pytest.mark.parametrize("method", hiding_methods())
+@settings(max_examples=examples(0.25))
 @given(
     ages=st.lists(st.integers(0, 120), min_size=2, max_size=30),
     k=st.integers(1, 3),

@@ -12,7 +12,7 @@ import typer
 
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
-from sfumato.cli.output import TextConsole, print_json, say_replaced
+from sfumato.cli.output import TextConsole, print_json, say_replaced, saying_replaced
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.report import check_pages, warn_of_private_page
@@ -109,11 +109,12 @@ def anonymize(
         if report is not None or report_private is not None:
             check_pages(full_policy, table, output, pages, force=force)
         if not dry_run and output is not None:
-            release = anonymize_to_file(
-                table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master, **pages
-            )
-            say_replaced(release.replaced)
             written_pages = {key: file for key, file in pages.items() if file is not None}
+            with saying_replaced(*written_pages.values()):
+                release = anonymize_to_file(
+                    table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master, **pages
+                )
+                say_replaced(release.replaced)
             files = _files(output, full_policy, list(written_pages.values()))
             summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
         else:

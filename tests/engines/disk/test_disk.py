@@ -90,7 +90,7 @@ def both(data: object, **asked: Any) -> tuple[pa.Table, pa.Table]:
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("keep_order", [False, True])
 @anywhere
-@given(case=cases(rows=120))
+@given(case=cases(rows=80))
 def test_a_release_on_disk_is_the_release_in_memory(method: str, keep_order: bool, tmp_path: Path, case: Case) -> None:
     memory, disk = both(case.table, method=method, keep_order=keep_order, **case.settings(tmp_path))
     assert disk.equals(memory)
@@ -556,7 +556,7 @@ def test_a_killed_run_leaves_no_half_release_and_the_next_run_cleans_up(people: 
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(people), str(place), str(target)], stdout=subprocess.PIPE
     )
-    for _ in range(20):
+    for _ in range(8):
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(chance.uniform(0.05, 0.6))

@@ -101,7 +101,8 @@ def test_a_disk_that_fills_up_leaves_the_old_release_and_no_stray_row(
         else:
             assert rows_in(path) == {"people": ROWS, "sfumato_certificates": 1}
             assert sfumato.audit(f"{path}#people").holds
-    assert outcomes == {"refused", "written"}
+    # In an existing file of DuckDB, rows that find no room there stay in the log beside it, which a warning says.
+    assert outcomes == ({"written"} if kind == "duckdb" and existing else {"refused", "written"})
 
 
 @pytest.mark.parametrize("pages", [2, 3, 5, 20])

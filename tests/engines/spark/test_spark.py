@@ -249,7 +249,11 @@ def test_bounds_have_types_and_rows_are_in_canonical_order_in_several_files(spar
     assert rows_in_order(release) == expected.to_pylist()
 
 
-def test_written_release_has_certificate_and_is_replaced_only_by_another(spark: Any, tmp_path: Path) -> None:
+def test_written_release_has_certificate_and_is_replaced_only_by_another(
+    spark: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Other tests may have released the same table: here the run record starts anew.
+    monkeypatch.setenv("SFUMATO_STATE_DIR", str(tmp_path_factory.mktemp("state")))
     table, target = mixed_table(120), tmp_path / "release.parquet"
     source = tmp_path / "input.parquet"
     pq.write_table(table, source)

@@ -57,7 +57,7 @@ class Taxonomy(CodeTree):
             if not above or parent[node] != above[-1] or not first[above[-1]] <= first[node] <= last[node]:
                 return False
             same_leaves = (first[node], last[node]) == (first[above[-1]], last[above[-1]])
-            if last[node] > last[above[-1]] or (same_leaves and count > 1):
+            if last[node] > last[above[-1]] or (same_leaves and count > 1 and above[-1] != 0):
                 return False
             above.append(node)
         leaf_nodes = self._leaf_nodes.tolist()

@@ -171,6 +171,20 @@ def test_same_seed_gives_the_same_bytes(method: str, suffix: str, tmp_path: Path
     assert contents[0] == contents[1]
 
 
+def test_the_release_is_the_same_whatever_the_threads(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(4)
+    columns = {"age": random.integers(0, 90, 400), "city": random.choice(["Lucca", "Pisa", "Roma"], 400)}
+    table = pa.table({**columns, "illness": random.integers(0, 5, 400), "visits": random.integers(0, 9, 400)})
+    found = []
+    for threads in ("1", "4"):
+        monkeypatch.setenv("SFUMATO_THREADS", threads)
+        asked: dict[str, Any] = {"quasi_identifiers": ["age", "city"], "sensitive": "illness", "other": "keep", "l": 2}
+        found.append(sfumato.anonymize(table, k=3, method=method, **asked))
+    assert found[0].data.equals(found[1].data)
+    assert found[0].losses == found[1].losses
+    assert found[1].audit.smallest_class >= 3
+
+
 def test_one_record_is_released_as_it_is(method: str) -> None:
     table = pa.table({"age": [31], "city": ["Roma"]})
     released = sfumato.anonymize(table, quasi_identifiers=["age", "city"], k=1, method=method)

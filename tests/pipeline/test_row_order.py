@@ -159,13 +159,23 @@ def test_releases_of_shuffled_tables_cannot_be_intersected(method: str) -> None:
         **{name: oracle.CategoryColumn(oracle.flat_rows(table[name].to_pylist())) for name in ("zip", "sex")},
     }
 
-    def possible(person: oracle.Row, rows: list[oracle.Row]) -> set[Any]:
-        """The diagnoses of all records whose class covers a person."""
-        return {row["diagnosis"] for row in rows if all(columns[name].covers(row[name], person[name]) for name in key)}
+    diagnoses: list[dict[tuple[Any, ...], set[Any]]] = [{} for _ in releases]  # of every class
+    for found, rows in zip(diagnoses, releases, strict=True):
+        for row in rows:
+            found.setdefault(tuple(row[name] for name in key), set()).add(row["diagnosis"])
 
-    for person in table.to_pylist():
-        alone = possible(person, releases[0])
-        assert set.intersection(*(possible(person, rows) for rows in releases)) == alone
+    def possible(person: tuple[Any, ...], classes: dict[tuple[Any, ...], set[Any]]) -> set[Any]:
+        """The diagnoses of all classes that cover a person."""
+        covering = (
+            found
+            for labels, found in classes.items()
+            if all(columns[name].covers(*pair) for name, *pair in zip(key, labels, person, strict=True))
+        )
+        return set().union(*covering)
+
+    for person in {tuple(row[name] for name in key) for row in table.to_pylist()}:
+        alone = possible(person, diagnoses[0])
+        assert set.intersection(*(possible(person, classes) for classes in diagnoses)) == alone
         assert len(alone) > 1
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
 from sfumato.errors import PolicyError
+from sfumato.policy.column_forms import ColumnForm
 from sfumato.policy.column_settings import ColumnType, Grouping, Role
 from sfumato.policy.model import Policy, PolicyLike
 from sfumato.policy.privacy_settings import NullSensitive
-from sfumato.policy.release_settings import BoxKind, FormulaHandling, ReleaseForm
+from sfumato.policy.release_settings import BoxKind, FormulaHandling
 from sfumato.policy.run_settings import EffortName, EngineName
 from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
@@ -89,8 +90,9 @@ class CommonFlags(TypedDict, total=False):
     """Whether the rows keep the order of the input."""
     max_suppressed: float | None
     """The share of the records that may be left out."""
-    form: ReleaseForm | None
-    """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
+    form: ColumnForm | Mapping[str | None, ColumnForm] | None
+    """What stands beside the labels of numbers and dates: a word for all columns, or by column, where None is the word
+    for all others."""
     boxes: BoxKind | None
     """Whether a class shows the smallest box around its records, or its whole region."""
     formulas: FormulaHandling | None
@@ -131,7 +133,6 @@ _PLAIN_SETTINGS: Final = {
     "seed": ("release", "seed"),
     "keep_order": ("release", "keep_order"),
     "max_suppressed": ("release", "max_suppressed_fraction"),
-    "form": ("release", "form"),
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),
 }
@@ -173,6 +174,11 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("bottom", flags.get("bottom"))
     merged.describe("top", flags.get("top"))
     merged.describe("weight", flags.get("weight"))
+    form = flags.get("form")
+    forms = dict(form) if isinstance(form, Mapping) else {None: form}
+    if (default := forms.pop(None, None)) is not None:
+        merged.put(default, "release", "form")
+    merged.describe("form", forms)
     taxonomies = flags.get("taxonomy") or {}
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})
     for key, value in (flags.get("input") or {}).items():

@@ -230,7 +230,7 @@ class Recoding:
         outside = len(shown.labels)
         entry = from_numpy(np.append(shown.index, outside)[regions])  # region -1 takes the last entry
         columns = [(domain.name, pa.concat_arrays([shown.labels, from_texts([WHOLE])]).take(entry))]
-        if self.policy.release.bounds and domain.kind != "categorical":
+        if domain.name in self.policy.numbered and domain.kind != "categorical":
             for end, bounds in (("min", shown.low), ("max", shown.high)):
                 columns.append(
                     (f"{domain.name}_{end}", pa.concat_arrays([bounds, pa.nulls(1, bounds.type)]).take(entry))

@@ -339,7 +339,8 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
          "not 'number'. Did you mean 'numeric'?"),
         ('[engine]\nname = "cloud"', "line 2: engine must be one of 'auto', 'memory', 'disk', 'spark', not 'cloud'."),
         ('[release]\nform = "label"',
-         "line 2: form must be one of 'labels', 'bounds', 'mean', 'median', 'statistics', not 'label'. Did you mean 'labels'?"),
+         "line 2: form must be one of 'labels', 'bounds', 'mean', 'median', 'statistics', not 'label'. "
+         "Did you mean 'labels'?"),
         ("[release]\nkeep_order = 1", "line 2: keep_order must be true or false, not 1."),
         ('[method]\nname = ""', "line 2: method must be a name, not ''."),
         # tables and lists

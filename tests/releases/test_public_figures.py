@@ -70,7 +70,12 @@ CASES: dict[str, dict[str, Any]] = {
     "statistics": {"columns": {"age": {}, "born": {"type": "date"}}, "release": {"form": "statistics", **LEFT_OUT}},
     "statistics on a grid": {"columns": {"age": {"statistic_round": 5}, "sex": {}}, "release": {"form": "statistics"}},
     "a form for each": {
-        "columns": {"age": {"form": "mean"}, "weight": {"form": "median"}, "born": {"type": "date", "form": "bounds"}, "sex": {}},
+        "columns": {
+            "age": {"form": "mean"},
+            "weight": {"form": "median"},
+            "born": {"type": "date", "form": "bounds"},
+            "sex": {},
+        },
         "release": LEFT_OUT,
     },
     "statistics but of one": {

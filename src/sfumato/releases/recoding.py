@@ -187,11 +187,12 @@ class Recoding:
             return learnt  # a calendar turns moments into days
         assert isinstance(domain, NumericDomain)
         if not len(domain.values):  # the column held only nulls, which have no type
-            return ColumnSettings(role="quasi-identifier", weight=learnt.weight)
+            return ColumnSettings(role="quasi-identifier", weight=learnt.weight, form=learnt.form)
         return ColumnSettings(
             role="quasi-identifier",
             type="numeric" if domain.kind == "numeric" else "date",
             weight=learnt.weight,
+            form=learnt.form,
             bottom=learnt.bottom,
             top=learnt.top,
         )

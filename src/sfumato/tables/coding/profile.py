@@ -212,8 +212,8 @@ class Profiler:
         if self._column.form not in (None, "labels"):
             raise InputError(
                 f"the policy wants the column {self._name!r} in the form {self._column.form!r}, which is for numbers "
-                "and dates, but it holds categorical values. Change its form, or set its type if it has numbers or dates "
-                "as text."
+                "and dates, but it holds categorical values. Change its form, or set its type if it holds numbers or "
+                "dates as text."
             )
         known = [text for text in texts if text not in self._null_tokens]
         if WHOLE in known:

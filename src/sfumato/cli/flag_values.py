@@ -60,7 +60,8 @@ def forms(values: Sequence[str]) -> dict[str | None, str]:
     if len(defaults) > 1:
         raise UsageError("--form is given twice for all columns. Give it once, or as --form COL=FORM for one column.")
     by_name: dict[str | None, str] = {None: defaults[0]} if defaults else {}
-    return {**by_name, **by_column("--form", "FORM", [value for value in values if "=" in value], str)}
+    by_name.update(by_column("--form", "FORM", [value for value in values if "=" in value], str))
+    return by_name
 
 
 def one_k(text: str) -> int:

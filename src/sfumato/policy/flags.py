@@ -23,6 +23,7 @@ from sfumato.policy.toml_lines import KeyPath, Origin
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
 _PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
 
+FormFlag = ColumnForm | Mapping[str, ColumnForm] | Mapping[str | None, ColumnForm]
 TaxonomyFlag = str | os.PathLike[str] | Grouping | Mapping[str, Any]
 
 
@@ -90,7 +91,7 @@ class CommonFlags(TypedDict, total=False):
     """Whether the rows keep the order of the input."""
     max_suppressed: float | None
     """The share of the records that may be left out."""
-    form: ColumnForm | Mapping[str | None, ColumnForm] | None
+    form: FormFlag | None
     """What stands beside the labels of numbers and dates: a word for all columns, or by column, where None is the word
     for all others."""
     boxes: BoxKind | None
@@ -174,11 +175,10 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("bottom", flags.get("bottom"))
     merged.describe("top", flags.get("top"))
     merged.describe("weight", flags.get("weight"))
-    form = flags.get("form")
-    forms = dict(form) if isinstance(form, Mapping) else {None: form}
-    if (default := forms.pop(None, None)) is not None:
-        merged.put(default, "release", "form")
-    merged.describe("form", forms)
+    form_of_all, form_by_column = _forms(flags.get("form"))
+    if form_of_all is not None:
+        merged.put(form_of_all, "release", "form")
+    merged.describe("form", form_by_column)
     taxonomies = flags.get("taxonomy") or {}
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})
     for key, value in (flags.get("input") or {}).items():
@@ -300,6 +300,14 @@ class _Merged:
 
 def _names(names: str | Sequence[str]) -> Sequence[str]:
     return (names,) if isinstance(names, str) else names
+
+
+def _forms(form: FormFlag | None) -> tuple[ColumnForm | None, dict[str, ColumnForm]]:
+    """Return the form of all columns, and those of single ones."""
+    if not isinstance(form, Mapping):
+        return form, {}
+    by_name: dict[str | None, ColumnForm] = {**form}
+    return by_name.pop(None, None), {name: each for name, each in by_name.items() if name is not None}
 
 
 def _requirement(text: str) -> dict[str, Any]:

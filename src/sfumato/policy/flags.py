@@ -306,8 +306,8 @@ def _forms(form: FormFlag | None) -> tuple[ColumnForm | None, dict[str, ColumnFo
     """Return the form of all columns, and those of single ones."""
     if not isinstance(form, Mapping):
         return form, {}
-    by_name: dict[str | None, ColumnForm] = {**form}
-    return by_name.pop(None, None), {name: each for name, each in by_name.items() if name is not None}
+    by_column = {name: each for name, each in form.items() if name is not None}
+    return next((each for name, each in form.items() if name is None), None), by_column
 
 
 def _requirement(text: str) -> dict[str, Any]:

@@ -47,8 +47,8 @@ class SingleDimensional:
     paper = "Wang, Xu, Sun: Multi-dimensional k-anonymity based on mapping for protecting privacy, 2011 (baseline)"
     summary = "one set of cuts for all records, one attribute after the other; time O(N d log N)"
     use = (
-        "to repeat the baseline of Wang's figures: the first attributes take the cuts and the others show *, so the loss "
-        "is high; choose global for one recoding of all records"
+        "to repeat the baseline of Wang's figures: the first attributes take the cuts and the others show *, so the "
+        "loss is high; choose global for one recoding of all records"
     )
     separates = False
 

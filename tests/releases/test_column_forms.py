@@ -293,6 +293,18 @@ def test_forms_that_do_not_fit_are_refused(
     assert not Path("out.csv").exists()
 
 
+@pytest.mark.parametrize("form", ["mean", "median", "statistics"])
+def test_a_finest_level_does_not_go_with_what_would_tell_of_finer_values(form: Any) -> None:
+    asked: dict[str, Any] = {"quasi_identifiers": ["age", "sex"], "other": "drop", "k": 5}
+    asked["taxonomy"] = {"age": {"intervals": [5, 10, 40]}}
+    with pytest.raises(PolicyError, match=f"finest of column 'age' hides what is below.* its form is '{form}'"):
+        sfumato.anonymize(people(), **asked, finest={"age": 1}, form=form)
+    release = sfumato.anonymize(people(), **asked, finest={"age": 1}, form={None: form, "age": "bounds"})
+    assert release.data.column_names == ["age", "age_min", "age_max", "sex"]
+    narrow = {high - low for low, high in zip(*release.data.select([1, 2]).to_pydict().values(), strict=True)}
+    assert narrow <= {4, 9, 39}
+
+
 def test_rules_and_anatomy_have_no_place_for_means_of_a_column() -> None:
     with pytest.raises(PolicyError, match="statistics describe one table"):
         sfumato.fit(people(), **ASKED)

@@ -129,6 +129,14 @@ class Policy(PolicySection):
                 "release",
                 "boxes",
             )
+        for name in self.quasi_identifiers:
+            column, form = self.columns[name], self.form_of(name)
+            if column.finest is not None and column.implied_type != "categorical" and form in SUMMARY_FORMS:
+                raise wrong(
+                    f"hides what is below that level, but its form is {form!r}, which would tell of it. Choose labels "
+                    "or bounds as the form of the column, or remove finest",
+                    *("columns", name, "finest"),
+                )
         return self
 
     @property

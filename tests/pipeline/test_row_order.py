@@ -118,7 +118,9 @@ def test_split_rules_of_a_workload_do_not_depend_on_the_order(method: str) -> No
     assert_order_does_not_matter(patients(), **asked)
 
 
-@pytest.mark.parametrize("further", [{"form": "statistics"}, {"form": "bounds"}, {"boxes": "regions"}])
+@pytest.mark.parametrize(
+    "further", [{"form": "statistics"}, {"form": "median"}, {"form": "bounds"}, {"boxes": "regions"}]
+)
 def test_forms_of_a_release_do_not_depend_on_the_order(further: dict[str, Any]) -> None:
     assert_order_does_not_matter(patients(), method="mondrian", **ASKED, **further)
 

@@ -54,6 +54,16 @@ def by_column(
     return by_name
 
 
+def forms(values: Sequence[str]) -> dict[str | None, str]:
+    """Read a repeated ``--form``: FORM for all columns, which is the form of None, or COL=FORM for one."""
+    defaults = [value.strip() for value in values if "=" not in value]
+    if len(defaults) > 1:
+        raise UsageError("--form is given twice for all columns. Give it once, or as --form COL=FORM for one column.")
+    by_name: dict[str | None, str] = {None: defaults[0]} if defaults else {}
+    by_name.update(by_column("--form", "FORM", [value for value in values if "=" in value], str))
+    return by_name
+
+
 def one_k(text: str) -> int:
     """Read the k of a command that makes or checks one release."""
     text = text.strip()

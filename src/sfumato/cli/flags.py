@@ -313,13 +313,14 @@ MaxSuppressed = Annotated[
         help="The share of the records that may be left out, such as 0.01. Default: 0.",
     ),
 ]
-Form = Annotated[
-    str | None,
+Forms = Annotated[
+    list[str] | None,
     typer.Option(
         "--form",
-        metavar="labels|bounds|statistics",
+        metavar="FORM|COL=FORM",
         rich_help_panel=RELEASE,
-        help="bounds adds typed columns COL_min and COL_max to the labels, statistics also the mean of each class.",
+        help="What stands beside the labels of numbers and dates, of all columns or of one: labels adds nothing, "
+        "bounds COL_min and COL_max, mean COL_mean, median COL_median, statistics bounds and mean. May be repeated.",
     ),
 ]
 Boxes = Annotated[

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from sfumato.cli import flags
-from sfumato.cli.flag_values import by_column, column_names, one_k
+from sfumato.cli.flag_values import by_column, column_names, forms, one_k
 
 Result = TypeVar("Result")
 
@@ -44,7 +44,7 @@ DECLARED: dict[str, Any] = {
     "seed": flags.Seed,
     "keep_order": flags.KeepOrder,
     "max_suppressed": flags.MaxSuppressed,
-    "form": flags.Form,
+    "form": flags.Forms,
     "boxes": flags.Boxes,
     "formulas": flags.Formulas,
     "separator": flags.Separator,
@@ -108,6 +108,7 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "type": lambda value: by_column("--type", "TYPE", value, str),
         "weight": lambda value: by_column("--weight", "W", value, _number),
         "round": lambda value: by_column("--round", "STEP", value, _number),
+        "form": forms,
         "bottom": lambda value: by_column("--bottom", "N", value, _number),
         "top": lambda value: by_column("--top", "N", value, _number),
         "finest": lambda value: by_column("--finest", "LEVEL", value, _level),

@@ -168,6 +168,9 @@ def show_plan(console: TextConsole, plan: Mapping[str, Any]) -> None:
     table = plain_table("column", "role", "type")
     for heading in ("distinct", "nulls", "taxonomy levels"):
         table.add_column(heading, justify="right")
+    with_forms = any(column["form"] not in (None, "labels") for column in plan["columns"])
+    if with_forms:
+        table.add_column("form")
     for column in plan["columns"]:
         kind = column["type"] or "not read"
         table.add_row(
@@ -175,6 +178,7 @@ def show_plan(console: TextConsole, plan: Mapping[str, Any]) -> None:
             Text(column["role"] if column["released"] else f"{column['role']}, not released"),
             Text(f"{kind} (inferred)" if column["inferred"] else kind),
             *(Text("" if column[key] is None else f"{column[key]:,}") for key in ("distinct", "nulls", "levels")),
+            *([Text(column["form"] or "")] if with_forms else []),
         )
     console.print(table)
     chosen_by = "" if plan["method"] == plan["chosen"] else f" (chosen by {plan['method']})"

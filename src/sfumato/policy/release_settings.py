@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numbers
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, StrictBool, model_validator
+from pydantic import BeforeValidator, StrictBool
 
 from sfumato.parameters import whole_number
+from sfumato.policy.column_forms import ColumnForm
 from sfumato.policy.error_text import wrong
 from sfumato.policy.section import PolicySection
 
-ReleaseForm = Literal["labels", "bounds", "statistics"]
 BoxKind = Literal["smallest", "regions"]
 FormulaHandling = Literal["keep", "disarm"]
 
@@ -31,26 +31,10 @@ class ReleaseSettings(PolicySection):
     keep_order: StrictBool = False
     max_suppressed_fraction: Annotated[float, BeforeValidator(_fraction)] = 0.0
     """The share of the records that may be left out."""
-    form: ReleaseForm = "labels"
-    """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
+    form: ColumnForm = "labels"
+    """The form of every number and date whose column does not name its own."""
     boxes: BoxKind = "smallest"
     """Whether a class shows the smallest box around its records, or its region, which applies to new records too."""
 
     formulas: FormulaHandling = "keep"
     """Whether cells of CSV that a spreadsheet takes for formulas stay as they are, or begin with an apostrophe."""
-
-    @property
-    def bounds(self) -> bool:
-        """Whether the release has typed columns of bounds."""
-        return self.form != "labels"
-
-    @model_validator(mode="after")
-    def _check_form(self) -> Self:
-        if self.form == "statistics" and self.boxes == "regions":
-            raise wrong(
-                "is 'regions', which apply to new records, but statistics describe one table. Choose another form, or "
-                "the smallest boxes",
-                "boxes",
-                show=False,
-            )
-        return self

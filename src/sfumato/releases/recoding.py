@@ -187,11 +187,12 @@ class Recoding:
             return learnt  # a calendar turns moments into days
         assert isinstance(domain, NumericDomain)
         if not len(domain.values):  # the column held only nulls, which have no type
-            return ColumnSettings(role="quasi-identifier", weight=learnt.weight)
+            return ColumnSettings(role="quasi-identifier", weight=learnt.weight, form=learnt.form)
         return ColumnSettings(
             role="quasi-identifier",
             type="numeric" if domain.kind == "numeric" else "date",
             weight=learnt.weight,
+            form=learnt.form,
             bottom=learnt.bottom,
             top=learnt.top,
         )
@@ -230,7 +231,7 @@ class Recoding:
         outside = len(shown.labels)
         entry = from_numpy(np.append(shown.index, outside)[regions])  # region -1 takes the last entry
         columns = [(domain.name, pa.concat_arrays([shown.labels, from_texts([WHOLE])]).take(entry))]
-        if self.policy.release.bounds and domain.kind != "categorical":
+        if domain.name in self.policy.numbered and domain.kind != "categorical":
             for end, bounds in (("min", shown.low), ("max", shown.high)):
                 columns.append(
                     (f"{domain.name}_{end}", pa.concat_arrays([bounds, pa.nulls(1, bounds.type)]).take(entry))

@@ -209,7 +209,7 @@ def _shown(recoding: Recoding) -> tuple[list[str], list[list[str]]]:
         labels = shown.labels.to_pylist()
         for row, entry in zip(rows, shown.index.tolist(), strict=True):
             row.append("NULL" if labels[entry] is None else _text(labels[entry]))
-        if recoding.policy.release.bounds and domain.kind != "categorical":
+        if domain.name in recoding.policy.numbered and domain.kind != "categorical":
             for end, bounds in (("min", shown.low), ("max", shown.high)):
                 columns.append(f"{end}{q}")
                 values = bounds.to_pylist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,8 +77,7 @@ def learn_recoding(table: TableInMemory) -> Recoding:
 def form_classes(table: TableInMemory) -> FormedClasses:
     """Form the classes that the policy asks for."""
     job, method = table.job, method_for(table)
-    release = job.policy.release
-    if release.boxes == "regions":
+    if job.policy.release.boxes == "regions":
         recoding = learn_recoding(table)
         regions = recoding.regions.regions_of(table.encoded.codes, table.encoded.domains)
         return FormedClasses(method, iter([recoding.regions.classes(regions)]), list(recoding.domains))
@@ -87,7 +86,7 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         method,
         job.requirements,
         job.progress,
-        bounds=release.bounds and not method.separates,
+        numbered=() if method.separates else job.policy.numbered,
         most_suppressed=job.policy.most_suppressed(table.count),
     )
     return FormedClasses(method, batches, table.encoded.domains)
@@ -99,7 +98,7 @@ def assign(
     requirements: Requirements,
     progress: Progress,
     *,
-    bounds: bool,
+    numbered: Collection[str],
     most_suppressed: int = 0,
 ) -> Iterator[ClassBatch]:
     """Yield the classes, each tested against the requirements as it comes."""
@@ -116,7 +115,7 @@ def assign(
             return
 
         def shown(low: Codes, high: Codes) -> NDArray[np.integer]:
-            return shown_classes(records.domains, low, high, bounds=bounds)
+            return shown_classes(records.domains, low, high, numbered=numbered)
 
         def classes_of(remaining: Records) -> ClassBatch:
             by_part = _classes_by_part(remaining, method, requirements, progress)

@@ -233,6 +233,12 @@ class Profiler:
         return domain
 
     def _categories(self, distinct: DistinctTexts | DistinctNumbers, texts: list[str], has_null: bool) -> Encoder:
+        if self._column.form not in (None, "labels"):
+            raise InputError(
+                f"the policy wants the column {self._name!r} in the form {self._column.form!r}, which is for numbers "
+                "and dates, but it holds categorical values. Change its form, or set its type if it holds numbers or "
+                "dates as text."
+            )
         known = [text for text in texts if text not in self._null_tokens]
         if WHOLE in known:
             raise InputError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.errors import UsageError
 from sfumato.policy import Policy
-from sfumato.tables.coding.domains import EPOCH, MICROSECOND, read_number
+from sfumato.tables.coding.released_labels import EPOCH, MICROSECOND, read_number
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source
 

@@ -31,15 +31,8 @@ from sfumato.evaluation.release_losses import Losses, TaskLoss
 from sfumato.losses.discernibility import AverageClassSize, Discernibility, ModifiedDiscernibility
 from sfumato.losses.loss import ClassTable, Extent, Loss
 from sfumato.policy import ColumnSettings, Grouping, Policy
-from sfumato.tables.coding.domains import (
-    DAY,
-    WHOLE,
-    CategoricalDomain,
-    label_of,
-    read_number,
-    released_ends,
-    without_signs,
-)
+from sfumato.tables.coding.domains import CategoricalDomain
+from sfumato.tables.coding.released_labels import DAY, WHOLE, label_of, read_number, released_ends, without_signs
 from sfumato.tables.released_classes import ReleasedClasses
 from sfumato.taxonomies.taxonomy import Taxonomy
 

@@ -13,7 +13,8 @@ from sfumato.errors import InputError
 from sfumato.kernels.threads import slices
 from sfumato.losses.all_losses import Measurement
 from sfumato.losses.loss import ClassTable
-from sfumato.tables.coding.domains import Domain, label_of
+from sfumato.tables.coding.domains import Domain
+from sfumato.tables.coding.released_labels import label_of
 from sfumato.tables.released_classes import CHUNK, ReleasedClasses
 
 

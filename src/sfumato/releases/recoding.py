@@ -20,17 +20,10 @@ from sfumato.kernels.threads import in_threads
 from sfumato.policy import ColumnSettings, Policy
 from sfumato.releases.regions import Regions, TreeOfRegions
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
-from sfumato.tables.coding.domains import (
-    WHOLE,
-    CategoricalDomain,
-    Codes,
-    Domain,
-    NumericDomain,
-    ReleasedValues,
-    numbers_of,
-)
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, ReleasedValues, numbers_of
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import profile_column
+from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.tables.sources.source import Source, open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 

@@ -16,7 +16,8 @@ from sfumato.errors import UsageError
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete
 from sfumato.releases.rules import json_value
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.tables.coding.scaled_integers import MOST_DIGITS
 
 DIALECTS = ("duckdb", "postgresql")

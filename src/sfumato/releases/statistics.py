@@ -27,7 +27,8 @@ from sfumato.policy.column_forms import Added, ColumnForm
 from sfumato.policy.column_settings import STATISTIC_ROUND
 from sfumato.releases.local_recoding import LEFT_OUT, Recoded, RecodedColumn
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
-from sfumato.tables.coding.domains import WHOLE, Codes, Domain, NumericDomain
+from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
+from sfumato.tables.coding.released_labels import WHOLE
 
 SHARE = 100  # a grid is at most 1/SHARE of the range of its column
 SECOND = 1_000_000  # microseconds

@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.policy import ColumnSettings, Grouping, Policy
 from sfumato.requirements import Verdict, all_hold
-from sfumato.tables.coding.domains import label_of, without_signs
+from sfumato.tables.coding.released_labels import label_of, without_signs
 from sfumato.tables.released_classes import ReleasedClasses
 from sfumato.taxonomies.periods import period_days
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy

@@ -35,7 +35,8 @@ from sfumato.tables.coding.distinct_values import (
     refuse_infinities,
     too_large,
 )
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain, local_microseconds
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.released_labels import WHOLE, local_microseconds
 from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.derived_taxonomies import flat, prefix

@@ -1,4 +1,4 @@
-"""The rows of a taxonomy: each leaf with the groups that it is in, from fine to coarse. A taxonomy file is written so."""
+"""The rows of a taxonomy: each leaf with the groups that it is in, from fine to coarse, as a file has them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,35 @@ class TaxonomyRows:
             )
         return taxonomy
 
+    def with_leaves(self, values: Sequence[str]) -> TaxonomyRows:
+        """Return the rows with further leaves, which are in no group."""
+        return TaxonomyRows((*self.leaves, *values), tuple((*level, *values) for level in self.levels))
+
     def text(self) -> str:
         """Return the text of a taxonomy file."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerows(zip(self.leaves, *self.levels, [ROOT] * len(self.leaves), strict=True))
-        return stream.getvalue()
+        return taxonomy_text(zip(self.leaves, *self.levels, [ROOT] * len(self.leaves), strict=True))
+
+
+def taxonomy_text(rows: Iterable[Sequence[str]]) -> str:
+    """Return the text of a taxonomy file with these rows."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    return stream.getvalue()
+
+
+def rows_of(taxonomy: Taxonomy) -> TaxonomyRows:
+    """Return the rows of a tree. Where a branch has fewer levels, the name below is repeated."""
+    paths = taxonomy.ancestors()
+    names = [list(taxonomy.leaves)]
+    for level in range(1, taxonomy.levels - 1):
+        names.append(
+            [
+                taxonomy.labels[node] if node else below
+                for node, below in zip(paths[:, level].tolist(), names[-1], strict=True)
+            ]
+        )
+    leaves, *levels = map(tuple, names)
+    return TaxonomyRows(leaves, tuple(levels))
 
 
 def _sized(level: Sequence[str]) -> list[tuple[str, int]]:

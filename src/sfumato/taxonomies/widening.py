@@ -58,6 +58,11 @@ class Snap(Protocol):
     def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]] | None:
         """Return the first value of the cell that holds each value, the smallest cells first; None if not nested."""
 
+    def bounds(
+        self, values: NDArray[Any], integral: bool, scale: int | None = None
+    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """Return the ends of the cell that holds each value, the smallest cells first; none if not nested."""
+
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         """Return the names of widened ranges, None for a range that people know by no name. low, high: see snap."""
 
@@ -100,6 +105,11 @@ class Intervals:
 
     def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]]:
         return _firsts(_numbers(values, integral or scale is not None), self._sizes(integral, scale))
+
+    def bounds(
+        self, values: NDArray[Any], integral: bool, scale: int | None = None
+    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        return _bounds(_numbers(values, integral or scale is not None), self._sizes(integral, scale))
 
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         return [None] * len(low)
@@ -158,6 +168,12 @@ class Calendar:
         self.check(integral)
         return _firsts(_numbers(values, integral), self._sizes())
 
+    def bounds(
+        self, values: NDArray[Any], integral: bool = True, scale: int | None = None
+    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        self.check(integral)
+        return _bounds(_numbers(values, integral), self._sizes())
+
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         names: list[str | None] = [None] * len(low)
         for unit in self.units:
@@ -200,6 +216,12 @@ class RoundingGrid:
     def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> None:
         """Return None: two ranges on a grid may overlap."""
 
+    def bounds(
+        self, values: NDArray[Any], integral: bool, scale: int | None = None
+    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """Return no cells: two ranges on a grid may overlap."""
+        return []
+
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         return [None] * len(low)
 
@@ -232,6 +254,15 @@ def _firsts(values: NDArray[Any], sizes: Sequence[CellsOf]) -> list[NDArray[Any]
         start, _, holds = cells(values, values)
         firsts.append(np.where(holds, start, values))
     return firsts
+
+
+def _bounds(values: NDArray[Any], sizes: Sequence[CellsOf]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the ends of the cell around each value, by size. A value without a cell is alone in its own."""
+    bounds = []
+    for cells in sizes:
+        start, end, holds = cells(values, values)
+        bounds.append((np.where(holds, start, values), np.where(holds, end, values)))
+    return bounds
 
 
 def _smallest(low: NDArray[Any], high: NDArray[Any], sizes: Sequence[CellsOf]) -> Snapped:

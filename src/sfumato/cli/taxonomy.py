@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -184,11 +184,11 @@ def taxonomy(
 
 
 def _write(result: ColumnTaxonomy, targets: Mapping[str, Path | None], *, force: bool) -> None:
-    writers = {
+    writers: dict[str, Callable[..., Path]] = {
         "taxonomy": result.write,
         "list of missing values": result.write_missing,
         "list of counts": result.write_counts,
-        "picture": lambda target, *, force: result.draw().write(target, force=force, private=True),
+        "picture": result.write_drawing,
     }
     for what, target in targets.items():
         if target is not None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
 from sfumato.pictures.picture import Picture
@@ -27,8 +26,8 @@ from sfumato.tables.targets.staging import Stage, check_target, write_staged
 from sfumato.tables.targets.target import refuse_input_as_output
 from sfumato.taxonomies.frequent_values import OTHERS
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
-from sfumato.taxonomies.taxonomy_file import read_taxonomy
-from sfumato.taxonomies.taxonomy_rows import rows_of, taxonomy_text
+from sfumato.taxonomies.taxonomy_file import read_rows
+from sfumato.taxonomies.taxonomy_rows import TaxonomyRows, taxonomy_text
 
 MOST_DRAWN = 60  # nodes
 SMALLEST = 3  # groups whose records are told
@@ -91,9 +90,8 @@ class ColumnTaxonomy:
     @property
     def outside_records(self) -> int:
         """The number of records with a value that the taxonomy does not have."""
-        outside = set(self.outside)
-        pairs = zip(self.counted.values, self.counted.records.tolist(), strict=True)
-        return sum(count for value, count in pairs if value in outside)
+        records = self.counted.by_value
+        return sum(records[value] for value in self.outside)
 
     @property
     def unused(self) -> int:
@@ -106,32 +104,31 @@ class ColumnTaxonomy:
 
     def levels(self) -> list[TaxonomyLevel]:
         """Return what is on each level below ``*``, from fine to coarse."""
-        rows, records = self.draft.rows, self._records()
+        rows, records = self.draft.rows, self.counted.by_value
         found = []
         for number, names in enumerate((rows.leaves, *rows.levels)):
             sums: Counter[str] = Counter()
-            for name, count in zip(names, records.tolist(), strict=True):
-                sums[name] += count
+            for leaf, name in zip(rows.leaves, names, strict=True):
+                sums[name] += records.get(leaf, 0)
             used = sorted(count for count in sums.values() if count)
             found.append(TaxonomyLevel(number, len(sums), len(used), tuple(used[:SMALLEST])))
         return found
 
     def text(self) -> str:
         """Return the taxonomy file. Values that the taxonomy does not have are in it too, directly under ``*``."""
-        return self.draft.rows.with_leaves(self.outside).text()
+        return self._whole.text()
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the taxonomy file, which only its owner can read. Raises TaxonomyError if it would be no tree."""
-        self.taxonomy()
+        self._whole.taxonomy(self.column)
         return self._write(path, "taxonomy", self.text(), force=force)
 
     def write_counts(self, path: str | Path, *, force: bool = False) -> Path:
         """Write all values with their records, the most frequent first, for people to look at."""
-        pairs = zip(self.counted.values, self.counted.records.tolist(), strict=True)
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["value", "records"])
-        writer.writerows(sorted(pairs, key=lambda pair: -pair[1]))
+        writer.writerows(sorted(self.counted.by_value.items(), key=lambda pair: -pair[1]))
         return self._write(path, "list of counts", stream.getvalue(), force=force)
 
     def write_missing(self, path: str | Path, *, force: bool = False) -> Path:
@@ -153,6 +150,11 @@ class ColumnTaxonomy:
             subtitle.append(f"{left_out:,} of {len(taxonomy.labels):,} groups and values are not drawn")
         return whole_tree(branches, title=self.column, subtitle=subtitle, theme=theme)
 
+    def write_drawing(self, path: str | Path, *, theme: str = "light", force: bool = False) -> Path:
+        """Write the drawing as .svg, .png or .pdf, for its owner alone: it shows values and counts of the table."""
+        check_private_file(Path(path), "picture", self.data, force=force)
+        return self.draw(theme=theme).write(path, force=force, private=True)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the counts as JSON values. No value of a cell is among them."""
         return {
@@ -171,13 +173,12 @@ class ColumnTaxonomy:
             "fits": dict(self.fits),
         }
 
-    def _records(self) -> NDArray[np.int64]:
-        """Return the records of each leaf."""
-        counts = dict(zip(self.counted.values, self.counted.records.tolist(), strict=True))
-        return np.array([counts.get(leaf, 0) for leaf in self.draft.rows.leaves], np.int64)
+    @property
+    def _whole(self) -> TaxonomyRows:
+        return self.draft.rows.with_leaves(self.outside)
 
     def _node_records(self, taxonomy: Taxonomy) -> list[int]:
-        counts = dict(zip(self.counted.values, self.counted.records.tolist(), strict=True))
+        counts = self.counted.by_value
         before = np.append(0, np.cumsum([counts.get(leaf, 0) for leaf in taxonomy.leaves])).astype(np.int64)
         return [int(count) for count in before[taxonomy.last + 1] - before[taxonomy.first]]
 
@@ -234,7 +235,7 @@ def taxonomy(
     if check is not None and wizard.asked:
         raise UsageError(f"check and {wizard.asked[0]} do not go together. Check a file, or make a taxonomy.")
     merged = merge_flags(policy, input=input)
-    checked = None if check is None else read_taxonomy(check, column)
+    checked = None if check is None else read_rows(check, column)
     source = open_source(data, merged.input_options)
     if column not in source.names:
         raise UsageError.unknown_column(column, "the command", source.names)
@@ -245,7 +246,7 @@ def taxonomy(
     if checked is not None:
         known = set(checked.leaves)
         outside = tuple(value for value in counted.values if value not in known)
-        return ColumnTaxonomy(counted, DraftTaxonomy(rows_of(checked), None, outside), f"the file {check}", data=data)
+        return ColumnTaxonomy(counted, DraftTaxonomy(checked, None, outside), f"the file {check}", data=data)
     fits = {} if wizard.asked else fitting_taxonomies(source, counted, merged.input_options)
     return ColumnTaxonomy(counted, wizard.draft(counted), wizard.words, fits, data)
 

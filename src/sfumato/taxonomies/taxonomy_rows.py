@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import TaxonomyError
@@ -31,13 +31,16 @@ class TaxonomyRows:
 
     def taxonomy(self, column: str) -> Taxonomy:
         """Build the tree, which is also what ``read_taxonomy`` builds from the text. Errors name the column."""
-        leaves = set(self.leaves)
-        labels = [[_label(name, leaves, size) for name, size in _sized(level)] for level in reversed(self.levels)]
+        place = {leaf: row for row, leaf in enumerate(self.leaves)}
+        labels = [[_label(name, place, size) for name, size in _sized(level)] for level in reversed(self.levels)]
         taxonomy, repeated = grow(self.leaves, list(reversed(self.levels)), labels)
-        if repeated:
+        # A group may have the name of a leaf in it, which then says that it is the group.
+        foreign = {name for level in self.levels for name in level if name in place and level[place[name]] != name}
+        if repeated or foreign:
             raise TaxonomyError(
-                f"column {column!r}: {len(repeated):,} names of the taxonomy would stand for two different sets of "
-                "values, because the column has values that are called like a group. Choose other groups."
+                f"column {column!r}: {len({*repeated, *foreign}):,} names of the taxonomy would stand for two "
+                "different sets of values, because the column has values that are called like a group. Choose other "
+                "groups."
             )
         return taxonomy
 
@@ -57,26 +60,11 @@ def taxonomy_text(rows: Iterable[Sequence[str]]) -> str:
     return stream.getvalue()
 
 
-def rows_of(taxonomy: Taxonomy) -> TaxonomyRows:
-    """Return the rows of a tree. Where a branch has fewer levels, the name below is repeated."""
-    paths = taxonomy.ancestors()
-    names = [list(taxonomy.leaves)]
-    for level in range(1, taxonomy.levels - 1):
-        names.append(
-            [
-                taxonomy.labels[node] if node else below
-                for node, below in zip(paths[:, level].tolist(), names[-1], strict=True)
-            ]
-        )
-    leaves, *levels = map(tuple, names)
-    return TaxonomyRows(leaves, tuple(levels))
-
-
 def _sized(level: Sequence[str]) -> list[tuple[str, int]]:
     sizes = Counter(level)
     return [(name, sizes[name]) for name in level]
 
 
-def _label(name: str, leaves: set[str], size: int) -> str:
+def _label(name: str, leaves: Container[str], size: int) -> str:
     """Return what a group is released as: one with the name of a leaf says that it is the group."""
     return f"{name} (group)" if name in leaves and size > 1 else name

@@ -48,6 +48,11 @@ class CountedValues:
         return self.domain.kind
 
     @property
+    def by_value(self) -> dict[str, int]:
+        """The records of each value."""
+        return dict(zip(self.values, self.records.tolist(), strict=True))
+
+    @property
     def total(self) -> int:
         """The number of records."""
         return int(self.records.sum()) + self.missing

@@ -11,6 +11,7 @@ import pytest
 
 from sfumato.errors import PolicyError
 from sfumato.policy.column_settings import ReadyName
+from sfumato.policy.levels import READY_LEVELS
 from sfumato.taxonomies.ready import NAMES, has_fixed_leaves, ready_taxonomy, taxonomy_of_release
 from sfumato.taxonomies.ready.country_codes import COUNTRIES
 from sfumato.taxonomies.ready.icd10 import Icd10
@@ -45,7 +46,9 @@ def path(taxonomy: Taxonomy, leaf: str) -> list[str]:
 
 
 def test_a_policy_knows_every_ready_made_taxonomy() -> None:
-    assert get_args(ReadyName) == NAMES
+    assert get_args(ReadyName) == NAMES == tuple(READY_LEVELS)
+    for name, value in zip(NAMES, ("DE", "1", "1", "I10"), strict=True):
+        assert tree(name, value).top_level == len(READY_LEVELS[name])
     assert all(ready_taxonomy(name).source for name in NAMES)
     with pytest.raises(PolicyError, match="Did you mean 'countries'"):
         ready_taxonomy("countrys")
@@ -213,9 +216,23 @@ def test_groups_of_icd_10_are_never_mistaken_for_codes() -> None:
     taxonomy = tree("icd-10", "E11", "E11.0", "E14.1", "C50.1", "C50.9", "I10", "I11.0")
     ready = ready_taxonomy("icd-10")
     span = dict(zip(taxonomy.labels, taxonomy.span().tolist(), strict=True))
-    assert {label for label in taxonomy.labels if ready.is_group(label)} == {
-        label for label in taxonomy.labels if span[label] > 1 and label != "*"
+    levels = {label: ready.levels_of(label) for label in taxonomy.labels if label != "*"}
+    assert {label for label, level in levels.items() if level != (0, 0)} == {
+        label for label in levels if span[label] > 1
     }
+    assert levels["E11.-"] == (1, 1)
+    assert levels["E10-E14 diabetes mellitus"] == (2, 2)
+    assert ready.levels_of("II neoplasms") == (3, 3)
+    assert ready.levels_of("E18") is None
+
+
+def test_labels_tell_their_levels() -> None:
+    ready = ready_taxonomy("countries")
+    assert ready.levels_of("deu") == ready.levels_of("Germany") == (0, 0)
+    assert ready.levels_of("Western Europe") == (1, 1)
+    assert ready.levels_of("Europe") == (2, 2)
+    assert ready.levels_of("AQ") == (0, 2)  # in no region, so it stands for itself on every level
+    assert ready.levels_of("Atlantis") is None
 
 
 # ---- what a release alone tells ----

@@ -46,22 +46,24 @@ class Snap(Protocol):
     def places(self) -> int:
         """The decimal places that widened bounds need."""
 
+    @property
+    def sizes(self) -> int:
+        """How many sizes of cells there are: the levels between the values and ``*``."""
+
     def check(self, integral: bool, scale: int | None = None) -> None:
         """Refuse a column that cannot be widened this way. integral: it holds whole numbers. scale: see ``snap``."""
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+    def snap(
+        self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None, *, finest: int = 0
+    ) -> Snapped:
         """Widen the ranges low..high. Both: int64[n] if integral, else finite float64[n]; low <= high; not modified.
 
-        With ``scale``, at least ``places``, the column holds decimals: int64[n], in units of 10 ** -scale.
+        With ``scale``, at least ``places``, the column holds decimals: int64[n], in units of 10 ** -scale. With
+        ``finest`` above 0, a single value is widened too: to its cell on that level.
         """
 
     def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]] | None:
         """Return the first value of the cell that holds each value, the smallest cells first; None if not nested."""
-
-    def bounds(
-        self, values: NDArray[Any], integral: bool, scale: int | None = None
-    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Return the ends of the cell that holds each value, the smallest cells first; none if not nested."""
 
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         """Return the names of widened ranges, None for a range that people know by no name. low, high: see snap."""
@@ -99,17 +101,18 @@ class Intervals:
     def places(self) -> int:
         return max(map(decimal_places, self._steps()))
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+    @property
+    def sizes(self) -> int:
+        return len(self.widths)
+
+    def snap(
+        self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None, *, finest: int = 0
+    ) -> Snapped:
         exact = integral or scale is not None
-        return _smallest(_numbers(low, exact), _numbers(high, exact), self._sizes(integral, scale))
+        return _smallest(_numbers(low, exact), _numbers(high, exact), self._sizes(integral, scale), finest)
 
     def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]]:
         return _firsts(_numbers(values, integral or scale is not None), self._sizes(integral, scale))
-
-    def bounds(
-        self, values: NDArray[Any], integral: bool, scale: int | None = None
-    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        return _bounds(_numbers(values, integral or scale is not None), self._sizes(integral, scale))
 
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         return [None] * len(low)
@@ -160,19 +163,19 @@ class Calendar:
     def places(self) -> int:
         return 0
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True, scale: int | None = None) -> Snapped:
+    @property
+    def sizes(self) -> int:
+        return len(self.units)
+
+    def snap(
+        self, low: NDArray[Any], high: NDArray[Any], integral: bool = True, scale: int | None = None, *, finest: int = 0
+    ) -> Snapped:
         self.check(integral)
-        return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes())
+        return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes(), finest)
 
     def cells(self, values: NDArray[Any], integral: bool = True, scale: int | None = None) -> list[NDArray[Any]]:
         self.check(integral)
         return _firsts(_numbers(values, integral), self._sizes())
-
-    def bounds(
-        self, values: NDArray[Any], integral: bool = True, scale: int | None = None
-    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        self.check(integral)
-        return _bounds(_numbers(values, integral), self._sizes())
 
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         names: list[str | None] = [None] * len(low)
@@ -204,7 +207,14 @@ class RoundingGrid:
     def places(self) -> int:
         return decimal_places(_decimal(self.step, "round", self.column))
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+    @property
+    def sizes(self) -> int:
+        return 0
+
+    def snap(
+        self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None, *, finest: int = 0
+    ) -> Snapped:
+        """Widen both ends. A grid has no levels, so ``finest`` is 0."""
         self.check(integral, scale)
         step = _decimal(self.step, "round", self.column)
         exact = integral or scale is not None
@@ -215,12 +225,6 @@ class RoundingGrid:
 
     def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> None:
         """Return None: two ranges on a grid may overlap."""
-
-    def bounds(
-        self, values: NDArray[Any], integral: bool, scale: int | None = None
-    ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Return no cells: two ranges on a grid may overlap."""
-        return []
 
     def names(self, low: NDArray[Any], high: NDArray[Any]) -> list[str | None]:
         return [None] * len(low)
@@ -256,20 +260,14 @@ def _firsts(values: NDArray[Any], sizes: Sequence[CellsOf]) -> list[NDArray[Any]
     return firsts
 
 
-def _bounds(values: NDArray[Any], sizes: Sequence[CellsOf]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the ends of the cell around each value, by size. A value without a cell is alone in its own."""
-    bounds = []
-    for cells in sizes:
-        start, end, holds = cells(values, values)
-        bounds.append((np.where(holds, start, values), np.where(holds, end, values)))
-    return bounds
+def _smallest(low: NDArray[Any], high: NDArray[Any], sizes: Sequence[CellsOf], finest: int) -> Snapped:
+    """Widen every range to the first cell that holds it, of level ``finest`` at least.
 
-
-def _smallest(low: NDArray[Any], high: NDArray[Any], sizes: Sequence[CellsOf]) -> Snapped:
-    """Widen every range to the first cell that holds it. sizes: functions that return cells, smallest cells first."""
+    sizes: functions that return cells, smallest cells first. Level 0 are the values themselves.
+    """
     new_low, new_high = low.copy(), high.copy()
-    whole = low != high
-    for cells in sizes:
+    whole = (low != high) | (finest > 0)
+    for cells in sizes[max(finest - 1, 0) :]:
         waiting = np.flatnonzero(whole)
         start, end, holds = cells(low[waiting], high[waiting])
         held = waiting[holds]

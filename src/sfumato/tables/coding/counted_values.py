@@ -66,7 +66,8 @@ class CountedValues:
         numbers = domain.values[self.codes[known]]
         scale = domain.scale if domain.is_decimal else None
         named = []
-        for low, high in domain.snap.bounds(numbers, domain.is_whole, scale):
+        for level in range(1, domain.snap.sizes + 1):
+            low, high, _ = domain.snap.snap(numbers, numbers, domain.is_whole, scale, finest=level)
             ends = zip(domain.texts(low).to_pylist(), domain.texts(high).to_pylist(), strict=True)
             cells = [
                 CellNames(period or (first if first == last else f"[{first}..{last}]"), first, last)

@@ -219,7 +219,7 @@ def _show(
     elif checked:
         console.print(f"{result.made} has every value of the column")
     if result.unused:
-        console.print(f"unused  {result.unused:,} leaves that no record has")
+        console.print(f"unused  {result.unused:,} {'leaf' if result.unused == 1 else 'leaves'} that no record has")
     show_files(console, [target for target in targets.values() if target is not None])
     _show_next(console, result, table, targets, checked=checked)
 
@@ -245,7 +245,7 @@ def _show_next(
     if output is not None:
         console.print(f"policy  taxonomy = {toml_value(str(output))}")
     elif result.outside:
-        step = "add the values to a file" if missing is not None else "list them with --missing FILE"
+        step = "list them with --missing FILE" if missing is None else f"put the rows of {missing} into a taxonomy file"
         console.print(f"next    {step}, or name them in [input] nulls if they mean that the value is missing")
     elif result.fits:
         command = f"sfumato taxonomy {shlex.quote(shown_name(table))} {shlex.quote(result.column)}"

@@ -184,7 +184,7 @@ class ColumnSettings(PolicySection):
         for key, level in given.items():
             if self.taxonomy is None or self.taxonomy == FLAT:
                 raise wrong(
-                    "needs levels. Give the column a taxonomy: a file, intervals, a calendar, prefixes or a ready-made one",
+                    "needs levels. Give the column a taxonomy: a file, intervals, a calendar, prefixes or a ready one",
                     key,
                 )
             try:

@@ -38,9 +38,9 @@ def policy_document(proposal: Proposal) -> str:
     for column in proposal.columns:
         lines += [_header("columns", column.name), *_comment(column.reason), f"role = {_value(column.role)}"]
         if column.role == "quasi-identifier" and column.described is not None:
-            lines += _settings(column.described)
+            lines += [*_settings(column.described)[:1], *_comment(column.levels_reason), *_settings(column.described)[1:]]
         elif column.role == "decide" and column.described is not None:
-            lines += [f"# as a quasi-identifier: {', '.join(_settings(column.described))}"]
+            lines += [f"# as a quasi-identifier: {', '.join(_settings(column.described))}", *_comment(column.levels_reason)]
         lines.append("")
     return "\n".join([*lines, *_privacy(proposal)]) + "\n"
 

@@ -7,8 +7,8 @@ left out: whoever sees the released ranges, and what share of that range they ar
 The *blur* of a column is therefore measured within the release: the share of what the column shows that a record leaves
 open, on average. A range of numbers or dates counts by its width, over the distance from the smallest to the largest
 released bound; a group of a taxonomy by its leaves, over all leaves of the file. A single value counts 0, ``*`` counts
-1, and so does a record that was left out. A column with ``prefix`` has no blur, because its leaves come from the
-original.
+1, and so does a record that was left out. A column with ``prefix`` or the ready-made taxonomy of ICD-10 has no blur,
+because its leaves come from the original; other ready-made taxonomies have the same leaves for every table.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from sfumato.tables.coding.domains import (
     without_signs,
 )
 from sfumato.tables.released_classes import ReleasedClasses
+from sfumato.taxonomies.ready import has_fixed_leaves, taxonomy_of_release
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 SIZE_LOSSES: tuple[Loss, ...] = (Discernibility(), AverageClassSize(), ModifiedDiscernibility())
@@ -177,6 +178,8 @@ def public_figures(
 
 def _leaves_of_original(settings: ColumnSettings) -> bool:
     """Whether it takes the original to know how many values a released group stands for."""
+    if settings.ready_name is not None:
+        return not has_fixed_leaves(settings.ready_name)
     return isinstance(settings.taxonomy, Grouping) and settings.taxonomy.prefix is not None
 
 
@@ -186,8 +189,10 @@ def _blur(
     """The blur of a column. shown: the number of records with each label."""
     hidden = shown.get(WHOLE, 0)
     plain = {label: count for label, count in shown.items() if label is not None and label != WHOLE}
-    if settings.taxonomy_file is not None:
-        domain = CategoricalDomain(name, taxonomies[name], has_null=False)
+    ready = taxonomy_of_release(settings.ready_name, plain, name)
+    taxonomy = taxonomies[name] if settings.taxonomy_file is not None else ready
+    if taxonomy is not None:
+        domain = CategoricalDomain(name, taxonomy, has_null=False)
         shares = domain.penalties(list(plain)).tolist()
         if any(map(math.isnan, shares)):
             raise _unknown_values(name, sum(map(math.isnan, shares)))

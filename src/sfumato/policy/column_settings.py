@@ -21,6 +21,7 @@ from sfumato.policy.taxonomy_paths import FLAT, path_text
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
+ReadyName = Literal["countries", "months", "weekdays", "icd-10"]
 
 
 def column_name(value: Any) -> str:
@@ -85,16 +86,18 @@ def _taxonomy_form(value: Any) -> str:
 
 
 class Grouping(PolicySection):
-    """A taxonomy written as a rule. Exactly one of the three keys is set."""
+    """A taxonomy written as a rule. Exactly one of the keys is set."""
 
     intervals: Annotated[tuple[int | float, ...] | None, BeforeValidator(_interval_widths)] = None
     calendar: Annotated[tuple[CalendarUnit, ...] | None, BeforeValidator(_calendar_units)] = None
     prefix: Annotated[tuple[int, ...] | None, BeforeValidator(_prefix_lengths)] = None
+    ready: ReadyName | None = None
+    """The name of a taxonomy that needs no file."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise wrong("must have exactly one of the keys intervals, calendar and prefix", show=False)
+            raise wrong("must have exactly one of the keys intervals, calendar, prefix and ready", show=False)
         return self
 
 
@@ -127,6 +130,11 @@ class ColumnSettings(PolicySection):
     def taxonomy_file(self) -> str | None:
         """The path of the taxonomy as the user wrote it, if the taxonomy is a file."""
         return self.taxonomy if isinstance(self.taxonomy, str) and self.taxonomy != FLAT else None
+
+    @property
+    def ready_name(self) -> ReadyName | None:
+        """The name of the taxonomy, if it is a ready-made one."""
+        return self.taxonomy.ready if isinstance(self.taxonomy, Grouping) else None
 
     @property
     def implied_type(self) -> ColumnType | None:

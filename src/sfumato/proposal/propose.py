@@ -40,7 +40,7 @@ MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
 MANY = 0.01  # share of the records
 MOST_COMPARED = 1_000_000_000  # records, over all pairs of columns
-LEVEL_KEYS = ("round", "top", "finest")  # beside the taxonomy
+PROPOSED_KEYS = ("type", "taxonomy", "round", "top", "finest")  # of a quasi-identifier
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,19 @@ class ProposedColumn:
     levels_reason: str
     """Why it has these levels as a quasi-identifier; empty if there is nothing to say."""
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the policy says about it as a quasi-identifier, beside the role."""
+        if self.described is None:
+            return {}
+        return self.described.model_dump(mode="json", exclude_none=True, exclude={"role", "weight"})
+
     def as_dict(self) -> dict[str, Any]:
-        described = {} if self.described is None else self.described.model_dump(mode="json", exclude_none=True)
         return {
             "name": self.name,
             "role": self.role,
             "reason": self.reason,
-            "type": described.get("type"),
-            "taxonomy": described.get("taxonomy"),
-            **{key: described.get(key) for key in LEVEL_KEYS},
+            **{key: self.settings.get(key) for key in PROPOSED_KEYS},
             "levels_reason": self.levels_reason,
             "distinct": self.distinct,
             "missing": self.missing,

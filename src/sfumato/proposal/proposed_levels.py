@@ -29,8 +29,8 @@ NARROW = "ranges are as narrow as a class allows; round would hide the true valu
 LONGEST_CODE = 3  # characters of a country's code
 COUNTRY_WORDS = frozenset({"country", "wohnland", "pays", "pais"})
 LONG_LIFE = 70  # years of birth so far apart include the very old
-DAYS_OF_YEAR = 365
-BIRTHS_BY_YEAR = 10 * DAYS_OF_YEAR  # in a shorter time, years would leave nothing of the dates
+LONG_TIME = 3650  # days: dates of about ten years have decades; in less, years would leave nothing of births
+FIRST_WHOLE_DECADE = 10
 
 
 @dataclass(frozen=True)
@@ -125,15 +125,15 @@ def _beginning(length: int) -> str:
 
 
 def _dates(facts: ColumnFacts, kind: str | None) -> ProposedLevels:
-    """Propose a calendar. It begins with months, or with years for births in many years."""
-    if kind == "birth" and facts.span >= BIRTHS_BY_YEAR:
-        units: tuple[CalendarUnit, ...] = ("year", "decade")
+    """Propose a calendar of the units of which the dates have several. It begins with months, for births with years."""
+    units = _units(facts)
+    if kind == "birth" and facts.span >= LONG_TIME:
+        units = units[units.index("year") :]
         reason = (
             "a date of birth with sex and place singles out most people, so it is never finer than a year, as HIPAA's "
             "Safe Harbor asks"
         )
     else:
-        units = ("month", *_coarser_units(facts))
         reason = "a day with one other fact may single a person out, so dates are never finer than a month"
     if len(units) > 1:
         reason += (
@@ -142,17 +142,17 @@ def _dates(facts: ColumnFacts, kind: str | None) -> ProposedLevels:
     return ProposedLevels(_settings(type="date", taxonomy=Grouping(calendar=units), finest=units[0]), reason)
 
 
-def _coarser_units(facts: ColumnFacts) -> list[CalendarUnit]:
-    """Return the units above the month of which the dates have several."""
+def _units(facts: ColumnFacts) -> tuple[CalendarUnit, ...]:
     first, last = (datetime.date.fromordinal(int(day)) for day in (facts.low, facts.high))
-    units: list[CalendarUnit] = []
+    units: list[CalendarUnit] = ["month"]
     if (first.year, (first.month - 1) // 3) != (last.year, (last.month - 1) // 3):
         units.append("quarter")
     if first.year != last.year:
         units.append("year")
-    if facts.span >= 10 * DAYS_OF_YEAR:
+    # The first decade would begin with a year 0, which no date has.
+    if facts.span >= LONG_TIME and first.year >= FIRST_WHOLE_DECADE:
         units.append("decade")
-    return units
+    return tuple(units)
 
 
 # ---- numbers ----
@@ -184,13 +184,23 @@ def _numbers(facts: ColumnFacts, kind: str | None) -> ProposedLevels:
 
 
 def _step(facts: ColumnFacts) -> int | float | None:
-    """Return the number to whose multiples ends are rounded: 1, 2 or 5 times a power of ten; None for 1."""
+    """Return the number to whose multiples ends are rounded: 1, 2 or 5 times a power of ten; None if all values are."""
     part = facts.span / ROUNDED_PARTS
     if not math.isfinite(part) or part <= 0:
         return None
     exponent = math.floor(math.log10(part))
     digit = next(digit for digit in (1, 2, 5, 10) if digit * 10.0**exponent >= part * 0.999)
     step = float(f"{digit}e{exponent}")
-    if facts.kind == "whole":
-        return int(step) if step > 1 else None
+    if step <= _resolution(facts):
+        return None
     return int(step) if step.is_integer() else step
+
+
+def _resolution(facts: ColumnFacts) -> float:
+    """Return the unit in which the numbers are written: 0.01 with two decimal places, 0 with powers of ten."""
+    if facts.kind == "whole":
+        return 1
+    if any("e" in text.lower() for text in facts.texts):
+        return 0
+    places = max(len(text.replace(",", ".").partition(".")[2]) for text in facts.texts)
+    return float(f"1e-{places}")

@@ -392,7 +392,7 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         (AGE + 'taxonomy = ""', "line 3: taxonomy of column 'age' must be the path of a file, \"flat\" or a table, "
          "not ''."),
         (AGE + "taxonomy = {}", "line 3: taxonomy of column 'age' must have exactly one of the keys intervals, "
-         "calendar and prefix."),
+         "calendar, prefix and ready."),
         (AGE + "taxonomy = { intervals = [5], prefix = [1] }", "line 3: taxonomy of column 'age' must have exactly one "
          "of the keys intervals, calendar, prefix and ready."),
         (AGE + "taxonomy = { intervals = [10, 5] }",

@@ -54,11 +54,11 @@ class Counting:
         totals = {}
         for name in self.requirements.attributes:
             values, rows = self.records.sensitive[name], self.records.rows
-            totals[name] = values.totals
-            if totals[name] is None:
+            counts = values.totals
+            if counts is None:
                 pairs = self._once([values.codes[rows]], rows)
-                counts = np.bincount(values.codes[rows][pairs], minlength=values.distinct + 1)
-                totals[name] = counts[: values.distinct]
+                counts = np.bincount(values.codes[rows][pairs], minlength=values.distinct + 1)[: values.distinct]
+            totals[name] = counts
         return totals
 
     @cached_property

@@ -1,9 +1,9 @@
 """Suppression: records that are left out so that a requirement can be met at all, or because that lowers the loss.
 
 Not eligible: a part of the table that the coarsest levels set apart, and that cannot meet the requirements, goes as a
-whole if nothing less helps. Where a sensitive value is too frequent in the whole table, every value above a common count is cut down
-to it: the largest count with which the requirement holds. The records of such a value that are closest together in the
-order of the quasi-identifiers go first: there the value is hardest to hide.
+whole if nothing less helps. Where a sensitive value is too frequent in the whole table, every value above a common
+count is cut down to it: the largest count with which the requirement holds. The records of such a value that are
+closest together in the order of the quasi-identifiers go first: there the value is hardest to hide.
 
 Outliers: a suppressed record counts as a loss of 1 on every quasi-identifier, so suppressing it pays if the others of
 its class gain more than that. The best candidate of each class is taken, the classes are formed again without them, and

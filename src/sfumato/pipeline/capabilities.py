@@ -69,7 +69,7 @@ RELEASE_FEATURES = (
     Feature('boxes = "regions"', "regions of the domain", (MEMORY,), lambda policy: policy.release.boxes == "regions"),
     # A Spark task that runs again must do the same, so it cannot stop by the clock.
     Feature("seconds", "a search limited by time", (MEMORY, DISK), lambda policy: policy.method.seconds is not None),
-    Feature("coarsest", "no class beyond a level of a column", (MEMORY, DISK), _has_coarsest),
+    Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
     PERSON,
     JOINT,
     Feature("a requirement of another package", "plug-in requirements", (MEMORY, DISK), _from_another_package),

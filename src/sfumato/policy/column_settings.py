@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from sfumato.parameters import is_positive, positive_number
 from sfumato.policy.error_text import FILE_TAG, GROUPING_TAG, listed, wrong
-from sfumato.policy.levels import DAY, checked_levels, level_number, level_setting
+from sfumato.policy.levels import DAY, READY_LEVELS, checked_levels, level_number, level_setting
 from sfumato.policy.section import PolicySection
 from sfumato.policy.taxonomy_paths import FLAT, path_text
 
@@ -150,8 +150,24 @@ class ColumnSettings(PolicySection):
     @property
     def level_names(self) -> tuple[str, ...]:
         """The names of the levels below ``*``, where they have names."""
+        if self.ready_name is not None:
+            return READY_LEVELS[self.ready_name]
         units = self.taxonomy.calendar if isinstance(self.taxonomy, Grouping) else None
         return () if units is None else (DAY, *units)
+
+    def level_words(self, level: int | str) -> str:
+        """Return a level below ``*`` in words that continue "finer than" or "coarser than"."""
+        number = level_number(level, self.level_names)
+        if number == 0:
+            return "single values"
+        rule = self.taxonomy
+        if not isinstance(rule, Grouping):
+            return f"level {number} of its taxonomy"
+        if rule.intervals is not None and number <= len(rule.intervals):
+            return f"intervals of {rule.intervals[number - 1]:g}"
+        if rule.prefix is not None and number <= len(rule.prefix):
+            return f"{rule.prefix[-number]} characters"
+        return f"the {self.level_names[number]}" if number < len(self.level_names) else "'*'"
 
     def levels(self, column: str, top_level: int) -> tuple[int, int]:
         """Return the numbers of the finest and the coarsest level that may be shown.
@@ -167,7 +183,10 @@ class ColumnSettings(PolicySection):
         given = {key: level for key in ("finest", "coarsest") if (level := getattr(self, key)) is not None}
         for key, level in given.items():
             if self.taxonomy is None or self.taxonomy == FLAT:
-                raise wrong("needs levels. Give the column a taxonomy: a file, intervals, a calendar or prefixes", key)
+                raise wrong(
+                    "needs levels. Give the column a taxonomy: a file, intervals, a calendar, prefixes or a ready one",
+                    key,
+                )
             try:
                 level_number(level, self.level_names)
             except PydanticCustomError as error:

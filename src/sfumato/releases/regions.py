@@ -4,8 +4,8 @@ A tree that a method grew knows every value of the table. Regions know less: of 
 regions, of categories the taxonomy. A region of numbers is closed and also covers values that the table did not have.
 A region of whole numbers or dates begins one after the end of the region before; regions of other numbers share their
 bound, which belongs to the lower one. If the policy has a finest level, the bounds are the first values of cells on
-that level, and a region ends with the whole cell. Values outside the domain are in no region: a number below the smallest or above
-the largest, a category that the taxonomy does not know, null if the table had none.
+that level, and a region ends with the whole cell. Values outside the domain are in no region: a number below the
+smallest or above the largest, a category that the taxonomy does not know, null if the table had none.
 """
 
 from __future__ import annotations

@@ -158,7 +158,10 @@ def _type_rules(bound_type: pa.DataType) -> dict[str, Any]:
 def _taxonomy_rules(taxonomy: Taxonomy) -> dict[str, Any]:
     fields = (taxonomy.labels, taxonomy.parent.tolist(), taxonomy.first.tolist(), taxonomy.last.tolist())
     rules = {"leaves": list(taxonomy.leaves), "nodes": [list(node) for node in zip(*fields, strict=True)]}
-    return rules | ({"finest": taxonomy.finest, "members": dict(taxonomy.members)} if taxonomy.finest else {})
+    if not taxonomy.finest:
+        return rules
+    levels = [list(labels) for labels in taxonomy.level_labels]
+    return rules | {"finest": taxonomy.finest, "members": dict(taxonomy.members), "levels": levels}
 
 
 def json_value(domain: Domain, code: int) -> Any:
@@ -264,9 +267,10 @@ def _taxonomy(rules: Mapping[str, Any]) -> Taxonomy:
     if "finest" not in rules:
         return taxonomy
     members = {value: _whole_number(code) for value, code in _object(rules["members"]).items()}
-    if set(members.values()) != set(range(len(leaves))):
+    levels = tuple(tuple(map(_text, _list(labels))) for labels in _list(rules["levels"]))
+    if set(members.values()) != set(range(len(leaves))) or any(len(labels) != len(leaves) for labels in levels):
         raise ValueError
-    return replace(taxonomy, finest=_whole_number(rules["finest"]), members=members)
+    return replace(taxonomy, finest=_whole_number(rules["finest"]), members=members, level_labels=levels)
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def exact_share(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxono
         exact &= np.array(leaves, np.bool_)
     elif values.axis is None and isinstance(rule, Grouping) and rule.ready is not None:
         ready = ready_taxonomy(rule.ready)
-        exact &= np.array([not ready.is_group(text or "") for text in values.texts], np.bool_)
+        exact &= np.array([(ready.levels_of(text or "") or (1, 1))[0] == 0 for text in values.texts], np.bool_)
     elif values.axis is None and isinstance(rule, Grouping):
         exact &= np.array([not (text or "").endswith(ROOT) for text in values.texts], np.bool_)
     return values.among(exact) / max(values.total, 1)

@@ -118,8 +118,8 @@ class Taxonomy(CodeTree):
         )
         if repeated:
             raise TaxonomyError(
-                f"with level {finest} as the finest, {len(repeated)} names would stand for two different sets of values. "
-                "Give the groups of a taxonomy file different names, or choose another level."
+                f"with level {finest} as the finest, {len(repeated)} names would stand for two different sets of "
+                "values. Give the groups of a taxonomy file different names, or choose another level."
             )
         members = {} if finest == 0 else {value: int(group[code]) for value, code in self.code_of_value.items()}
         return replace(taxonomy, level_labels=tuple(upper), finest=finest, members=members)

@@ -1,11 +1,11 @@
-"""The rows of a taxonomy: each leaf with the groups that it is in, from fine to coarse. A taxonomy file is written so."""
+"""The rows of a taxonomy: each leaf with the groups that it is in, from fine to coarse, as a file has them."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import TaxonomyError
@@ -31,22 +31,33 @@ class TaxonomyRows:
 
     def taxonomy(self, column: str) -> Taxonomy:
         """Build the tree, which is also what ``read_taxonomy`` builds from the text. Errors name the column."""
-        leaves = set(self.leaves)
-        labels = [[_label(name, leaves, size) for name, size in _sized(level)] for level in reversed(self.levels)]
+        place = {leaf: row for row, leaf in enumerate(self.leaves)}
+        labels = [[_label(name, place, size) for name, size in _sized(level)] for level in reversed(self.levels)]
         taxonomy, repeated = grow(self.leaves, list(reversed(self.levels)), labels)
-        if repeated:
+        # A group may have the name of a leaf in it, which then says that it is the group.
+        foreign = {name for level in self.levels for name in level if name in place and level[place[name]] != name}
+        if repeated or foreign:
             raise TaxonomyError(
-                f"column {column!r}: {len(repeated):,} names of the taxonomy would stand for two different sets of "
-                "values, because the column has values that are called like a group. Choose other groups."
+                f"column {column!r}: {len({*repeated, *foreign}):,} names of the taxonomy would stand for two "
+                "different sets of values, because the column has values that are called like a group. Choose other "
+                "groups."
             )
         return taxonomy
 
+    def with_leaves(self, values: Sequence[str]) -> TaxonomyRows:
+        """Return the rows with further leaves, which are in no group."""
+        return TaxonomyRows((*self.leaves, *values), tuple((*level, *values) for level in self.levels))
+
     def text(self) -> str:
         """Return the text of a taxonomy file."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerows(zip(self.leaves, *self.levels, [ROOT] * len(self.leaves), strict=True))
-        return stream.getvalue()
+        return taxonomy_text(zip(self.leaves, *self.levels, [ROOT] * len(self.leaves), strict=True))
+
+
+def taxonomy_text(rows: Iterable[Sequence[str]]) -> str:
+    """Return the text of a taxonomy file with these rows."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    return stream.getvalue()
 
 
 def _sized(level: Sequence[str]) -> list[tuple[str, int]]:
@@ -54,6 +65,6 @@ def _sized(level: Sequence[str]) -> list[tuple[str, int]]:
     return [(name, sizes[name]) for name in level]
 
 
-def _label(name: str, leaves: set[str], size: int) -> str:
+def _label(name: str, leaves: Container[str], size: int) -> str:
     """Return what a group is released as: one with the name of a leaf says that it is the group."""
     return f"{name} (group)" if name in leaves and size > 1 else name

@@ -226,10 +226,9 @@ class NumericDomain:
         """Return the first value of the cell, on the finest level, that holds each value. They may be any numbers."""
         if self.finest == 0 or self.snap is None:
             return values
-        known = np.array([value == value for value in values.tolist()], np.bool_)  # NaN and what is beyond 64 bits
-        small = np.iinfo(np.int64)
-        if self.values.dtype.kind == "i":
-            known &= np.array([small.min <= value <= small.max for value in values.tolist()], np.bool_)
+        # NaN, and whole numbers beyond 64 bits, are in no cell.
+        least, most = (-math.inf, math.inf) if self.values.dtype.kind == "f" else (-(2**63), 2**63 - 1)
+        known = np.array([least <= value <= most for value in values.tolist()], np.bool_)
         starts = values.copy()
         cells = self.snap.cells(values[known].astype(self.values.dtype), self.is_whole, self._decimal_scale)
         assert cells is not None

@@ -11,8 +11,8 @@ from sfumato.errors import TaxonomyError
 Result = TypeVar("Result")
 
 ADVICE = (
-    "Each of these commands lists what is missing in a private file. Add the values to the taxonomy as leaves, or list "
-    "them in [input] nulls if they mean that the value is missing."
+    "That lists all of them in a private file. Add them to the taxonomy (with -o, a ready-made one becomes a file), or "
+    "list them in [input] nulls if they mean that the value is missing."
 )
 
 

@@ -66,12 +66,15 @@ class Icd10:
         no_rows = TaxonomyRows((), ((), (), ()))
         return ReadyRows(TaxonomyRows.of(rows) if rows else no_rows, tuple(outside), "codes of ICD-10")
 
-    def is_group(self, label: str) -> bool:
-        return label.endswith((CATEGORY, f"{CATEGORY} (group)")) or label in self._names
+    def levels_of(self, label: str) -> tuple[int, int] | None:
+        level = self._level_of_name.get(label)
+        if level is None and self._groups(label.removesuffix(" (group)")) is not None:
+            level = 1 if label.endswith((CATEGORY, f"{CATEGORY} (group)")) else 0
+        return None if level is None else (level, level)
 
     @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(name for block in self.blocks for name in (block.name, block.chapter))
+    def _level_of_name(self) -> dict[str, int]:
+        return {block.name: 2 for block in self.blocks} | {block.chapter: 3 for block in self.blocks}
 
     def _groups(self, value: str) -> tuple[str, str, str] | None:
         """Return category, block and chapter of a code."""

@@ -43,8 +43,8 @@ class ReadyTaxonomy(Protocol):
     def rows(self, values: Sequence[str]) -> ReadyRows:
         """Return the rows for the distinct values of a column."""
 
-    def is_group(self, label: str) -> bool:
-        """Return whether a released label is a group."""
+    def levels_of(self, label: str) -> tuple[int, int] | None:
+        """Return the least and the greatest level that show a label: 0 for the values; None for an unknown label."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,17 @@ class FixedTaxonomy:
     levels: tuple[tuple[str, ...], ...]
 
     @cached_property
-    def _groups(self) -> frozenset[str]:
-        return frozenset(name for level in self.levels for name in level if name)
+    def _groups(self) -> dict[str, int]:
+        """The level of each group."""
+        return {name: number for number, level in enumerate(self.levels, 1) for name in level if name}
 
-    def is_group(self, label: str) -> bool:
-        return label in self._groups
+    def levels_of(self, label: str) -> tuple[int, int] | None:
+        if label in self._groups:
+            return self._groups[label], self._groups[label]
+        leaf = next((leaf for writing in self.writings if (leaf := writing.leaf(label)) is not None), None)
+        if leaf is None:
+            return None
+        return 0, next((number for number, level in enumerate(self.levels) if level[leaf]), len(self.levels))
 
     def rows(self, values: Sequence[str]) -> ReadyRows:
         """Read the values by the writing that knows most of them. One leaf cannot be written in two ways."""

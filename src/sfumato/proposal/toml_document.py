@@ -11,8 +11,7 @@ from sfumato._version import __version__
 from sfumato.evaluation.risk.exposure import Exposure
 
 if TYPE_CHECKING:
-    from sfumato.policy import ColumnSettings
-    from sfumato.proposal.propose import Proposal
+    from sfumato.proposal.propose import Proposal, ProposedColumn
 
 WIDTH = 110
 INPUT_COMMENTS = {
@@ -37,10 +36,8 @@ def policy_document(proposal: Proposal) -> str:
         ]
     for column in proposal.columns:
         lines += [_header("columns", column.name), *_comment(column.reason), f"role = {toml_value(column.role)}"]
-        if column.role == "quasi-identifier" and column.described is not None:
-            lines += _settings(column.described)
-        elif column.role == "decide" and column.described is not None:
-            lines += [f"# as a quasi-identifier: {', '.join(_settings(column.described))}"]
+        if column.role != "identifier":
+            lines += _settings(column)
         lines.append("")
     return "\n".join([*lines, *_privacy(proposal)]) + "\n"
 
@@ -97,9 +94,12 @@ def _privacy(proposal: Proposal) -> list[str]:
     return lines
 
 
-def _settings(column: ColumnSettings) -> list[str]:
-    settings = column.model_dump(mode="json", exclude_none=True, exclude={"role", "weight"})
-    return [f"{key} = {toml_value(value)}" for key, value in settings.items()]
+def _settings(column: ProposedColumn) -> list[str]:
+    """Return the lines about the column as a quasi-identifier: the type first, then the levels with their reason."""
+    lines = [f"{key} = {toml_value(value)}" for key, value in column.settings.items()]
+    if column.role == "decide":
+        lines = [f"# as a quasi-identifier: {', '.join(lines)}"] if lines else []
+    return [*lines[:1], *_comment(column.levels_reason), *lines[1:]]
 
 
 def toml_value(value: Any) -> str:

@@ -309,6 +309,7 @@ def test_the_published_blur_counts_all_leaves_of_a_ready_made_taxonomy(tmp_path:
 
 
 @pytest.mark.not_quick
+@pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 def test_ready_made_taxonomies_serve_every_command_from_the_files_alone(tmp_path: Path) -> None:
     table, release, rules = ready_table(), tmp_path / "release.csv", tmp_path / "rules.json"
     made = sfumato.anonymize(table, quasi_identifiers=list(READY), taxonomy=READY, k=3)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from sfumato.evaluation.linkability.column_facts import TextSettings, collect_values, facts_of
 from sfumato.evaluation.linkability.column_names import hints_of
 from sfumato.policy import Grouping, InputOptions
 from sfumato.proposal.roles import suggest
 from sfumato.tables.coding.counted_values import CountedValues
+from sfumato.tables.coding.domains import NumericDomain
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.ready import NAMES, ready_taxonomy
 
@@ -15,6 +18,7 @@ SAME_LENGTH = 0.9  # of the values, so that they are taken for codes
 SHORTEST = 3  # characters of such codes
 LONGEST = 12
 FEW = 12  # values that need no groups in order
+INTERVALS = 20  # of the narrowest width, about, in the range of a column of numbers
 REASONS = {
     "intervals": "they are numbers",
     "calendar": "they are dates",
@@ -28,8 +32,8 @@ def fitting_taxonomies(source: Source, counted: CountedValues, options: InputOpt
         return {}
     fits = _ready(counted)
     rule = _proposed(source, counted.column, options)
-    if rule is None and counted.kind == "categorical":
-        rule = _prefix(counted)
+    if rule is None:
+        rule = _prefix(counted) if counted.kind == "categorical" else _intervals(counted)
     if rule is not None:
         ((key, steps),) = rule.model_dump(exclude_none=True).items()
         fits[f"--{key} {','.join(map(str, steps))}"] = REASONS[key]
@@ -52,13 +56,27 @@ def _ready(counted: CountedValues) -> dict[str, str]:
 
 
 def _proposed(source: Source, column: str, options: InputOptions) -> Grouping | None:
-    """Return the rule that ``sfumato policy`` would propose."""
+    """Return the rule that ``sfumato policy`` would propose, unless that is a ready-made taxonomy."""
     text = source.text or source.kind == "excel"
     settings = TextSettings(options.decimal, options.nulls if text else (), options.date_format)
     facts = facts_of(collect_values(source, column, text=text), settings)
-    suggestion = suggest(facts, hints_of([column])[column])
-    taxonomy = None if suggestion.column is None else suggestion.column.taxonomy
-    return taxonomy if isinstance(taxonomy, Grouping) else None
+    levels = suggest(facts, hints_of([column])[column]).levels
+    taxonomy = None if levels is None else levels.column.taxonomy
+    return taxonomy if isinstance(taxonomy, Grouping) and taxonomy.ready is None else None
+
+
+def _intervals(counted: CountedValues) -> Grouping | None:
+    """Return intervals of a round width, of which the numbers fill about twenty, and of twice and four times that."""
+    domain = counted.domain
+    if not isinstance(domain, NumericDomain) or domain.kind != "numeric" or len(counted.values) <= FEW:
+        return None
+    numbers = domain.numbers()
+    part = float(numbers[-1] - numbers[0]) / INTERVALS
+    exponent = math.floor(math.log10(part))
+    width = next(float(f"{digit}e{exponent}") for digit in (1, 2, 5, 10) if digit * 10.0**exponent >= part)
+    if domain.is_whole:
+        width = max(width, 1)
+    return Grouping(intervals=tuple(int(each) if each.is_integer() else each for each in (width, 2 * width, 4 * width)))
 
 
 def _prefix(counted: CountedValues) -> Grouping | None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from coded import asking, random_records, records_of
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naming import hiding_methods
@@ -144,7 +145,7 @@ def test_simple_bound_bound_and_optimum_ascend(case: Case, tmp_path_factory: pyt
 
 
 @pytest.mark.not_quick
-@settings(max_examples=25)
+@settings(max_examples=examples(0.4))
 @given(case=cases(rows=7, columns=2, others=False), left_out=st.integers(1, 4))
 def test_leaving_records_out_does_not_undercut_the_bound(
     case: Case, left_out: int, tmp_path_factory: pytest.TempPathFactory
@@ -394,7 +395,7 @@ def test_a_random_table_is_bounded_well_above_the_simple_bound() -> None:
 
 
 @pytest.mark.not_quick
-@settings(max_examples=20)
+@settings(max_examples=examples(1 / 3))
 @given(case=cases(rows=24, columns=4, others=False), step=st.sampled_from([None, 7]))
 def test_no_method_is_below_the_bound(case: Case, step: int | None, tmp_path_factory: pytest.TempPathFactory) -> None:
     flags = case.settings(tmp_path_factory.mktemp("t"))

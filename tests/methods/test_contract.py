@@ -81,7 +81,7 @@ def test_release_is_k_anonymous_covers_every_value_and_is_tight(method: str, fol
                 assert column.is_tight(label, [row[name] for row in members])
 
 
-@settings(max_examples=examples(0.5))
+@settings(max_examples=examples(0.2))
 @given(case=cases())
 def test_canonical_order_holds_the_same_rows_sorted_by_what_they_show(method: str, folder: Path, case: Case) -> None:
     settings = case.settings(folder)
@@ -92,7 +92,7 @@ def test_canonical_order_holds_the_same_rows_sorted_by_what_they_show(method: st
 
 
 @pytest.mark.not_quick
-@settings(max_examples=40)
+@settings(max_examples=examples(0.5))
 @given(asked=diverse_cases())
 def test_release_is_diverse_covers_every_value_and_is_in_canonical_order(
     method: str, folder: Path, asked: Diverse

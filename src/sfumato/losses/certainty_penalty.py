@@ -1,6 +1,7 @@
 """GCP, the global certainty penalty (Ghinita 2007, section 2.1): the mean penalty of a record, 0 to 1.
 
-A suppressed record counts 1.
+A suppressed record counts 1. The *cost* is the same mean with suppressed records counted as the policy says; it is what
+the search for records to leave out lowers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ class GlobalCertaintyPenalty(Sum):
 
     def value(self, total: NDArray[np.float64], release: Extent) -> float:
         return float(by_column(total, release) @ release.weights)
+
+
+class SuppressionWeightedPenalty(GlobalCertaintyPenalty):
+    name = "cost"
+    summary = "the global certainty penalty, with a record that was left out counted by suppression_cost instead of 1"
+
+    def value(self, total: NDArray[np.float64], release: Extent) -> float:
+        return float(total @ release.weights + release.suppression_cost * release.suppressed) / release.records
 
 
 def by_column(total: NDArray[np.float64], release: Extent) -> NDArray[np.float64]:

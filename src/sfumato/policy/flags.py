@@ -89,6 +89,8 @@ class CommonFlags(TypedDict, total=False):
     """Whether the rows keep the order of the input."""
     max_suppressed: float | None
     """The share of the records that may be left out."""
+    suppression_cost: float | None
+    """What a record that is left out costs, from 0 to 1: a share of all its information."""
     form: ReleaseForm | None
     """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
     boxes: BoxKind | None
@@ -131,6 +133,7 @@ _PLAIN_SETTINGS: Final = {
     "seed": ("release", "seed"),
     "keep_order": ("release", "keep_order"),
     "max_suppressed": ("release", "max_suppressed_fraction"),
+    "suppression_cost": ("release", "suppression_cost"),
     "form": ("release", "form"),
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),

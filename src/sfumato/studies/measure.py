@@ -84,6 +84,7 @@ def _measured(
         k=policy.k,
         majority=None if target is None else majorities(source, classes, target),
         groups=None if second is None else group_sizes(source),
+        suppression_cost=policy.release.suppression_cost,
     )
     answers: tuple[QueryAccuracy, ...] = ()
     if not workload.empty:

@@ -169,7 +169,7 @@ def public_figures(
         "classes": audit.classes,
         "smallest_class": audit.smallest_class,
         "suppressed": left_out,
-        **({"suppression_cost": cost} if left_out else {}),
+        "suppression_cost": cost,
         **means,
         "blur_by_column": blur,
         **{name: value for name, value in sizes.items() if value is not None},

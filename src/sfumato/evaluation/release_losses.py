@@ -37,13 +37,15 @@ class TaskLoss:
 class Losses:
     """Every loss by name, the mean penalty of a record by column, and the number of suppressed records.
 
-    ``tasks``: how well the release serves the workload that the policy names.
+    ``tasks``: how well the release serves the workload that the policy names. ``suppression_cost``: what a suppressed
+    record counts in the loss ``cost``.
     """
 
     values: dict[str, float | int]
     columns: dict[str, float]
     suppressed: int = 0
     tasks: tuple[TaskLoss, ...] = ()
+    suppression_cost: float = 1.0
 
     def __repr__(self) -> str:
         return f"<Losses: {self._figures()}>"
@@ -130,4 +132,5 @@ def losses_of(measurement: Measurement, domains: Sequence[Domain]) -> Losses:
         raise InputError("the release has more records than the original. Check that both files belong together.")
     names = [domain.name for domain in domains]
     columns = dict(zip(names, measurement.by_column().tolist(), strict=True))
-    return Losses(measurement.values(), columns, measurement.extent.suppressed)
+    extent = measurement.extent
+    return Losses(measurement.values(), columns, extent.suppressed, suppression_cost=extent.suppression_cost)

@@ -173,8 +173,8 @@ def test_rows_of_a_stretch_share_what_they_save() -> None:
     assert saved([0, 5, 10, 90], [4], price=20) == [0, 0, 0, 330]
     # First 0 goes, which narrows the box from 90 to 30, then 90, which narrows it to 2.
     assert saved([0, 60, 61, 62, 90], [5], price=40) == [450 - 4 * 30, 0, 0, 0, 4 * 30 - 3 * 2]
-    # A class goes as a whole if that saves more than the price for each.
-    assert saved([0, 50, 100, 200, 201], [3, 2], price=90) == [200, 100, 100, 0, 0]
+    # Of each class, as many rows as save more than the price; nothing is left to save on the last row of the first.
+    assert saved([0, 50, 100, 200, 201], [3, 2], price=90) == [200, 100, 0, 0, 0]
 
 
 def test_a_class_with_more_rows_than_are_peeled_goes_as_a_whole_only_if_it_is_dear() -> None:

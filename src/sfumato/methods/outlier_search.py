@@ -7,8 +7,8 @@ Whether a record is worth its price only shows when the classes are formed again
 records. It takes them from the beginning of two lines:
 
 - *Dear rows.* From each class the row goes first without which its box costs least, then the next, up to ``PEELED`` of
-  them. A row stands in the line by what the rows of its stretch save on average, or by what all rows of its class cost
-  on average if that is more than the price. So either a few rows go whose absence shrinks the box, or a whole class.
+  them, or all that are left if they are dear. A row stands in the line by what the rows of its stretch save on average.
+  So either a few rows go whose absence shrinks the box, or a whole class.
 - *Isolated rows.* The distance to the k - 1 nearest neighbours says how wide any class around a row must be.
 
 Each round leaves out some further rows, by either line, forms the classes again and keeps the better result. After a
@@ -207,8 +207,7 @@ def stretch_savings(codes, record_of, starts, price, layout, units):
 
     codes: uint[m, d]; record_of: int64[n], the record at each position; starts: int64[c + 1]; layout, units: see Costs.
     The rows of a class leave it one by one, each time the one without which the box costs least. A stretch is a part of
-    this order: that which saves most on average from its first row on. A whole class saves all that it costs. Result:
-    float64[n].
+    this order: that which saves most on average from its first row on. Result: float64[n].
     """
     d = codes.shape[1]
     saving = np.zeros(starts[-1])
@@ -251,9 +250,9 @@ def stretch_savings(codes, record_of, starts, price, layout, units):
             for step in range(first, last):
                 saving[begin + order[step]] = most
             first = last
-        if loss[0] > price * size:  # the class is dear as a whole, and what is left of it could not stand alone
+        if steps < size and loss[first] > price * (size - first):  # what is not peeled is dear, too
             for position in range(begin, end):
-                saving[position] = max(saving[position], loss[0] / size)
+                saving[position] = max(saving[position], loss[first] / (size - first))
     return saving
 
 

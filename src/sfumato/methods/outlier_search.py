@@ -102,22 +102,24 @@ class OutlierSearch:
         return self._less(best, *at_once), trials
 
     def _searched(self, quick: Trial) -> Trial:
-        """Compare long searches: with all records, without those of the quick search, and with fewer and fewer."""
-        best = self._trial(NOTHING)
-        searches = SEARCHES
+        """Compare long searches: with all records, without those of the quick search, and without dear ones."""
+        everybody = best = self._trial(NOTHING)
+        searches, step = SEARCHES, -(-self.most // 2)
         if len(quick.left_out):
             best, searches = self._less(best, self._trial(quick.left_out)), searches - 1
-        step = self.most
-        while searches > 0 and step > 0 and len(best.left_out) < self.most and not self.progress.stopped:
-            dear = self._dear(best)
-            room = min(step, self.most - len(best.left_out), len(dear))
-            tried = self._tried(best, dear, room)
+        start = everybody  # what the quick search left out may fill the limit, so the dear rows go instead of them
+        while searches > 0 and step > 0 and len(start.left_out) < self.most and not self.progress.stopped:
+            dear = self._dear(start)
+            room = min(step, self.most - len(start.left_out), len(dear))
+            tried = self._tried(start, dear, room)
             if tried is None:
                 break
-            better = self._less(best, tried)
-            step = room // FEWER if better is best else step
-            best, searches = better, searches - 1
-        return best
+            searches -= 1
+            if self._cost(tried) < self._cost(start):
+                start = tried
+            else:
+                step = room // FEWER
+        return self._less(best, start)
 
     def _round(self, start: Trial, count: int) -> list[Trial]:
         """Leave out ``count`` rows beside those of a trial, by either line."""

@@ -199,6 +199,15 @@ MaxSuppressed = Annotated[
         help="The share of the records that may be left out, such as 0.01. Default: 0.",
     ),
 ]
+SuppressionCost = Annotated[
+    float | None,
+    typer.Option(
+        "--suppression-cost",
+        metavar="C",
+        rich_help_panel=RELEASE,
+        help="What a left-out record costs, as a share of all its information, 0 to 1. Default: 1.",
+    ),
+]
 Forms = Annotated[
     list[str] | None,
     typer.Option(

@@ -44,6 +44,7 @@ DECLARED: dict[str, Any] = {
     "seed": flags.Seed,
     "keep_order": flags.KeepOrder,
     "max_suppressed": flags.MaxSuppressed,
+    "suppression_cost": flags.SuppressionCost,
     "form": flags.Forms,
     "boxes": flags.Boxes,
     "formulas": flags.Formulas,

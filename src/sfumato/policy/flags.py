@@ -91,6 +91,8 @@ class CommonFlags(TypedDict, total=False):
     """Whether the rows keep the order of the input."""
     max_suppressed: float | None
     """The share of the records that may be left out."""
+    suppression_cost: float | None
+    """What a record that is left out costs, from 0 to 1: a share of all its information."""
     form: FormFlag | None
     """What stands beside the labels of numbers and dates: a word for all columns, or by column, where None is the word
     for all others."""
@@ -138,6 +140,7 @@ _PLAIN_SETTINGS: Final = {
     "seed": ("release", "seed"),
     "keep_order": ("release", "keep_order"),
     "max_suppressed": ("release", "max_suppressed_fraction"),
+    "suppression_cost": ("release", "suppression_cost"),
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),
 }

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.memory.coded_table import TableInMemory
-from sfumato.losses.exact_costs import total_cost
-from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
+from sfumato.methods import Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.level_parts import divided
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.suppression import surplus_rows, trimmed
+from sfumato.methods.outlier_search import OutlierSearch, estimates
+from sfumato.methods.suppression import surplus_rows
 from sfumato.progress import Progress
 from sfumato.releases.learn_recoding import grown_recoding, regional
 from sfumato.releases.local_recoding import shown_classes
@@ -88,6 +88,7 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         job.progress,
         numbered=() if method.separates else job.policy.numbered,
         most_suppressed=job.policy.most_suppressed(table.count),
+        suppression_cost=job.policy.release.suppression_cost,
     )
     return FormedClasses(method, batches, table.encoded.domains)
 
@@ -100,6 +101,7 @@ def assign(
     *,
     numbered: Collection[str],
     most_suppressed: int = 0,
+    suppression_cost: float = 1.0,
 ) -> Iterator[ClassBatch]:
     """Yield the classes, each tested against the requirements as it comes."""
     with progress.phase("partition", records.count):
@@ -123,19 +125,14 @@ def assign(
                 [join_failing(ClassBatch.joined(list(batches)), part, requirements, shown) for part, batches in by_part]
             )
 
-        if most == 0 or records.effort == Effort():
-            yield trimmed(records, requirements, most, classes_of)
+        if most == 0:
+            yield classes_of(records)
             return
-        # The search for outliers forms classes many times, so it does without a long search. One search follows.
-        quick = trimmed(replace(records, effort=Effort()), requirements, most, classes_of)
-        choice_of_quick = dict(progress.decisions)
-        searched = classes_of(records.without(np.setdiff1d(records.rows, quick.rows)))
-        layout, units = records.costs.layout, records.costs.units
-        costs = [total_cost(batch.starts, batch.low, batch.high, layout, units) for batch in (quick, searched)]
-        if costs[0] < costs[1]:
-            progress.decisions.update(choice_of_quick)
-            searched = quick
-        yield searched
+        price = round(suppression_cost * records.costs.full)
+        best, trials = OutlierSearch(records, requirements, most, price, classes_of, progress).best()
+        progress.decisions.update(best.decisions)
+        progress.decisions["other_costs"] = estimates(trials, records, suppression_cost, already=len(left_out))
+        yield best.classes
 
 
 def _classes_by_part(

@@ -67,6 +67,8 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
     if grids:
         domains = {domain.name: domain for domain in encoded.domains}
         facts["statistics"] = {name: stated(domains[name], grid) for name, grid in grids.items()}
+    if (other_costs := job.progress.decisions.pop("other_costs", None)) is not None:
+        facts["other_costs"] = other_costs
     outcome = replace(outcome_of(classes.method.name, job.progress), facts=facts)
     return RowsInMemory(released, outcome, persons, tasks=_tasks(table))
 

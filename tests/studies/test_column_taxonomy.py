@@ -309,6 +309,7 @@ def test_the_published_blur_counts_all_leaves_of_a_ready_made_taxonomy(tmp_path:
 
 
 @pytest.mark.not_quick
+@pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 def test_ready_made_taxonomies_serve_every_command_from_the_files_alone(tmp_path: Path) -> None:
     table, release, rules = ready_table(), tmp_path / "release.csv", tmp_path / "rules.json"
     made = sfumato.anonymize(table, quasi_identifiers=list(READY), taxonomy=READY, k=3)
@@ -324,6 +325,39 @@ def test_ready_made_taxonomies_serve_every_command_from_the_files_alone(tmp_path
     recoding = sfumato.fit(table, quasi_identifiers=list(READY), taxonomy=READY, k=3, method="mondrian")
     recoding.write(rules)
     assert sfumato.apply(rules, ready_table(90)).audit.holds
+
+
+def with_levels(column: str, **limits: str | int) -> dict[str, Any]:
+    settings = {"role": "quasi-identifier", "taxonomy": READY[column], **limits}
+    return {"other": "drop", "columns": {column: settings}, "privacy": {"k": 3}}
+
+
+@pytest.mark.not_quick
+@pytest.mark.parametrize(
+    ("column", "limits", "shown"),
+    [
+        ("country", {"finest": "subregion", "coarsest": "region"},
+         {"Western Europe", "Eastern Europe", "Northern America", "Africa", "Eastern Asia"}),
+        ("country", {"finest": 2}, {"Europe", "Americas", "Africa", "Asia"}),
+        ("diagnosis", {"finest": "block"},
+         {"C50 cancer of the breast", "C51-C58 cancer of the female genital organs", "E10-E14 diabetes mellitus",
+          "I10-I15 high blood pressure", "I20-I25 ischaemic heart disease"}),
+        ("month", {"finest": "half-year"}, {"H1", "H2"}),
+    ],
+    ids=["subregions", "regions", "blocks", "half-years"],
+)  # fmt: skip
+def test_levels_of_ready_made_taxonomies_have_names_and_are_audited(
+    column: str, limits: dict[str, str | int], shown: set[str], tmp_path: Path
+) -> None:
+    release = sfumato.anonymize(ready_table(), with_levels(column, **limits))
+    labels = release.data[column].to_pylist()
+    assert set(labels) <= shown | {"Eastern Africa", "Western Africa"}
+    assert min(Counter(labels).values()) >= 3
+    release.write(tmp_path / "release.csv")
+    assert sfumato.audit(tmp_path / "release.csv").holds
+    finer = pa.table({column: [str(value) for value in ready_table()[column].to_pylist()]})
+    failed = sfumato.audit(finer, with_levels(column, **limits)).failed
+    assert [verdict.value for verdict in failed if "finer" in verdict.requirement] == [60]
 
 
 @pytest.mark.not_quick

@@ -31,7 +31,9 @@ def taxonomy(
     column: Annotated[str, typer.Argument(metavar="COLUMN", help="The column that needs a taxonomy.")],
     intervals: Annotated[
         str | None,
-        typer.Option("--intervals", metavar="5,10,20", rich_help_panel=WIZARDS, help="Numbers: intervals."),
+        typer.Option(
+            "--intervals", metavar="5,10,20", rich_help_panel=WIZARDS, help="Numbers: intervals of these widths."
+        ),
     ] = None,
     calendar: Annotated[
         str | None,
@@ -45,7 +47,10 @@ def taxonomy(
     prefix: Annotated[
         str | None,
         typer.Option(
-            "--prefix", metavar="3,2", rich_help_panel=WIZARDS, help="Codes: those that share their first characters."
+            "--prefix",
+            metavar="3,2",
+            rich_help_panel=WIZARDS,
+            help="Codes: groups that share as many first characters.",
         ),
     ] = None,
     groups: Annotated[

@@ -125,10 +125,11 @@ class ColumnTaxonomy:
 
     def write_counts(self, path: str | Path, *, force: bool = False) -> Path:
         """Write all values with their records, the most frequent first, for people to look at."""
+        most_frequent_first = sorted(self.counted.by_value.items(), key=lambda pair: -pair[1])
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["value", "records"])
-        writer.writerows(sorted(self.counted.by_value.items(), key=lambda pair: -pair[1]))
+        writer.writerows(most_frequent_first)
         return self._write(path, "list of counts", stream.getvalue(), force=force)
 
     def write_missing(self, path: str | Path, *, force: bool = False) -> Path:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from sfumato.evaluation.linkability.column_facts import TextSettings, collect_values, facts_of
-from sfumato.evaluation.linkability.column_names import hints_of
+import math
+
+from sfumato.evaluation.linkability.column_facts import ColumnFacts, TextSettings, collect_values, facts_of
+from sfumato.evaluation.linkability.column_names import NameHints, hints_of
 from sfumato.policy import Grouping, InputOptions
+from sfumato.proposal.proposed_levels import round_number
 from sfumato.proposal.roles import suggest
 from sfumato.tables.coding.counted_values import CountedValues
 from sfumato.tables.sources.source import Source
@@ -15,6 +18,9 @@ SAME_LENGTH = 0.9  # of the values, so that they are taken for codes
 SHORTEST = 3  # characters of such codes
 LONGEST = 12
 FEW = 12  # values that need no groups in order
+FEW_NUMBERS = 20  # that need no intervals
+PARTS = 20  # of the range of numbers, into which the narrowest intervals divide it
+AGES = (5, 10, 20)
 REASONS = {
     "intervals": "they are numbers",
     "calendar": "they are dates",
@@ -52,13 +58,33 @@ def _ready(counted: CountedValues) -> dict[str, str]:
 
 
 def _proposed(source: Source, column: str, options: InputOptions) -> Grouping | None:
-    """Return the rule that ``sfumato policy`` would propose."""
+    """Return the calendar or the prefixes that ``sfumato policy`` would propose; for numbers, intervals."""
     text = source.text or source.kind == "excel"
     settings = TextSettings(options.decimal, options.nulls if text else (), options.date_format)
     facts = facts_of(collect_values(source, column, text=text), settings)
-    suggestion = suggest(facts, hints_of([column])[column])
-    taxonomy = None if suggestion.column is None else suggestion.column.taxonomy
-    return taxonomy if isinstance(taxonomy, Grouping) else None
+    hints = hints_of([column])[column]
+    levels = suggest(facts, hints).levels
+    if levels is None:
+        return None
+    if levels.column.type == "numeric":
+        return _intervals(facts, hints)
+    rule = levels.column.taxonomy
+    return rule if isinstance(rule, Grouping) and rule.ready is None else None
+
+
+def _intervals(facts: ColumnFacts, hints: NameHints) -> Grouping | None:
+    """Return intervals of round widths, each twice as wide as the one before."""
+    if facts.distinct <= FEW_NUMBERS or not math.isfinite(facts.span) or facts.span <= 0:
+        return None
+    if hints.meaning is not None and hints.meaning.kind == "age":
+        return Grouping(intervals=AGES)
+    narrowest = round_number(facts.span / PARTS)
+    widths = [float(f"{narrowest * factor:.1g}") for factor in (1, 2, 4)]
+    if facts.kind == "whole":
+        widths = [width for width in widths if width > 1 and width.is_integer()]
+    return (
+        Grouping(intervals=tuple(int(width) if width.is_integer() else width for width in widths)) if widths else None
+    )
 
 
 def _prefix(counted: CountedValues) -> Grouping | None:

@@ -48,7 +48,7 @@ def command(directory: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 def test_without_more_it_says_what_the_column_is_and_what_fits(command: Command) -> None:
     text = command("zip")
-    assert text.startswith("zip: numeric, 30 different values in 90 records\nwhat fits\n  --prefix 4")
+    assert text.startswith("zip: numeric, 30 different values in 90 records\nwhat fits\n  --prefix 4 ")
     assert text.endswith("next    sfumato taxonomy table.csv zip --prefix 4\n")
     assert "categorical, 15 different values" in command("city")
 

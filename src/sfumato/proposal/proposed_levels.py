@@ -184,16 +184,21 @@ def _numbers(facts: ColumnFacts, kind: str | None) -> ProposedLevels:
 
 
 def _step(facts: ColumnFacts) -> int | float | None:
-    """Return the number to whose multiples ends are rounded: 1, 2 or 5 times a power of ten; None if all values are."""
+    """Return the number to whose multiples ends are rounded, None if all values are multiples."""
     part = facts.span / ROUNDED_PARTS
     if not math.isfinite(part) or part <= 0:
         return None
-    exponent = math.floor(math.log10(part))
-    digit = next(digit for digit in (1, 2, 5, 10) if digit * 10.0**exponent >= part * 0.999)
-    step = float(f"{digit}e{exponent}")
+    step = round_number(part)
     if step <= _resolution(facts):
         return None
     return int(step) if step.is_integer() else step
+
+
+def round_number(least: float) -> float:
+    """Return the smallest number of at least this size that is 1, 2 or 5 times a power of ten."""
+    exponent = math.floor(math.log10(least))
+    digit = next(digit for digit in (1, 2, 5, 10) if digit * 10.0**exponent >= least * 0.999)
+    return float(f"{digit}e{exponent}")
 
 
 def _resolution(facts: ColumnFacts) -> float:

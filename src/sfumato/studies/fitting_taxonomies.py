@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from sfumato.evaluation.linkability.column_facts import TextSettings, collect_values, facts_of
-from sfumato.evaluation.linkability.column_names import hints_of
+from sfumato.evaluation.linkability.column_facts import ColumnFacts, TextSettings, collect_values, facts_of
+from sfumato.evaluation.linkability.column_names import NameHints, hints_of
 from sfumato.policy import Grouping, InputOptions
+from sfumato.proposal.proposed_levels import round_number
 from sfumato.proposal.roles import suggest
 from sfumato.tables.coding.counted_values import CountedValues
-from sfumato.tables.coding.domains import NumericDomain
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.ready import NAMES, ready_taxonomy
 
@@ -18,7 +18,9 @@ SAME_LENGTH = 0.9  # of the values, so that they are taken for codes
 SHORTEST = 3  # characters of such codes
 LONGEST = 12
 FEW = 12  # values that need no groups in order
-INTERVALS = 20  # of the narrowest width, about, in the range of a column of numbers
+FEW_NUMBERS = 20  # that need no intervals
+PARTS = 20  # of the range of numbers, into which the narrowest intervals divide it
+AGES = (5, 10, 20)
 REASONS = {
     "intervals": "they are numbers",
     "calendar": "they are dates",
@@ -32,8 +34,8 @@ def fitting_taxonomies(source: Source, counted: CountedValues, options: InputOpt
         return {}
     fits = _ready(counted)
     rule = _proposed(source, counted.column, options)
-    if rule is None:
-        rule = _prefix(counted) if counted.kind == "categorical" else _intervals(counted)
+    if rule is None and counted.kind == "categorical":
+        rule = _prefix(counted)
     if rule is not None:
         ((key, steps),) = rule.model_dump(exclude_none=True).items()
         fits[f"--{key} {','.join(map(str, steps))}"] = REASONS[key]
@@ -56,27 +58,33 @@ def _ready(counted: CountedValues) -> dict[str, str]:
 
 
 def _proposed(source: Source, column: str, options: InputOptions) -> Grouping | None:
-    """Return the rule that ``sfumato policy`` would propose, unless that is a ready-made taxonomy."""
+    """Return the calendar or the prefixes that ``sfumato policy`` would propose; for numbers, intervals."""
     text = source.text or source.kind == "excel"
     settings = TextSettings(options.decimal, options.nulls if text else (), options.date_format)
     facts = facts_of(collect_values(source, column, text=text), settings)
-    levels = suggest(facts, hints_of([column])[column]).levels
-    taxonomy = None if levels is None else levels.column.taxonomy
-    return taxonomy if isinstance(taxonomy, Grouping) and taxonomy.ready is None else None
-
-
-def _intervals(counted: CountedValues) -> Grouping | None:
-    """Return intervals of a round width, of which the numbers fill about twenty, and of twice and four times that."""
-    domain = counted.domain
-    if not isinstance(domain, NumericDomain) or domain.kind != "numeric" or len(counted.values) <= FEW:
+    hints = hints_of([column])[column]
+    levels = suggest(facts, hints).levels
+    if levels is None:
         return None
-    numbers = domain.numbers()
-    part = float(numbers[-1] - numbers[0]) / INTERVALS
-    exponent = math.floor(math.log10(part))
-    width = next(float(f"{digit}e{exponent}") for digit in (1, 2, 5, 10) if digit * 10.0**exponent >= part)
-    if domain.is_whole:
-        width = max(width, 1)
-    return Grouping(intervals=tuple(int(each) if each.is_integer() else each for each in (width, 2 * width, 4 * width)))
+    if levels.column.type == "numeric":
+        return _intervals(facts, hints)
+    rule = levels.column.taxonomy
+    return rule if isinstance(rule, Grouping) and rule.ready is None else None
+
+
+def _intervals(facts: ColumnFacts, hints: NameHints) -> Grouping | None:
+    """Return intervals of round widths, each twice as wide as the one before."""
+    if facts.distinct <= FEW_NUMBERS or not math.isfinite(facts.span) or facts.span <= 0:
+        return None
+    if hints.meaning is not None and hints.meaning.kind == "age":
+        return Grouping(intervals=AGES)
+    narrowest = round_number(facts.span / PARTS)
+    widths = [float(f"{narrowest * factor:.1g}") for factor in (1, 2, 4)]
+    if facts.kind == "whole":
+        widths = [width for width in widths if width > 1 and width.is_integer()]
+    return (
+        Grouping(intervals=tuple(int(width) if width.is_integer() else width for width in widths)) if widths else None
+    )
 
 
 def _prefix(counted: CountedValues) -> Grouping | None:

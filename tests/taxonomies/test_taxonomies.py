@@ -67,7 +67,12 @@ def assert_is_a_tree(taxonomy: Taxonomy) -> None:
     inner_leaves = [taxonomy.labels[node] for node, below in children.items() if not below]
     assert tuple(inner_leaves) == taxonomy.leaves
     assert taxonomy.span().tolist() == [high - low + 1 for low, high in spans]
-    assert taxonomy.node_of_label() == {label: node for node, label in enumerate(taxonomy.labels)}
+    nodes = taxonomy.node_of_label()
+    assert {label: nodes[label] for label in taxonomy.labels} == {label: n for n, label in enumerate(taxonomy.labels)}
+    for labels in taxonomy.level_labels:
+        for label in set(labels):
+            codes = [code for code, shown in enumerate(labels) if shown == label]
+            assert spans[nodes[label]] == (codes[0], codes[-1]), "a group is the node with its leaves"
 
 
 # ---------------------------------------------------------------------------------------------------------- files

@@ -10,9 +10,11 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Discriminator, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 from sfumato.parameters import is_positive, positive_number
 from sfumato.policy.error_text import FILE_TAG, GROUPING_TAG, listed, wrong
+from sfumato.policy.levels import DAY, checked_levels, level_number, level_setting
 from sfumato.policy.section import PolicySection
 from sfumato.policy.taxonomy_paths import FLAT, path_text
 
@@ -116,6 +118,10 @@ class ColumnSettings(PolicySection):
     """Numbers from here down are one value."""
     top: Annotated[int | float, BeforeValidator(_number)] | None = None
     """Numbers from here up are one value."""
+    finest: Annotated[int | str, BeforeValidator(level_setting)] | None = None
+    """Nothing more specific than this level of the taxonomy is ever shown."""
+    coarsest: Annotated[int | str, BeforeValidator(level_setting)] | None = None
+    """Nothing more general than this level of the taxonomy is ever shown."""
 
     @property
     def taxonomy_file(self) -> str | None:
@@ -132,6 +138,38 @@ class ColumnSettings(PolicySection):
         if isinstance(self.taxonomy, Grouping) and self.taxonomy.calendar is not None:
             return "date"
         return "categorical"
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """The names of the levels below ``*``, where they have names."""
+        units = self.taxonomy.calendar if isinstance(self.taxonomy, Grouping) else None
+        return () if units is None else (DAY, *units)
+
+    def levels(self, column: str, top_level: int) -> tuple[int, int]:
+        """Return the numbers of the finest and the coarsest level that may be shown.
+
+        top_level: the number of the level that is ``*``. Errors name the ``column``.
+        """
+        finest = 0 if self.finest is None else level_number(self.finest, self.level_names)
+        coarsest = None if self.coarsest is None else level_number(self.coarsest, self.level_names)
+        return checked_levels(column, finest, coarsest, top_level)
+
+    @model_validator(mode="after")
+    def _check_levels(self) -> Self:
+        given = {key: level for key in ("finest", "coarsest") if (level := getattr(self, key)) is not None}
+        for key, level in given.items():
+            if self.taxonomy is None or self.taxonomy == FLAT:
+                raise wrong(
+                    "needs levels. Give the column a taxonomy: a file, intervals, a calendar or prefixes", key
+                )
+            try:
+                level_number(level, self.level_names)
+            except PydanticCustomError as error:
+                raise wrong(error.message(), key) from None
+        numbers_of = [level_number(level, self.level_names) for level in given.values()]
+        if numbers_of != sorted(numbers_of):
+            raise wrong("is more specific than finest. Exchange the two", "coarsest")
+        return self
 
     @model_validator(mode="after")
     def _check_keys_fit(self) -> Self:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 class CodeTree:
     """Nodes in preorder; node 0 is the root. A code is a node as well, a leaf.
 
-    No two nodes have the same codes, except the root and the leaf of a tree with one code. A tree without codes is a
-    single root with ``last`` = -1.
+    No two nodes have the same codes, except that the root may have a single child: the leaf of a tree with one code, or
+    a group that is kept beside the root. A tree without codes is a single root with ``last`` = -1.
     """
 
     first: NDArray[np.int32]
@@ -78,12 +78,14 @@ class CodeTree:
         return np.flatnonzero((self.first == self.last) & (self.parent >= 0)).astype(np.int32)
 
 
-def nested_groups(starts: Sequence[NDArray[np.bool_]], codes: int) -> tuple[CodeTree, NDArray[np.int64]]:
+def nested_groups(
+    starts: Sequence[NDArray[np.bool_]], codes: int, *, whole_group: bool = False
+) -> tuple[CodeTree, NDArray[np.int64]]:
     """Build the tree of nested groups. Also return the level of each node: 0 for the root, the last for the codes.
 
     starts[level]: bool[codes], where the groups of a level begin, the most general level first, without root and codes.
     Of groups with the same codes, only the most specific becomes a node; a group of all codes becomes none beside the
-    root.
+    root, unless ``whole_group`` keeps it.
     """
     if not codes:
         return CodeTree(
@@ -104,7 +106,7 @@ def nested_groups(starts: Sequence[NDArray[np.bool_]], codes: int) -> tuple[Code
             kept = np.ones(first.size, dtype=np.bool_)
         else:
             subgroups = np.add.reduceat(all_starts[level + 1].astype(np.int64), first)
-            kept = (subgroups > 1) & (last - first + 1 < codes)
+            kept = (subgroups > 1) & (whole_group | (last - first + 1 < codes))
         nodes = np.full(first.size, -1, dtype=np.int64)
         nodes[kept] = count + np.arange(np.count_nonzero(kept))
         first_parts.append(first[kept])

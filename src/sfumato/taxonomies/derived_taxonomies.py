@@ -27,7 +27,7 @@ def prefix(values: Sequence[str], lengths: Sequence[int], column: str) -> Taxono
     # The prefix of a value with fewer characters is the value itself, which no other value shares.
     groups = [[leaf[:length] for leaf in leaves] for length in lengths]
     labels = [
-        [characters + ROOT * (longest - length) for characters in group]
+        [characters + ROOT * (longest - length if len(characters) == length else 0) for characters in group]
         for length, group in zip(lengths, groups, strict=True)
     ]
     taxonomy, repeated = grow(leaves, groups, labels)

@@ -46,13 +46,20 @@ class Snap(Protocol):
     def places(self) -> int:
         """The decimal places that widened bounds need."""
 
+    @property
+    def sizes(self) -> int:
+        """How many sizes of cells there are: the levels between the values and ``*``."""
+
     def check(self, integral: bool, scale: int | None = None) -> None:
         """Refuse a column that cannot be widened this way. integral: it holds whole numbers. scale: see ``snap``."""
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+    def snap(
+        self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None, *, finest: int = 0
+    ) -> Snapped:
         """Widen the ranges low..high. Both: int64[n] if integral, else finite float64[n]; low <= high; not modified.
 
-        With ``scale``, at least ``places``, the column holds decimals: int64[n], in units of 10 ** -scale.
+        With ``scale``, at least ``places``, the column holds decimals: int64[n], in units of 10 ** -scale. With
+        ``finest`` above 0, a single value is widened too: to its cell on that level.
         """
 
     def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]] | None:
@@ -94,9 +101,15 @@ class Intervals:
     def places(self) -> int:
         return max(map(decimal_places, self._steps()))
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+    @property
+    def sizes(self) -> int:
+        return len(self.widths)
+
+    def snap(
+        self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None, *, finest: int = 0
+    ) -> Snapped:
         exact = integral or scale is not None
-        return _smallest(_numbers(low, exact), _numbers(high, exact), self._sizes(integral, scale))
+        return _smallest(_numbers(low, exact), _numbers(high, exact), self._sizes(integral, scale), finest)
 
     def cells(self, values: NDArray[Any], integral: bool, scale: int | None = None) -> list[NDArray[Any]]:
         return _firsts(_numbers(values, integral or scale is not None), self._sizes(integral, scale))
@@ -150,9 +163,15 @@ class Calendar:
     def places(self) -> int:
         return 0
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool = True, scale: int | None = None) -> Snapped:
+    @property
+    def sizes(self) -> int:
+        return len(self.units)
+
+    def snap(
+        self, low: NDArray[Any], high: NDArray[Any], integral: bool = True, scale: int | None = None, *, finest: int = 0
+    ) -> Snapped:
         self.check(integral)
-        return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes())
+        return _smallest(_numbers(low, integral), _numbers(high, integral), self._sizes(), finest)
 
     def cells(self, values: NDArray[Any], integral: bool = True, scale: int | None = None) -> list[NDArray[Any]]:
         self.check(integral)
@@ -188,7 +207,14 @@ class RoundingGrid:
     def places(self) -> int:
         return decimal_places(_decimal(self.step, "round", self.column))
 
-    def snap(self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None) -> Snapped:
+    @property
+    def sizes(self) -> int:
+        return 0
+
+    def snap(
+        self, low: NDArray[Any], high: NDArray[Any], integral: bool, scale: int | None = None, *, finest: int = 0
+    ) -> Snapped:
+        """Widen both ends. A grid has no levels, so ``finest`` is 0."""
         self.check(integral, scale)
         step = _decimal(self.step, "round", self.column)
         exact = integral or scale is not None
@@ -234,11 +260,14 @@ def _firsts(values: NDArray[Any], sizes: Sequence[CellsOf]) -> list[NDArray[Any]
     return firsts
 
 
-def _smallest(low: NDArray[Any], high: NDArray[Any], sizes: Sequence[CellsOf]) -> Snapped:
-    """Widen every range to the first cell that holds it. sizes: functions that return cells, smallest cells first."""
+def _smallest(low: NDArray[Any], high: NDArray[Any], sizes: Sequence[CellsOf], finest: int) -> Snapped:
+    """Widen every range to the first cell that holds it, of level ``finest`` at least.
+
+    sizes: functions that return cells, smallest cells first. Level 0 are the values themselves.
+    """
     new_low, new_high = low.copy(), high.copy()
-    whole = low != high
-    for cells in sizes:
+    whole = (low != high) | (finest > 0)
+    for cells in sizes[max(finest - 1, 0) :]:
         waiting = np.flatnonzero(whole)
         start, end, holds = cells(low[waiting], high[waiting])
         held = waiting[holds]

@@ -12,7 +12,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
@@ -78,6 +78,28 @@ class Domain(Protocol):
         """The nested groups that classes are released as; None where they are released as ranges of any ends."""
         ...
 
+    @property
+    def finest(self) -> int:
+        """The level of the codes: 0 are the values, 1 the first step more general."""
+        ...
+
+    @property
+    def coarsest(self) -> int | None:
+        """The most general level that may be shown; None if that is ``*``."""
+        ...
+
+    @property
+    def top_level(self) -> int:
+        """The number of the level that is ``*``."""
+        ...
+
+    def at_level(self, level: int) -> tuple[Domain, NDArray[np.uint32]]:
+        """Return the domain whose codes are the groups of a level below ``*``, and the group of each code.
+
+        Null stays a value of its own.
+        """
+        ...
+
     def node_penalties(self) -> NDArray[np.float64]:
         """Return the normalised certainty penalty of each node of the tree."""
         ...
@@ -105,7 +127,8 @@ class NumericDomain:
 
     Dates are days since 1970-01-01, moments microseconds since then. Decimals, and moments in nanoseconds, are integers
     with ``scale`` further decimal places: 255 at scale 2 is 2.55. Numbers below ``lowest`` were made equal to it, and
-    numbers above ``highest`` to that: these two are released as ``18-`` and ``90+``.
+    numbers above ``highest`` to that: these two are released as ``18-`` and ``90+``. With ``finest`` above 0 the values
+    are the first of their cells on that level, and ``extent`` has the smallest and the largest value of the table.
     """
 
     name: str
@@ -117,10 +140,34 @@ class NumericDomain:
     bound_type: pa.DataType | None = None  # of decimals, and of moments with a time zone or in nanoseconds
     lowest: float | int | None = None
     highest: float | int | None = None
+    finest: int = 0
+    coarsest: int | None = None
+    extent: NDArray[Any] | None = None
 
     @property
     def size(self) -> int:
         return len(self.values) + self.has_null
+
+    @property
+    def top_level(self) -> int:
+        return 1 if self.snap is None else self.snap.sizes + 1
+
+    @property
+    def ends(self) -> NDArray[Any]:
+        """The smallest and the largest value of the table; none if every value is null."""
+        if self.extent is not None:
+            return self.extent
+        return self.values[[0, -1]] if len(self.values) else self.values
+
+    def at_level(self, level: int) -> tuple[NumericDomain, NDArray[np.uint32]]:
+        if level == self.finest:
+            return self, np.arange(self.size, dtype=np.uint32)
+        cells = None if self.snap is None else self.snap.cells(self.values, self.is_whole, self._decimal_scale)
+        if cells is None or not self.finest < level < self.top_level:
+            raise ValueError(f"there is no level {level} between {self.finest} and {self.top_level}")
+        values, groups = np.unique(self._clipped(cells[level - 1]), return_inverse=True)
+        codes = np.append(groups.ravel(), len(values))[: self.size].astype(np.uint32)
+        return replace(self, values=values, finest=level, extent=self.ends), codes
 
     @property
     def is_decimal(self) -> bool:
@@ -138,8 +185,9 @@ class NumericDomain:
         firsts = None if self.snap is None else self.snap.cells(self.values, self.is_whole, self._decimal_scale)
         if firsts is None:
             return None
-        starts = [np.append(True, first[1:] != first[:-1])[: len(self.values)] for first in reversed(firsts)]
-        return nested_groups(starts, len(self.values))[0]
+        shown = reversed(firsts[self.finest : self.coarsest])
+        starts = [np.append(True, first[1:] != first[:-1])[: len(self.values)] for first in shown]
+        return nested_groups(starts, len(self.values), whole_group=self.coarsest is not None)[0]
 
     def node_penalties(self) -> NDArray[np.float64]:
         assert self.tree is not None
@@ -163,19 +211,20 @@ class NumericDomain:
         What is released as ``*`` for want of a cell begins at -inf and ends at inf.
         """
         bottom, top, unheld = self._shown(self.values[low], self.values[high])
-        begin, end = _shares(bottom, self.values), _shares(top, self.values)
+        begin, end = _shares(bottom, self.ends), _shares(top, self.ends)
         return np.where(unheld, -np.inf, begin), np.where(unheld, np.inf, end)
 
     def _shown(self, low: NDArray[Any], high: NDArray[Any]) -> Snapped:
         """Return the ends of the released ranges around low..high. Where ``whole`` is set, no cell holds the range."""
         shown = Snapped(low, high, np.zeros(len(low), np.bool_))
         if self.snap is not None:
-            shown = self.snap.snap(low, high, self.is_whole, self._decimal_scale)
-        if self.lowest is None and self.highest is None:
-            return shown
+            shown = self.snap.snap(low, high, self.is_whole, self._decimal_scale, finest=self.finest)
         # A cell that holds the highest value also holds everything above it, and likewise below.
-        low, high = np.clip(shown.low, self.lowest, self.highest), np.clip(shown.high, self.lowest, self.highest)
-        return Snapped(low, high, shown.whole)
+        return Snapped(self._clipped(shown.low), self._clipped(shown.high), shown.whole)
+
+    def _clipped(self, values: NDArray[Any]) -> NDArray[Any]:
+        unclipped = self.lowest is None and self.highest is None
+        return values if unclipped else np.clip(values, self.lowest, self.highest)
 
     @property
     def _decimal_scale(self) -> int | None:
@@ -191,14 +240,18 @@ class NumericDomain:
         mixed = last == null
         ends = self.values[np.where(mixed, 0, first)], self.values[np.where(mixed, 0, last)]
         bottom, top, unheld = self._shown(*ends)
-        whole = unheld | ((bottom <= self.values[0]) & (top >= self.values[-1]) & (bottom < top))
+        smallest, largest = self.ends
+        whole = unheld & ((bottom < top) | (self.finest > 0))
+        if self.coarsest is None:
+            several = (first != last) | (self.finest == 0)  # a single cell shows itself even if it holds every value
+            whole |= (bottom <= smallest) & (top >= largest) & (bottom < top) & several
         texts, upper = self._open_texts(bottom), self._open_texts(top)
         left, dots, right, separator = from_texts(["[", "..", "]", ""])
         ranges = pc.binary_join_element_wise(left, texts, dots, upper, right, separator)
         labels = pc.if_else(from_numpy(bottom == top), texts, ranges)
         if self.snap is not None:
             labels = pc.coalesce(from_texts(self.snap.names(bottom, top)), labels)
-        labels = pc.if_else(from_numpy((whole & (bottom < top)) | mixed), from_texts([WHOLE])[0], labels)
+        labels = pc.if_else(from_numpy(whole | mixed), from_texts([WHOLE])[0], labels)
         labels = pc.if_else(from_numpy(first == null), pa.nulls(1, pa.string())[0], labels)
         # What no interval or period holds has no bounds: those of the table may be values of records left out.
         missing = mixed | unheld
@@ -248,7 +301,7 @@ class NumericDomain:
         bottom, top = ends
         if top == bottom or not len(self.values):
             return 0.0
-        first, last = self.values[0].item(), self.values[-1].item()
+        first, last = self.ends.tolist()
         if first == last:
             return 1.0
         if math.isinf(last - first):
@@ -298,18 +351,33 @@ class CategoricalDomain:
     taxonomy: Taxonomy
     has_null: bool
     kind: str = "categorical"
+    coarsest: int | None = None
 
     @property
     def size(self) -> int:
         return len(self.taxonomy.leaves) + self.has_null
 
     @property
+    def finest(self) -> int:
+        return self.taxonomy.finest
+
+    @property
+    def top_level(self) -> int:
+        return self.taxonomy.top_level
+
+    def at_level(self, level: int) -> tuple[CategoricalDomain, NDArray[np.uint32]]:
+        codes = np.append(self.taxonomy.level_codes(level), 0).astype(np.uint32)
+        cut = replace(self, taxonomy=self.taxonomy.cut(level, self.coarsest))
+        codes[-1] = len(cut.taxonomy.leaves)
+        return cut, codes[: self.size]
+
+    @property
     def tree(self) -> Taxonomy:
         return self.taxonomy
 
     def node_penalties(self) -> NDArray[np.float64]:
-        span = self.taxonomy.span()
-        return np.where(span == 1, 0.0, span / max(len(self.taxonomy.leaves), 1))
+        values = self.taxonomy.values_under()
+        return np.where(values == 1, 0.0, values / max(int(values[0]), 1))
 
     def coordinates(self) -> NDArray[np.float64]:
         return np.arange(self.size) / max(self.size - 1, 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Protocol
@@ -136,7 +136,7 @@ class Profiler:
         kept = merged_numbers([values[known]])
         codes = np.full(len(values) + 1, len(kept), np.uint32)
         codes[:-1][known] = np.searchsorted(kept, values[known])
-        return Encoder(self._ordered(kept, has_null, kind, scale, bound_type), distinct, codes)
+        return self._encoder(self._ordered(kept, has_null, kind, scale, bound_type), distinct, codes)
 
     def _bound_type(self, distinct: DistinctNumbers) -> pa.DataType | None:
         """Return the type of released bounds, where the kind of the column does not say it."""
@@ -183,7 +183,31 @@ class Profiler:
         values = merged_numbers([numbers[~missing]])
         codes = np.full(len(texts) + 1, len(values), np.uint32)
         codes[:-1][~np.array(null, np.bool_)] = np.where(missing, len(values), np.searchsorted(values, numbers))
-        return Encoder(self._ordered(values, has_null, kind), distinct, codes)
+        return self._encoder(self._ordered(values, has_null, kind), distinct, codes)
+
+    def _encoder(
+        self, domain: NumericDomain, distinct: DistinctTexts | DistinctNumbers, codes: NDArray[np.uint32]
+    ) -> Encoder:
+        """Return the encoder of a domain of values, whose codes are the cells of the finest level that may be shown."""
+        finest, coarsest = self._levels(domain.top_level)
+        if finest == 0 and coarsest is None:
+            return Encoder(domain, distinct, codes)
+        assert domain.snap is not None
+        highest = max(finest, coarsest or 0)
+        scale = domain.scale if domain.is_decimal else None
+        if domain.snap.snap(domain.values, domain.values, domain.is_whole, scale, finest=highest).whole.any():
+            raise InputError(
+                f"column {self._name!r} has numbers too large for the intervals of its policy. Set top or bottom, or "
+                "choose other intervals."
+            )
+        cells, cell_of = replace(domain, coarsest=coarsest).at_level(finest)
+        # Without null, the last code stands for nothing.
+        return Encoder(cells, distinct, np.append(cell_of, cells.size).astype(np.uint32)[codes])
+
+    def _levels(self, top_level: int) -> tuple[int, int | None]:
+        """Return the finest and the coarsest level that may be shown. No coarsest level means ``*``."""
+        finest, coarsest = self._column.levels(self._name, top_level)
+        return finest, None if coarsest == top_level else coarsest
 
     def _clipped(self, values: Numbers, kind: str, scale: int = 0) -> Numbers:
         """Make what lies below the bottom equal to it, and what lies above the top equal to that."""
@@ -216,7 +240,10 @@ class Profiler:
                 "Replace it, or list it in [input] nulls if it means that the value is missing."
             )
         taxonomy = self._taxonomy(known)
-        leaf = {text: code for code, text in enumerate(taxonomy.leaves)}
+        finest, coarsest = self._levels(taxonomy.top_level)
+        if finest or coarsest is not None:
+            taxonomy = taxonomy.cut(finest, coarsest)
+        leaf = taxonomy.code_of_value
         outside = [index for index, text in enumerate(texts) if text not in leaf and text not in self._null_tokens]
         if outside:
             verb = "is" if len(outside) == 1 else "are"
@@ -227,7 +254,7 @@ class Profiler:
             )
         null = len(taxonomy.leaves)
         codes = [null if text in self._null_tokens else leaf[text] for text in texts]
-        domain = CategoricalDomain(self._name, taxonomy, has_null)
+        domain = CategoricalDomain(self._name, taxonomy, has_null, coarsest=coarsest)
         return Encoder(domain, distinct, np.array([*codes, null], np.uint32))
 
     def _taxonomy(self, values: list[str]) -> Taxonomy:

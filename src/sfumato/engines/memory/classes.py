@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.engines.engine import Job
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.losses.exact_costs import total_cost
 from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.lattice_method import LatticeMethod, level_recoding
+from sfumato.methods.lattice.node_results import SuppressionLimits
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.suppression import surplus_rows, trimmed
@@ -81,6 +84,12 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         recoding = learn_recoding(table)
         regions = recoding.regions.regions_of(table.encoded.codes, table.encoded.domains)
         return FormedClasses(method, iter([recoding.regions.classes(regions)]), list(recoding.domains))
+    if isinstance(method, LatticeMethod):
+        with job.progress.phase("partition", table.records.count):
+            recoding = level_recoding(
+                method, table.records, job.requirements, suppression_limits(job, table.records), job.progress
+            )
+            return FormedClasses(method, iter([recoding.classes(table.records)]), recoding.domains)
     batches = assign(
         table.records,
         method,
@@ -90,6 +99,11 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         most_suppressed=job.policy.most_suppressed(table.count),
     )
     return FormedClasses(method, batches, table.encoded.domains)
+
+
+def suppression_limits(job: Job, records: Records) -> SuppressionLimits:
+    """Return what a method on the lattice of levels may suppress."""
+    return SuppressionLimits(job.policy.most_suppressed(records.count), records.costs.full)
 
 
 def assign(

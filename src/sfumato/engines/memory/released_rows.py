@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +50,7 @@ class RowsInMemory:
 def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory:
     """Recode the classes, and arrange the rows of the release."""
     job, encoded = table.job, table.encoded
-    release, facts = job.policy.release, {}
+    release, facts = job.policy.release, dict[str, Any]()
     if classes.method.separates:
         first, second = _two_tables(table, classes.batches, job.requirements.attributes[0])
         return RowsInMemory(first, outcome_of(classes.method.name, job.progress), sensitive=second)
@@ -68,7 +69,8 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
     if grids:
         domains = {domain.name: domain for domain in encoded.domains}
         facts["statistics"] = {name: stated(domains[name], grid) for name, grid in grids.items()}
-    outcome = replace(outcome_of(classes.method.name, job.progress), facts=facts)
+    outcome = outcome_of(classes.method.name, job.progress)
+    outcome = replace(outcome, facts={**outcome.facts, **facts})
     return RowsInMemory(released, outcome, persons, tasks=_tasks(table))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import collapse
 
+DENSE, SMALL = 4, 1 << 12  # cells for each entry, and cells at all, up to which entries are counted in a table of cells
 MOST_KEPT = 64  # counts of further nodes, to count others from
 WORTH_KEEPING = 0.7  # counts are kept if they have fewer entries than this share of those that they were made from
 
@@ -51,18 +53,24 @@ class LevelCounts:
     def starts(self) -> NDArray[np.int64]:
         """Where the entries of each class begin: int64[classes + 1]."""
         groups = self.codes[:, : len(self.node)]
+        if groups.shape == self.codes.shape:
+            return np.arange(len(groups) + 1)
         new = (groups[1:] != groups[:-1]).any(axis=1)
         return np.concatenate([[0], np.flatnonzero(new) + 1, [len(groups)]]) if len(groups) else np.zeros(1, np.int64)
 
     @cached_property
     def groups(self) -> Codes:
         """The groups of each class: uint[classes, d]."""
+        if len(self.node) == self.codes.shape[1]:
+            return self.codes
         return self.codes[self.starts[:-1], : len(self.node)]
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """The records of each class: int64[classes]."""
-        return np.add.reduceat(self.weights, self.starts[:-1]) if len(self.weights) else np.zeros(0, np.int64)
+        if len(self.node) == self.codes.shape[1] or not len(self.weights):
+            return self.weights
+        return np.add.reduceat(self.weights, self.starts[:-1])
 
 
 def counted_values(records: Records, requirements: Requirements) -> CountedValues:
@@ -93,6 +101,17 @@ def counts_of_records(records: Records, counted: CountedValues) -> LevelCounts:
 
 def collapsed(node: Node, codes: Codes, weights: NDArray[np.int64], sizes: Sequence[int]) -> LevelCounts:
     """Return the counts of a node from entries in any order, some of which may be equal."""
+    cells = prod(sizes)
+    if cells <= max(DENSE * len(codes), SMALL):
+        key = np.zeros(len(codes), np.int64)
+        for q, size in enumerate(sizes):
+            key *= size
+            key += codes[:, q]
+        # Sums of floats are exact up to 2 ** 53 records.
+        totals = np.bincount(key, weights, cells)
+        occupied = np.flatnonzero(totals)
+        distinct = np.stack(np.unravel_index(occupied, sizes), axis=1).astype(codes.dtype)
+        return LevelCounts(node, distinct, totals[occupied].astype(np.int64))
     distinct, line = collapse(codes, sizes)
     return LevelCounts(node, distinct, np.add.reduceat(weights[line.rows], line.starts[:-1]))
 

@@ -96,11 +96,19 @@ class LevelLattice:
             groups[:, q] = level.group[codes[:, q]]
         return groups
 
-    def costs_of(self, node: Node, groups: Codes) -> NDArray[np.int64]:
-        """Return what a record in each combination of groups at a node costs: int64[n, d], column by column."""
-        costs = np.empty(groups.shape, np.int64)
+    def costs_of(
+        self, node: Node, groups: Codes, suppressed: NDArray[np.int64], columns: Sequence[int]
+    ) -> NDArray[np.int64]:
+        """Return what a record in each combination of groups at a node costs: int64[n].
+
+        suppressed: int64[n], how many of the ``columns`` are shown as ``*`` there, the first ones first.
+        """
+        costs = np.zeros(len(groups), np.int64)
         for q, level in enumerate(self.levels_of(node)):
-            costs[:, q] = level.cost[groups[:, q]]
+            cost = level.cost[groups[:, q]]
+            if q in columns:
+                cost[suppressed > columns.index(q)] = self.full[q]
+            costs += cost
         return costs
 
 

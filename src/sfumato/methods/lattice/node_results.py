@@ -158,10 +158,8 @@ class NodeResults:
         suppressed, failing = self._settled(counts, columns)
         left = suppressed == LEFT_OUT
         left_out = int(counts.sizes[left].sum())
-        costs = self.lattice.costs_of(node, counts.groups)
-        for done, q in enumerate(columns):
-            costs[suppressed > done, q] = self.lattice.full[q]
-        cost = int(np.sum(counts.sizes * np.where(left, limits.cost, costs.sum(axis=1))))
+        costs = self.lattice.costs_of(node, counts.groups, suppressed, columns)
+        cost = int(np.sum(counts.sizes * np.where(left, limits.cost, costs)))
         feasible = left_out <= limits.most and left_out < self.records
         return NodeResult(node, left_out, cost, feasible, not feasible and self._covers(counts, failing))
 

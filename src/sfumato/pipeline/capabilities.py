@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sfumato.errors import UsageError
 from sfumato.methods import AUTO, Kinds, Method, check_method, chosen_name, method_named, methods
 from sfumato.methods.auto import Auto
+from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.trees.gain_tree import GainTree
 from sfumato.methods.trees.mondrian import MondrianMethod
@@ -130,6 +131,11 @@ def check_method_of(policy: Policy) -> None:
     method = method_named(policy.method.name)
     if policy.release.boxes == "regions":
         method = regional(method)
+    if policy.method.cells and not (isinstance(method, LatticeMethod) and method.suppresses_cells):
+        raise UsageError(
+            f"cells are suppressed by the method global alone, and the policy names {policy.method.name}. Remove "
+            "--cells, or choose --method global."
+        )
     if method.separates and (policy.release.keep_order or policy.release.form != "labels"):
         key = "keep_order" if policy.release.keep_order else "form"
         raise UsageError(f"{key} does not go with {policy.method.name}. Remove one of the two.")

@@ -103,7 +103,8 @@ def form_classes(table: TableInMemory) -> FormedClasses:
 
 def suppression_limits(job: Job, records: Records) -> SuppressionLimits:
     """Return what a method on the lattice of levels may suppress."""
-    return SuppressionLimits(job.policy.most_suppressed(records.count), records.costs.full)
+    policy = job.policy
+    return SuppressionLimits(policy.most_suppressed(records.count), records.costs.full, policy.method.cells)
 
 
 def assign(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.engine import Job
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.losses.exact_costs import total_cost
 from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
@@ -85,11 +84,7 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         regions = recoding.regions.regions_of(table.encoded.codes, table.encoded.domains)
         return FormedClasses(method, iter([recoding.regions.classes(regions)]), list(recoding.domains))
     if isinstance(method, LatticeMethod):
-        with job.progress.phase("partition", table.records.count):
-            recoding = level_recoding(
-                method, table.records, job.requirements, suppression_limits(job, table.records), job.progress
-            )
-            return FormedClasses(method, iter([recoding.classes(table.records)]), recoding.domains)
+        return _levels_chosen(table, method)
     batches = assign(
         table.records,
         method,
@@ -101,10 +96,16 @@ def form_classes(table: TableInMemory) -> FormedClasses:
     return FormedClasses(method, batches, table.encoded.domains)
 
 
-def suppression_limits(job: Job, records: Records) -> SuppressionLimits:
-    """Return what a method on the lattice of levels may suppress."""
-    policy = job.policy
-    return SuppressionLimits(policy.most_suppressed(records.count), records.costs.full, policy.method.cells)
+def _levels_chosen(table: TableInMemory, method: LatticeMethod) -> FormedClasses:
+    """Choose a level for every column. Records that the whole table has too many of are left out first."""
+    job, records = table.job, table.records
+    most = job.policy.most_suppressed(table.count)
+    with job.progress.phase("partition", table.count):
+        surplus = surplus_rows(records, job.requirements, most)
+        rest = records.without(surplus)
+        limits = SuppressionLimits(most - len(surplus), records.costs.full, job.policy.method.cells)
+        recoding = level_recoding(method, rest, job.requirements, limits, job.progress)
+        return FormedClasses(method, iter([recoding.classes(rest)]), recoding.domains)
 
 
 def assign(

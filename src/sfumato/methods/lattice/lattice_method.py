@@ -178,13 +178,10 @@ def chosen_recoding(method: LatticeMethod, results: NodeResults, effort: Effort,
 
 
 def _facts(results: NodeResults, outcome: SearchOutcome) -> dict[str, Any]:
-    worth = results.records * sum(results.lattice.full)
-    return {
-        "nodes": results.lattice.size,
-        "tested": results.tested,
-        "complete": outcome.complete,
-        "least_possible": round(outcome.bound / max(worth, 1), 6),
-    }
+    facts = {"nodes": results.lattice.size, "tested": results.tested, "complete": outcome.complete}
+    if outcome.bound is None:
+        return facts
+    return {**facts, "least_possible": round(outcome.bound / (results.records * sum(results.lattice.full)), 6)}
 
 
 def _infeasible(results: NodeResults, outcome: SearchOutcome) -> InfeasibleError:

@@ -21,14 +21,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from sfumato.methods.lattice.level_lattice import Node
 from sfumato.methods.lattice.node_results import NodeResult, NodeResults
 from sfumato.methods.method import Effort
 from sfumato.progress import Progress
 
-WORK = {"fast": 1 << 28, "balanced": 1 << 31, "best": 1 << 36}
+WORK = {"fast": 1 << 26, "balanced": 1 << 30, "best": 1 << 34}
 """The steps after which a search ends, by effort. A step is an entry of the counts that a node is counted from."""
-STEPS_OF_A_NODE = 1 << 8  # that a node takes beside its entries
+STEPS_OF_A_NODE = 1 << 10  # that a node takes, whether it is counted or not
 MOST_WAITING = 1 << 22  # nodes in the queue, beyond which the search ends too
 
 
@@ -36,12 +38,33 @@ MOST_WAITING = 1 << 22  # nodes in the queue, beyond which the search ends too
 class SearchOutcome:
     """The best node found, None if no node is within the limits, and how far the search got.
 
-    bound: no release on the lattice costs less. complete: whether the best node is proven to be the best.
+    bound: no release on the lattice costs less; None if the search proves nothing. complete: whether the best node is
+    proven to be the best, or, if there is none, that there is none.
     """
 
     best: NodeResult | None
-    bound: int
+    bound: int | None
     complete: bool
+
+
+class SearchLimit:
+    """When a search ends: after some steps, by the clock, or because the user asked for it."""
+
+    def __init__(self, effort: Effort, progress: Progress) -> None:
+        self._progress = progress
+        self._work = WORK[effort.level]
+        self._deadline = None if effort.seconds is None else time.perf_counter() + effort.seconds
+        self._visited = 0
+
+    def is_reached(self, work: int) -> bool:
+        """Count one more node that is looked at, and return whether it is time to end. work: steps of counting."""
+        self._visited += 1
+        self._progress.advance(1)
+        if self._progress.stopped:
+            return True
+        if self._deadline is not None:
+            return time.perf_counter() > self._deadline
+        return work + STEPS_OF_A_NODE * self._visited > self._work
 
 
 def least_cost_node(results: NodeResults, effort: Effort, progress: Progress) -> SearchOutcome:
@@ -53,38 +76,31 @@ class _Search:
     """The nodes that wait, in the order of their bounds, and those that cover others."""
 
     def __init__(self, results: NodeResults, effort: Effort, progress: Progress) -> None:
-        self._results, self._lattice, self._progress = results, results.lattice, progress
+        self._results, self._lattice = results, results.lattice
         self._best: NodeResult | None = None
-        self._covering: list[Node] = []
-        self._visited = 0
-        self._work = WORK[effort.level]
-        self._deadline = None if effort.seconds is None else time.perf_counter() + effort.seconds
-        limits = results.limits
-        # What a release may save at most by leaving out records that would cost more.
-        self._saving = limits.most * max(sum(self._lattice.full) - limits.cost, 0)
+        self._covering = FailingNodes(len(self._lattice.columns))
+        self._limit = SearchLimit(effort, progress)
 
     def run(self) -> SearchOutcome:
         self._climb()
-        waiting = [(self._results.total(self._lattice.bottom), self._lattice.bottom)]
+        waiting = [(self._results.least(self._lattice.bottom), self._lattice.bottom)]
         seen = {self._lattice.bottom}
         while waiting:
             bound, node = waiting[0]
-            if self._best is not None and (bound - self._saving, node) >= self._best.rank:
+            if self._best is not None and (bound, node) >= self._best.rank:
                 break
-            if self._is_over(len(waiting)):
-                return SearchOutcome(self._best, max(bound - self._saving, 0), False)
+            if len(waiting) > MOST_WAITING or self._limit.is_reached(self._results.work):
+                return SearchOutcome(self._best, bound, False)
             heapq.heappop(waiting)
-            self._visited += 1
-            self._progress.advance(1)
             for following in self._following(node):
                 if following not in seen:
                     seen.add(following)
-                    heapq.heappush(waiting, (self._results.total(following), following))
+                    heapq.heappush(waiting, (self._results.least(following), following))
         return SearchOutcome(self._best, 0 if self._best is None else self._best.cost, True)
 
     def _following(self, node: Node) -> Iterator[Node]:
         """Test a node unless it is covered, and return nodes from which every other more general node is reached."""
-        cover = next((known for known in self._covering if _is_below(node, known)), None)
+        cover = self._covering.above(node)
         if cover is None:
             result = self._tested(node)
             if not result.covers:
@@ -110,8 +126,7 @@ class _Search:
                 covers = self._tested(node[:q] + (middle,) + node[q + 1 :]).covers
                 low, high = (middle, high) if covers else (low, middle)
             node = node[:q] + (low,) + node[q + 1 :]
-        self._covering = [known for known in self._covering if not _is_below(known, node)]
-        self._covering.append(node)
+        self._covering.add(node)
         return node
 
     def _climb(self) -> None:
@@ -132,14 +147,22 @@ class _Search:
                     improved = True
                     break
 
-    def _is_over(self, waiting: int) -> bool:
-        if self._progress.stopped or waiting > MOST_WAITING:
-            return True
-        if self._deadline is not None:
-            return time.perf_counter() > self._deadline
-        return self._results.work + STEPS_OF_A_NODE * (self._visited + self._results.tested) > self._work
 
+class FailingNodes:
+    """Nodes that fail together with every more specific node; only the most general of them are kept."""
 
-def _is_below(node: Node, other: Node) -> bool:
-    """Return whether no level of a node is more general than the other's."""
-    return all(level <= most for level, most in zip(node, other, strict=True))
+    def __init__(self, columns: int) -> None:
+        self._nodes = np.empty((0, columns), np.int16)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def add(self, node: Node) -> None:
+        levels = np.array(node, np.int16)
+        others = self._nodes[~(self._nodes <= levels).all(axis=1)]
+        self._nodes = np.concatenate([others, levels[None, :]])
+
+    def above(self, node: Node) -> Node | None:
+        """Return a failing node that is not more specific than a node, or None."""
+        found = np.flatnonzero((self._nodes >= np.array(node, np.int16)).all(axis=1))
+        return tuple(self._nodes[found[0]].tolist()) if len(found) else None

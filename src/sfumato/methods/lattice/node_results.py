@@ -134,6 +134,28 @@ class NodeResults:
         """Return what all records cost at a node, if none is left out."""
         return sum(totals[level] for totals, level in zip(self.totals, node, strict=True))
 
+    def least(self, node: Node) -> int:
+        """Return a cost that no release at a node is below.
+
+        It is less than the total only if leaving out a record may cost less than releasing it.
+        """
+        saving = self.limits.most * max(sum(self.lattice.full) - self.limits.cost, 0)
+        return max(self.total(node) - saving, 0)
+
+    def of_columns(self, columns: Sequence[int]) -> NodeResults:
+        """Return the results for the lattice of some columns."""
+        lattice = self.lattice
+        part = LevelLattice(
+            tuple(lattice.domains[q] for q in columns),
+            tuple(lattice.columns[q] for q in columns),
+            tuple(lattice.full[q] for q in columns),
+        )
+        d = len(lattice.columns)
+        codes = self.base.codes[:, [*columns, *range(d, self.base.codes.shape[1])]]
+        sizes = [levels[0].groups for levels in part.columns]
+        base = collapsed(part.bottom, codes, self.base.weights, [*sizes, *self._counted.sizes])
+        return NodeResults(part, base, self._counted, self.requirements, self.limits)
+
     def result(self, node: Node) -> NodeResult:
         """Test a node."""
         known = self._results.get(node)

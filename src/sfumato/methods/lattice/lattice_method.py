@@ -161,7 +161,7 @@ def level_recoding(
 ) -> LevelRecoding:
     """Choose a node for records in memory."""
     lattice, counted = LevelLattice.of(records.domains, records.costs), counted_values(records, requirements)
-    results = NodeResults(lattice, counts_of_records(records, counted), counted, requirements, limits)
+    results = NodeResults(lattice, counts_of_records(records, lattice, counted), counted, requirements, limits)
     return chosen_recoding(method, results, records.effort, progress)
 
 

@@ -85,18 +85,27 @@ def counted_values(records: Records, requirements: Requirements) -> CountedValue
     return CountedValues(values, tuple(sizes), records.persons is not None)
 
 
-def counts_of_records(records: Records, counted: CountedValues) -> LevelCounts:
+def counts_of_records(records: Records, lattice: LevelLattice, counted: CountedValues) -> LevelCounts:
     """Count the records at the most specific node."""
-    node = (0,) * records.codes.shape[1]
     weights = np.diff(records.starts)
     if not counted.sizes:
-        return LevelCounts(node, records.codes, weights)
+        if all(levels[0].groups == len(levels[0].group) for levels in lattice.columns):
+            return LevelCounts(lattice.bottom, records.codes, weights)  # distinct and in order already
+        return counts_of_codes(records.codes, weights, lattice, counted)
     columns = [records.sensitive[name].codes[records.rows] for name in counted.values]
     if records.persons is not None:
         columns.append(records.persons[records.rows])
     codes = np.column_stack([np.repeat(records.codes, weights, axis=0), *columns])
-    sizes = [domain.size for domain in records.domains]
-    return collapsed(node, codes, np.ones(len(codes), np.int64), [*sizes, *counted.sizes])
+    return counts_of_codes(codes, np.ones(len(codes), np.int64), lattice, counted)
+
+
+def counts_of_codes(
+    codes: Codes, weights: NDArray[np.int64], lattice: LevelLattice, counted: CountedValues
+) -> LevelCounts:
+    """Count entries at the most specific node. codes: of the quasi-identifiers, then of the counted columns."""
+    node, d = lattice.bottom, len(lattice.columns)
+    groups = np.column_stack([lattice.groups_of(node, codes[:, :d]), codes[:, d:]])
+    return collapsed(node, groups, weights, [*(level.groups for level in lattice.levels_of(node)), *counted.sizes])
 
 
 def collapsed(node: Node, codes: Codes, weights: NDArray[np.int64], sizes: Sequence[int]) -> LevelCounts:

@@ -126,8 +126,11 @@ class NodeResults:
         totals = []
         for q, levels in enumerate(self.lattice.columns):
             # Sums of floats are exact up to 2 ** 53 records.
-            used = np.bincount(self.base.codes[:, q], self.base.weights, len(levels[0].group)).astype(np.int64)
-            totals.append(tuple(int(np.sum(used * level.cost[level.group])) for level in levels))
+            used = np.bincount(self.base.codes[:, q], self.base.weights, levels[0].groups).astype(np.int64)
+            groups = [self.lattice.translation(q, 0, number) for number in range(len(levels))]
+            totals.append(
+                tuple(int(np.sum(used * level.cost[group])) for level, group in zip(levels, groups, strict=True))
+            )
         return tuple(totals)
 
     def total(self, node: Node) -> int:

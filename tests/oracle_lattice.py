@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any
 
 import oracle
 
@@ -98,21 +97,59 @@ class Problem:
                 found |= {row["number"] for row in members}
         return found
 
-    def released(self, node: Sequence[int]) -> Released:
-        """What a node shows, after failing classes were left out again and again until none was left."""
-        shown: Released = [
-            (number, tuple(column.label(row[name], level) for (name, column), level in zip(self.columns.items(), node, strict=True)))
+    def _plain(self, node: Sequence[int]) -> Released:
+        """What a node shows of every record."""
+        levels = list(zip(self.columns.items(), node, strict=True))
+        return [
+            (number, tuple(column.label(row[name], level) for (name, column), level in levels))
             for number, row in enumerate(self.rows)
         ]
+
+    def released(self, node: Sequence[int]) -> Released:
+        """What a node shows, after failing classes were left out again and again until none was left."""
+        shown = self._plain(node)
         while failing := self.failing(shown):
             shown = [(row, labels) for row, labels in shown if row not in failing]
         return shown
 
-    def loss(self, shown: Released) -> Fraction:
+    def released_with_cells(self, node: Sequence[int], weights: Sequence[int]) -> Released:
+        """What a node shows if cells of failing classes become ``*``, the column of least weight first.
+
+        Of equal weights, the column with the most groups comes first.
+        """
+        labels = {row: list(shown) for row, shown in self._plain(node)}
+        groups = [self._groups(column, level) for column, level in zip(self.columns.values(), node, strict=True)]
+        order = sorted((q for q in range(len(node)) if groups[q] > 1), key=lambda q: (weights[q], -groups[q], q))
+        done = dict.fromkeys(labels, 0)
+        while failing := self.failing([(row, tuple(shown)) for row, shown in labels.items()]):
+            for row in failing:
+                if done[row] == len(order):
+                    del labels[row]
+                    continue
+                labels[row][order[done[row]]] = oracle.WHOLE
+                done[row] += 1
+        return [(row, tuple(shown)) for row, shown in labels.items()]
+
+    def _groups(self, column: ColumnLevels, level: int) -> int:
+        """The number of groups of a level: those of a taxonomy even if no record has them, and null."""
+        if level == column.levels - 1:
+            return 1
+        if isinstance(column, NumberLevels):
+            return len({column.label(value, level) for value in column.values})
+        return len({row[level] for row in column.rows})
+
+    def loss(self, shown: Released, weights: Sequence[int] | None = None) -> Fraction:
         """The mean penalty; a record that is left out counts 1."""
+        weights = weights or [1] * len(self.columns)
         penalties = [
-            sum((column.penalty(label) for column, label in zip(self.columns.values(), labels, strict=True)), Fraction(0))
-            / len(self.columns)
+            sum(
+                (
+                    weight * column.penalty(label)
+                    for weight, column, label in zip(weights, self.columns.values(), labels, strict=True)
+                ),
+                Fraction(0),
+            )
+            / sum(weights)
             for _, labels in shown
         ]
         return (sum(penalties, Fraction(0)) + len(self.rows) - len(shown)) / len(self.rows)
@@ -125,9 +162,10 @@ class Problem:
 
     def least_loss(self) -> Fraction | None:
         """The least loss over all nodes; None if no node leaves out few enough."""
-        releases = [self.released(node) for node in self.nodes()]
-        return min((self.loss(shown) for shown in releases if self.is_feasible(shown)), default=None)
+        losses = [self.loss(shown) for _, shown in self.solutions()]
+        return min(losses, default=None)
 
-
-def as_multiset(rows: Sequence[Any]) -> list[str]:
-    return sorted(map(str, rows))
+    def solutions(self) -> list[tuple[tuple[int, ...], Released]]:
+        """The nodes that leave out few enough, each with what it shows."""
+        releases = [(node, self.released(node)) for node in self.nodes()]
+        return [(node, shown) for node, shown in releases if self.is_feasible(shown)]

@@ -58,7 +58,9 @@ READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet"
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(
-    name for name in DECLARED if name not in ("k", "l", "method", "cells", "keep_order", "formulas", "memory", "sampled")
+    name
+    for name in DECLARED
+    if name not in ("k", "l", "method", "cells", "keep_order", "formulas", "memory", "sampled")
 )
 
 

@@ -159,9 +159,7 @@ class ColumnSettings(PolicySection):
         given = {key: level for key in ("finest", "coarsest") if (level := getattr(self, key)) is not None}
         for key, level in given.items():
             if self.taxonomy is None or self.taxonomy == FLAT:
-                raise wrong(
-                    "needs levels. Give the column a taxonomy: a file, intervals, a calendar or prefixes", key
-                )
+                raise wrong("needs levels. Give the column a taxonomy: a file, intervals, a calendar or prefixes", key)
             try:
                 level_number(level, self.level_names)
             except PydanticCustomError as error:

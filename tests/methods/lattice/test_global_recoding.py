@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,12 @@ from sfumato.policy import Policy, merge_flags
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
-CITIES = [["Pisa", "west", "Tuscany"], ["Lucca", "west", "Tuscany"], ["Siena", "south", "Tuscany"], ["Roma", "Lazio", "Lazio"]]
+CITIES = [
+    ["Pisa", "west", "Tuscany"],
+    ["Lucca", "west", "Tuscany"],
+    ["Siena", "south", "Tuscany"],
+    ["Roma", "Lazio", "Lazio"],
+]
 WIDTHS = (2, 6)
 SENSITIVE_TREE = [["0", "a", "*"], ["1", "a", "*"], ["2", "b", "*"]]
 
@@ -89,7 +95,11 @@ def policy_of(problem: Problem, folder: Path, **more: Any) -> Policy:
         taxonomy={
             "age": {"intervals": list(WIDTHS)},
             "city": folder / "city.csv",
-            **({"s": folder / "s.csv"} if any("hierarchical" in each.parameters.values() for each in problem.asked) else {}),
+            **(
+                {"s": folder / "s.csv"}
+                if any("hierarchical" in each.parameters.values() for each in problem.asked)
+                else {}
+            ),
         },
         k=problem.k,
         person=problem.counting.person,
@@ -131,6 +141,116 @@ def check_least_loss(problem: Problem, folder: Path) -> None:
 @given(problem=problems())
 def test_with_k_alone_no_node_loses_less(folder: Path, problem: Problem) -> None:
     check_least_loss(problem, folder)
+
+
+# ---- cells ----
+
+
+@pytest.mark.parametrize("kind", [None, "frequency", "closeness"])
+def test_cells_are_suppressed_in_the_stated_order_and_no_node_loses_less(folder: Path, kind: str | None) -> None:
+    @settings(max_examples=examples(0.3))
+    @given(problem=problems(kind), weights=st.sampled_from([(1, 1), (1, 2), (2, 1)]))
+    def holds(problem: Problem, weights: tuple[int, int]) -> None:
+        if problem.failing([(row, ()) for row in range(len(problem.rows))]):
+            return
+        weight = dict(zip(problem.columns, map(float, weights), strict=True))
+        release = sfumato.anonymize(table_of(problem), policy_of(problem, folder, cells=True, weight=weight))
+        node = [release.summary()["levels"][name] for name in problem.columns]
+        expected = problem.released_with_cells(node, weights)
+        assert shown_by(release, problem) == expected
+        found = [problem.released_with_cells(each, weights) for each in problem.nodes()]
+        least = min(problem.loss(shown, weights) for shown in found if problem.is_feasible(shown))
+        assert float(problem.loss(expected, weights)) == pytest.approx(float(least), abs=1e-8)
+
+    holds()
+
+
+TOWNS = pa.table({"age": [1, 1, 1, 2, 3, 3, 3, 3], "town": ["a", "a", "a", "a", "b", "b", "b", "c"]})
+
+
+def test_a_column_that_may_not_show_a_star_keeps_its_cells() -> None:
+    table = pa.table({"age": [1, 1, 1, 2, 3, 3, 3, 3], "town": ["a", "a", "a", "a", "b", "b", "c", "d"]})
+    columns: dict[str, dict[str, Any]] = {
+        "age": {"role": "quasi-identifier", "taxonomy": {"intervals": [10]}, "weight": 0.5},
+        "town": {"role": "quasi-identifier"},
+    }
+    policy = {"columns": columns, "privacy": {"k": 2}, "method": {"name": "global", "cells": True}}
+    shown = sfumato.anonymize(table, policy, keep_order=True).data.to_pylist()
+    assert [row["age"] for row in shown] == ["1", "1", "1", "*", "3", "3", "*", "*"]
+    columns["age"]["coarsest"] = 1
+    shown = sfumato.anonymize(table, policy, keep_order=True).data.to_pylist()
+    assert {row["age"] for row in shown} == {"[0..9]"}
+    assert [row["town"] for row in shown] == ["a", "a", "a", "a", "b", "b", "*", "*"]
+
+
+def test_cells_go_with_the_method_global_alone() -> None:
+    for method in ("auto", "hilbert", "datafly"):
+        with pytest.raises(
+            sfumato.UsageError, match=f"suppressed by the method global alone, and the policy names {method}"
+        ):
+            sfumato.anonymize(TOWNS, quasi_identifiers=["age", "town"], k=2, method=method, cells=True)
+
+
+# ---- what it says ----
+
+
+def test_levels_and_how_far_the_search_got_are_in_the_summary_and_levels_in_the_certificate(tmp_path: Path) -> None:
+    release = sfumato.anonymize(
+        TOWNS,
+        quasi_identifiers=["age", "town"],
+        k=3,
+        method="global",
+        max_suppressed=0.25,
+        taxonomy={"age": {"intervals": [2, 10]}},
+    )
+    summary = release.summary()
+    assert summary["levels"] == {"age": 0, "town": 0}
+    assert summary["suppressed"] == 2
+    assert summary["lattice"] == {
+        "nodes": 8,
+        "tested": summary["lattice"]["tested"],
+        "complete": True,
+        "least_possible": 0.25,
+    }
+    assert 1 <= summary["lattice"]["tested"] <= 8
+    assert "lattice" in summary["private_figures"]
+    assert "levels" not in summary["private_figures"]
+    release.write(tmp_path / "release.csv")
+    assert json.loads((tmp_path / "release.csv.sfumato.json").read_text())["levels"] == {"age": 0, "town": 0}
+
+
+def test_without_a_solution_the_error_says_what_would_be_enough() -> None:
+    table = pa.table({"age": [1, 2, 30, 31, 90]})
+    policy = {
+        "columns": {"age": {"role": "quasi-identifier", "taxonomy": {"intervals": [10]}, "coarsest": 1}},
+        "privacy": {"k": 2},
+        "method": {"name": "global"},
+    }
+    with pytest.raises(sfumato.InfeasibleError) as caught:
+        sfumato.anonymize(table, policy)
+    assert str(caught.value) == (
+        "no levels of the quasi-identifiers meet the policy with at most 0 of the 5 records left out. The best of them "
+        "would leave out 1 (20.00%). Allow that with max_suppressed_fraction = 0.2000, ask for less, or give the "
+        "columns more general levels."
+    )
+    release = sfumato.anonymize(table, policy, max_suppressed=0.2)
+    assert sorted(release.data["age"].to_pylist()) == ["[0..9]", "[0..9]", "[30..39]", "[30..39]"]
+
+
+def test_a_group_of_one_value_is_shown_as_the_group(folder: Path) -> None:
+    table = pa.table({"age": [21, 22, 25, 25], "city": ["Roma", "Roma", "Pisa", "Lucca"]})
+    taxonomy = {"age": {"intervals": [5]}, "city": folder / "city.csv"}
+    release = sfumato.anonymize(table, quasi_identifiers=["age", "city"], k=2, method="global", taxonomy=taxonomy)
+    assert release.summary()["levels"] == {"age": 1, "city": 1}
+    assert [tuple(row.values()) for row in release.data.to_pylist()] == [
+        ("[20..24]", "Lazio"),
+        ("[20..24]", "Lazio"),
+        ("[25..29]", "west"),
+        ("[25..29]", "west"),
+    ]
+
+
+# ---- every requirement ----
 
 
 @pytest.mark.not_quick

@@ -261,7 +261,9 @@ class NodeResults:
             for (name, values), codes in zip(self._counted.values.items(), columns, strict=False)
         }
         rows = _WeightedRows(
-            np.arange(len(counts.weights), dtype=np.uint32), sensitive, columns[-1] if self._counted.has_persons else None
+            np.arange(len(counts.weights), dtype=np.uint32),
+            sensitive,
+            columns[-1] if self._counted.has_persons else None,
         )
         return Counting(rows, self.requirements, counts.weights).runs(rows.rows, counts.starts)
 

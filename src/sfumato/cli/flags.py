@@ -118,6 +118,24 @@ Tops = Annotated[
         help="Make all numbers from N up one value, shown as N+. May be repeated.",
     ),
 ]
+FinestLevels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--finest",
+        metavar="COL=LEVEL",
+        rich_help_panel=COLUMNS,
+        help="Show nothing finer than this level of the taxonomy: its name (month) or number (1). May be repeated.",
+    ),
+]
+CoarsestLevels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--coarsest",
+        metavar="COL=LEVEL",
+        rich_help_panel=COLUMNS,
+        help="Show nothing coarser than this level of the taxonomy: its name (decade) or number (3). May be repeated.",
+    ),
+]
 AcceptLinkable = Annotated[
     list[str] | None,
     typer.Option(

@@ -26,6 +26,8 @@ QUERIES = "Accuracy of queries"
     "round",
     "bottom",
     "top",
+    "finest",
+    "coarsest",
     "k",
     "l",
     "require",

@@ -24,6 +24,8 @@ DECLARED: dict[str, Any] = {
     "round": flags.Rounds,
     "bottom": flags.Bottoms,
     "top": flags.Tops,
+    "finest": flags.FinestLevels,
+    "coarsest": flags.CoarsestLevels,
     "accept_linkable": flags.AcceptLinkable,
     "k": flags.K,
     "l": flags.L,
@@ -111,6 +113,8 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "round": lambda value: by_column("--round", "STEP", value, _number),
         "bottom": lambda value: by_column("--bottom", "N", value, _number),
         "top": lambda value: by_column("--top", "N", value, _number),
+        "finest": lambda value: by_column("--finest", "LEVEL", value, _level),
+        "coarsest": lambda value: by_column("--coarsest", "LEVEL", value, _level),
         # A tab may be written as in a shell.
         "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
     }
@@ -122,6 +126,11 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         meaning = readers[name](value) if name in readers else value
         (input_options if name in READ_WITH else policy_options)[name] = meaning
     return {**policy_options, "input": input_options} if input_options else policy_options
+
+
+def _level(text: str) -> int | str:
+    """Read a level: a number, or a name."""
+    return int(text) if text.isdecimal() else text
 
 
 def _number(text: str) -> int | float | None:

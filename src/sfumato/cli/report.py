@@ -34,6 +34,8 @@ SUFFIX = ".report.html"
     "round",
     "bottom",
     "top",
+    "finest",
+    "coarsest",
     "k",
     "l",
     "require",

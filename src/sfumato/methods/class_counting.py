@@ -66,19 +66,22 @@ class Counting:
         return self.runs(self.records.rows, np.array([0, len(self.records.rows)]))
 
     @cached_property
+    def totals(self) -> dict[str, NDArray[np.int64]]:
+        """Return how often each value of the counted attributes occurs in the whole table."""
+        totals = {}
+        for name in self.requirements.attributes:
+            values, rows = self.records.sensitive[name], self.records.rows
+            counts = values.totals
+            if counts is None:
+                pairs = self._once([values.codes[rows]], rows)
+                counts = self._sums(values.codes[rows], rows, pairs, values.distinct + 1)[: values.distinct]
+            totals[name] = counts
+        return totals
+
+    @cached_property
     def references(self) -> dict[str, NDArray[np.float64]]:
         """Return the share of each value of the counted attributes."""
-        shares = {}
-        for name in self.requirements.attributes:
-            values = self.records.sensitive[name]
-            if values.totals is not None:
-                shares[name] = values.totals / max(int(values.totals.sum()), 1)
-                continue
-            rows = self.records.rows
-            pairs = self._once([values.codes[rows]], rows)
-            counts = self._sums(values.codes[rows], rows, pairs, values.distinct + 1)[: values.distinct]
-            shares[name] = counts / max(int(counts.sum()), 1)
-        return shares
+        return {name: counts / max(int(counts.sum()), 1) for name, counts in self.totals.items()}
 
     def conjunction(self) -> Conjunction:
         """Return the requirements in the form that the kernel takes; it counts records."""

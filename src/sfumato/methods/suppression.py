@@ -1,8 +1,9 @@
 """Suppression: records that are left out so that a requirement can be met at all, or because that lowers the loss.
 
-Not eligible: where a sensitive value is too frequent in the whole table, every value above a common count is cut down
-to it: the largest count with which the requirement holds. The records of such a value that are closest together in the
-order of the quasi-identifiers go first: there the value is hardest to hide.
+Not eligible: a part of the table that the coarsest levels set apart, and that cannot meet the requirements, goes as a
+whole if nothing less helps. Where a sensitive value is too frequent in the whole table, every value above a common
+count is cut down to it: the largest count with which the requirement holds. The records of such a value that are
+closest together in the order of the quasi-identifiers go first: there the value is hardest to hide.
 
 Outliers: a suppressed record counts as a loss of 1 on every quasi-identifier, so suppressing it pays if the others of
 its class gain more than that. The best candidate of each class is taken, the classes are formed again without them, and
@@ -21,6 +22,7 @@ from sfumato.errors import InfeasibleError
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import box_cost, total_cost, widen
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.level_parts import divided, every_part_holds, part_numbers
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.requirements import ClassCounts, Histogram, Joint, Requirement, Requirements
 
@@ -31,10 +33,52 @@ Rows = NDArray[np.uint32]
 
 
 def surplus_rows(records: Records, requirements: Requirements, most: int) -> Rows:
-    """Return the rows to suppress, at most ``most``, so that the whole table meets the requirements.
+    """Return the rows to suppress, at most ``most``, so that the whole table, or each of its parts, can be released.
 
     Raises InfeasibleError where more would have to go, or where suppression does not help.
     """
+    if part_numbers(records.codes, records.domains) is None:
+        return _surplus_of_one(records, requirements, most)
+    left_out, failing = NOTHING, 1
+    # What is left out changes the distribution that some requirements refer to, so all parts are tested again.
+    while failing and len(left_out) < records.count:
+        parts = divided(records.without(left_out), requirements)
+        surplus = [_surplus_of_part(part, requirements) for part in parts]
+        failing = sum(len(rows) > 0 for rows in surplus)
+        left_out = np.union1d(left_out, np.concatenate(surplus))
+    if len(left_out) > most or len(left_out) == records.count:
+        raise _infeasible_parts(records, requirements, len(left_out))
+    return left_out
+
+
+def _surplus_of_part(part: Records, requirements: Requirements) -> Rows:
+    """Return the rows of a part to suppress: all of them where nothing less helps."""
+    try:
+        return _surplus_of_one(part, requirements, part.count - 1)
+    except InfeasibleError:
+        return part.rows
+
+
+def _infeasible_parts(records: Records, requirements: Requirements, left_out: int) -> InfeasibleError:
+    columns = ", ".join(repr(domain.name) for domain in records.domains if domain.coarsest is not None)
+    parts = divided(records, requirements)
+    failing = sum(len(_surplus_of_part(part, requirements)) > 0 for part in parts)
+    advice = "Set coarser levels, or a smaller k or l."
+    if left_out < records.count:
+        fraction = enough_suppressed(left_out, records.count)
+        advice = (
+            "Set coarser levels, a smaller k or l, or leave these records out: max_suppressed_fraction = "
+            f"{fraction} would be enough."
+        )
+    return InfeasibleError(
+        f"the coarsest levels of {columns} divide the table into {len(parts):,} parts, and {failing:,} of these cannot "
+        f"meet the requirements by themselves. {left_out:,} of the {records.count:,} records "
+        f"({left_out / records.count:.2%}) would have to be left out. {advice}"
+    )
+
+
+def _surplus_of_one(records: Records, requirements: Requirements, most: int) -> Rows:
+    """Return the rows to suppress, at most ``most``, so that all records together meet the requirements."""
     left_out = NOTHING
     while True:
         rest = records.without(left_out)
@@ -57,13 +101,18 @@ def _refuse(records: Records, requirements: Requirements, left_out: Rows | None)
         if left_out is None:
             raise
         share = len(left_out) / records.count
-        digits = max(4, len(str(records.count)))  # enough digits that the proposed fraction stays below 1
-        enough = np.ceil(share * 10**digits) / 10**digits
         raise InfeasibleError(
             f"{error} Or leave out {len(left_out):,} of the {records.count:,} records ({share:.2%}): "
-            f"max_suppressed_fraction = {enough:.{digits}f} would be enough."
+            f"max_suppressed_fraction = {enough_suppressed(len(left_out), records.count)} would be enough."
         ) from None
     raise AssertionError("the table is feasible, so it must not be refused")
+
+
+def enough_suppressed(left_out: int, records: int) -> str:
+    """Return the fraction, as a policy may write it, with which so many of the records may be left out."""
+    digits = max(4, len(str(records)))  # enough digits that the proposed fraction stays below 1
+    enough = np.ceil(left_out / records * 10**digits) / 10**digits
+    return f"{enough:.{digits}f}"
 
 
 def _relief(counting: Counting, part: Requirement) -> Rows:
@@ -138,7 +187,7 @@ def trimmed(
         better = None
         while len(candidates) and better is None:
             rest = records.without(np.concatenate([left_out, candidates]))
-            if requirements.holds(Counting(rest, requirements).whole).all():
+            if every_part_holds(rest, requirements):
                 batch = classes_of(rest)
                 value = _total(batch, records) + full * (len(left_out) + len(candidates))
                 better = (value, batch) if value < total else None

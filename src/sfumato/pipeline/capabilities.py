@@ -42,6 +42,10 @@ def _from_another_package(policy: Policy) -> bool:
     return not policy.requirements().decided_by_kernel
 
 
+def _has_coarsest(policy: Policy) -> bool:
+    return any(column.coarsest is not None for column in policy.columns.values())
+
+
 PERSON = Feature("person", "k and l counted in persons", (MEMORY,), lambda policy: policy.privacy.person is not None)
 JOINT = Feature("joint", "several sensitive columns jointly", (MEMORY,), lambda policy: policy.privacy.joint)
 DRY_RUN = Feature("--dry-run", "how the table is understood, without a release", (MEMORY, DISK))
@@ -66,6 +70,7 @@ RELEASE_FEATURES = (
     Feature('boxes = "regions"', "regions of the domain", (MEMORY,), lambda policy: policy.release.boxes == "regions"),
     # A Spark task that runs again must do the same, so it cannot stop by the clock.
     Feature("seconds", "a search limited by time", (MEMORY, DISK), lambda policy: policy.method.seconds is not None),
+    Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
     PERSON,
     JOINT,
     Feature("a requirement of another package", "plug-in requirements", (MEMORY, DISK), _from_another_package),
@@ -136,6 +141,9 @@ def check_method_of(policy: Policy) -> None:
             f"cells are suppressed by the method global alone, and the policy names {policy.method.name}. Remove "
             "--cells, or choose --method global."
         )
+    if _has_coarsest(policy) and (method.separates or policy.release.boxes == "regions"):
+        with_what = f"the method {method.name}" if method.separates else "regions that apply to new records"
+        raise UsageError(f"coarsest does not go with {with_what}. Remove one of the two.")
     if method.separates and (policy.release.keep_order or policy.release.form != "labels"):
         key = "keep_order" if policy.release.keep_order else "form"
         raise UsageError(f"{key} does not go with {policy.method.name}. Remove one of the two.")

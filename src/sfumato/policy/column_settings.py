@@ -145,6 +145,20 @@ class ColumnSettings(PolicySection):
         units = self.taxonomy.calendar if isinstance(self.taxonomy, Grouping) else None
         return () if units is None else (DAY, *units)
 
+    def level_words(self, level: int | str) -> str:
+        """Return a level below ``*`` in words that continue "finer than" or "coarser than"."""
+        number = level_number(level, self.level_names)
+        if number == 0:
+            return "single values"
+        rule = self.taxonomy
+        if not isinstance(rule, Grouping):
+            return f"level {number} of its taxonomy"
+        if rule.intervals is not None and number <= len(rule.intervals):
+            return f"intervals of {rule.intervals[number - 1]:g}"
+        if rule.prefix is not None and number <= len(rule.prefix):
+            return f"{rule.prefix[-number]} characters"
+        return f"the {self.level_names[number]}" if number < len(self.level_names) else "'*'"
+
     def levels(self, column: str, top_level: int) -> tuple[int, int]:
         """Return the numbers of the finest and the coarsest level that may be shown.
 

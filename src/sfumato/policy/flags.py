@@ -107,6 +107,10 @@ class CommonFlags(TypedDict, total=False):
     """By numeric column: numbers from here down are one value, shown as 18-."""
     top: Mapping[str, float] | None
     """By numeric column: numbers from here up are one value, shown as 90+."""
+    finest: Mapping[str, int | str] | None
+    """By quasi-identifier: the finest level of its taxonomy that may be shown, by name or number."""
+    coarsest: Mapping[str, int | str] | None
+    """By quasi-identifier: the coarsest level of its taxonomy that may be shown, by name or number."""
     weight: Mapping[str, float] | None
     """By quasi-identifier: how much it counts in losses."""
     type: Mapping[str, ColumnType] | None
@@ -175,6 +179,8 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("round", flags.get("round"))
     merged.describe("bottom", flags.get("bottom"))
     merged.describe("top", flags.get("top"))
+    merged.describe("finest", flags.get("finest"))
+    merged.describe("coarsest", flags.get("coarsest"))
     merged.describe("weight", flags.get("weight"))
     taxonomies = flags.get("taxonomy") or {}
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})

@@ -3,8 +3,9 @@
 A tree that a method grew knows every value of the table. Regions know less: of numbers and dates only the bounds of
 regions, of categories the taxonomy. A region of numbers is closed and also covers values that the table did not have.
 A region of whole numbers or dates begins one after the end of the region before; regions of other numbers share their
-bound, which belongs to the lower one. Values outside the domain are in no region: a number below the smallest or above
-the largest, a category that the taxonomy does not know, null if the table had none.
+bound, which belongs to the lower one. If the policy has a finest level, the bounds are the first values of cells on
+that level, and a region ends with the whole cell. Values outside the domain are in no region: a number below the
+smallest or above the largest, a category that the taxonomy does not know, null if the table had none.
 """
 
 from __future__ import annotations
@@ -132,14 +133,18 @@ class Regions:
             if null:
                 ends = _end_codes(self.high[:, q], null)
                 below, numbers = _converted(domain, own)
+                if own.finest:
+                    below, numbers = own.cell_starts(below), own.cell_starts(numbers)
                 inside = (below >= own.values[0]) & (numbers <= own.values[-1])
                 if is_discrete(own):
                     inside &= below == numbers
                 index = np.searchsorted(own.values[ends], numbers)
                 translated[:values] = np.where(inside, ends[np.minimum(index, len(ends) - 1)], OUTSIDE)
         elif isinstance(own, CategoricalDomain) and isinstance(domain, CategoricalDomain):
-            leaf = {name: code for code, name in enumerate(own.taxonomy.leaves)}
-            translated[:values] = [leaf.get(name, OUTSIDE) for name in domain.taxonomy.leaves]
+            known = own.taxonomy.code_of_value
+            if domain.finest:  # the same groups: this is the table that the regions were learnt from
+                known = {label: code for code, label in enumerate(own.taxonomy.leaves)}
+            translated[:values] = [known.get(name, OUTSIDE) for name in domain.taxonomy.leaves]
         return translated
 
 
@@ -160,9 +165,9 @@ def _region_domain(domain: Domain, high: Codes) -> tuple[Domain, NDArray[np.int6
     end_codes = _end_codes(high, null) if null else np.empty(0, np.int64)
     smallest, largest = _widened_ends(domain)
     ends = np.append(domain.values[end_codes[:-1]], largest)
-    starts = np.append(smallest, ends[:-1] + is_discrete(domain)) if null else ends
+    starts = np.append(smallest, domain.cell_ends(ends[:-1]) + is_discrete(domain)) if null else ends
     values = np.unique(np.append(starts, ends).astype(domain.values.dtype))
-    own = replace(domain, values=values)
+    own = replace(domain, values=values, extent=None)
     piece = np.searchsorted(end_codes, np.arange(null))
     start = np.append(np.searchsorted(values, starts)[piece], len(values))
     end = np.append(np.searchsorted(values, ends)[piece], len(values))
@@ -176,8 +181,8 @@ def _widened_ends(domain: NumericDomain) -> tuple[NDArray[Any], NDArray[Any]]:
     extremes of the table are not needed.
     """
     smallest, largest = domain.values[:1], domain.values[-1:]
-    if domain.snap is None or not len(domain.values):
-        return smallest, largest
+    if domain.snap is None or domain.finest or not len(domain.values):
+        return smallest, largest  # a cell begins where every table has it begin
     integral, scale = domain.is_whole, domain.scale if domain.is_decimal else None
     low = domain.snap.snap(smallest, smallest, integral, scale).low
     return low, domain.snap.snap(largest, largest, integral, scale).high

@@ -157,7 +157,11 @@ def _type_rules(bound_type: pa.DataType) -> dict[str, Any]:
 
 def _taxonomy_rules(taxonomy: Taxonomy) -> dict[str, Any]:
     fields = (taxonomy.labels, taxonomy.parent.tolist(), taxonomy.first.tolist(), taxonomy.last.tolist())
-    return {"leaves": list(taxonomy.leaves), "nodes": [list(node) for node in zip(*fields, strict=True)]}
+    rules = {"leaves": list(taxonomy.leaves), "nodes": [list(node) for node in zip(*fields, strict=True)]}
+    if not taxonomy.finest:
+        return rules
+    levels = [list(labels) for labels in taxonomy.level_labels]
+    return rules | {"finest": taxonomy.finest, "members": dict(taxonomy.members), "levels": levels}
 
 
 def json_value(domain: Domain, code: int) -> Any:
@@ -223,6 +227,7 @@ def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
     snap = snap_of(name, policy.columns[name])
     ends = ends_of(name, policy.columns[name], rules["whole"] is True, scale)
     domain = NumericDomain(name, empty, null, kind, snap, scale, bound_type, *ends)
+    domain = replace(domain, finest=policy.columns[name].levels(name, domain.top_level)[0])
     numbers = [_number_of(domain, value) for value in _list(rules["bounds"])]
     values = np.array(numbers, empty.dtype)
     if values.tolist() != numbers or not (np.diff(values) > 0).all() or not np.isfinite(values).all():
@@ -259,7 +264,13 @@ def _taxonomy(rules: Mapping[str, Any]) -> Taxonomy:
     taxonomy = Taxonomy(leaves=leaves, labels=tuple(map(_text, labels)), first=first, last=last, parent=parent)
     if not taxonomy.is_tree():
         raise ValueError
-    return taxonomy
+    if "finest" not in rules:
+        return taxonomy
+    members = {value: _whole_number(code) for value, code in _object(rules["members"]).items()}
+    levels = tuple(tuple(map(_text, _list(labels))) for labels in _list(rules["levels"]))
+    if set(members.values()) != set(range(len(leaves))) or any(len(labels) != len(leaves) for labels in levels):
+        raise ValueError
+    return replace(taxonomy, finest=_whole_number(rules["finest"]), members=members, level_labels=levels)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -313,7 +324,8 @@ def _regions(nodes: list[dict[str, Any]], domains: tuple[Domain, ...]) -> Region
 
 def _next_start(domain: Domain, end: int) -> int:
     """The code at which a region begins if the region before it ends at ``end``."""
-    shared = isinstance(domain, NumericDomain) and not is_discrete(domain) and end < len(domain.values) - 1
+    last = domain.size - domain.has_null - 1
+    shared = isinstance(domain, NumericDomain) and not is_discrete(domain) and domain.finest == 0 and end < last
     return end if shared else end + 1
 
 

@@ -7,6 +7,7 @@ quoted, and all other names are the query's own, so no name can be mistaken for 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,8 @@ def _coded(domain: Domain) -> str:
     """A column in the form that the tree compares: categories as their index among the leaves, NaN as null."""
     column = _name(domain.name)
     if isinstance(domain, CategoricalDomain):
-        leaves = domain.taxonomy.leaves
-        known = "".join(f" WHEN {_text(leaf)} THEN {code}" for code, leaf in enumerate(leaves))
-        cases = f"CASE CAST({column} AS TEXT){known} ELSE -1 END" if leaves else "-1"
+        known = "".join(f" WHEN {_text(value)} THEN {code}" for value, code in domain.taxonomy.code_of_value.items())
+        cases = f"CASE CAST({column} AS TEXT){known} ELSE -1 END" if known else "-1"
         return f"CASE WHEN {column} IS NULL THEN NULL ELSE {cases} END"
     # A decimal is never NaN, and comparing it with a float would round it.
     assert isinstance(domain, NumericDomain)
@@ -151,8 +151,8 @@ def _inside(domain: Domain, column: str) -> str:
         assert isinstance(domain, NumericDomain)
         if not len(domain.values):
             return f"{column} IS NULL"
-        first, last = (_literal(domain, json_value(domain, code)) for code in (0, len(domain.values) - 1))
-        inside = f"{column} BETWEEN {first} AND {last}"
+        first = _literal(domain, json_value(domain, 0))
+        inside = f"{column} >= {first} AND {column} {_up_to(domain, len(domain.values) - 1)}"
         if is_discrete(domain):
             whole = f"floor({column})" if domain.kind == "numeric" else f"CAST({column} AS DATE)"
             inside += f" AND {column} = {whole}"
@@ -184,13 +184,20 @@ def _case(regions: Regions) -> str:
             parts = regions.children(node)
             for part in reversed(parts):
                 end = int(regions.high[part, q])
-                words = "ELSE " if part == parts[-1] else f"WHEN q{q} <= {_end(regions.domains[q], end)} THEN "
+                words = "ELSE " if part == parts[-1] else f"WHEN q{q} {_up_to(regions.domains[q], end)} THEN "
                 pending.append((part, words, depth + 1))
     return "\n".join(lines)
 
 
-def _end(domain: Domain, code: int) -> str:
-    return str(code) if isinstance(domain, CategoricalDomain) else _literal(domain, json_value(domain, code))
+def _up_to(domain: Domain, code: int) -> str:
+    """The comparison that a value lies in the region that ends with a code, or in one before it."""
+    if isinstance(domain, CategoricalDomain):
+        return f"<= {code}"
+    assert isinstance(domain, NumericDomain)
+    end = replace(domain, values=domain.cell_ends(domain.values))
+    # The end of a cell of numbers that are not whole belongs to the next cell, unless everything above is one value.
+    open_end = domain.finest > 0 and not is_discrete(domain) and end.values[code] != domain.highest
+    return f"{'<' if open_end else '<='} {_literal(domain, json_value(end, code))}"
 
 
 def _shown(recoding: Recoding) -> tuple[list[str], list[list[str]]]:

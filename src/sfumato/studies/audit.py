@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.engines.memory.coded_table import encode, profile, scan
-from sfumato.errors import UsageError
+from sfumato.errors import TaxonomyError, UsageError
 from sfumato.evaluation.audit.anatomy_audit import audit_groups, quasi_identifiers_of_original, values_of_original
 from sfumato.evaluation.audit.audit import AuditReport, audit_classes, class_key
 from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
@@ -54,7 +54,7 @@ def audit_finished(
 
 def _audit_of_two(source: Source, second: Source, original: Source | None, policy: Policy) -> AuditReport:
     requirements = policy.requirements_without_persons()
-    report = audit_groups(source, second, policy, requirements)
+    report = audit_groups(source, second, policy, requirements, _needed_taxonomies(requirements, policy))
     if original is None:
         return report
     compared = (
@@ -66,7 +66,7 @@ def _audit_of_two(source: Source, second: Source, original: Source | None, polic
 
 def _audit_in_memory(source: Source, original: Source | None, policy: Policy) -> AuditReport:
     requirements, key = policy.requirements_without_persons(), class_key(policy, source.names)
-    taxonomies = _sensitive_taxonomies(requirements, policy)
+    taxonomies = _needed_taxonomies(requirements, policy)
     classes = find_classes(source, key, by_row=bool(requirements.attributes))
     report = audit_classes(source, classes, policy, requirements, taxonomies)
     kept = [] if original is None else kept_columns_hold(source, original, key)
@@ -77,20 +77,43 @@ def _audit_within(
     memory: int, scratch: Scratch, source: Source, original: Source | None, policy: Policy, progress: Progress
 ) -> AuditReport:
     requirements, key = policy.requirements_without_persons(), class_key(policy, source.names)
-    taxonomies = _sensitive_taxonomies(requirements, policy)
+    taxonomies = _needed_taxonomies(requirements, policy)
     report = audit_in_parts(source, policy, requirements, taxonomies, memory=memory, scratch=scratch, progress=progress)
     kept = [] if original is None else kept_columns_hold_in_parts(source, original, key, memory=memory, scratch=scratch)
     return replace(report, verdicts=(*report.verdicts, *kept))
 
 
-def _sensitive_taxonomies(requirements: Requirements, policy: Policy) -> dict[str, Taxonomy]:
-    """Read the taxonomies that a requirement measures distances by."""
+def _needed_taxonomies(requirements: Requirements, policy: Policy) -> dict[str, Taxonomy]:
+    """Read the taxonomies that a requirement measures distances by, and those with levels as far as they are there."""
     by_taxonomy = {part.attribute for part in requirements.parts if "hierarchy" in part.counters}
-    return {
+    taxonomies = {
         name: read_taxonomy(policy.taxonomy_path(name), name)
         for name in requirements.attributes
         if name in by_taxonomy and policy.columns[name].taxonomy_file is not None
     }
+    for name in _with_levels(policy):
+        if (path := _path_if_there(policy, name)) is not None:
+            taxonomies[name] = read_taxonomy(path, name)
+    return taxonomies
+
+
+def _with_levels(policy: Policy) -> list[str]:
+    """Return the quasi-identifiers with a taxonomy file that say which of its levels may be shown."""
+    return [
+        name
+        for name in policy.quasi_identifiers
+        if (column := policy.columns[name]).taxonomy_file is not None
+        and (column.finest is not None or column.coarsest is not None)
+    ]
+
+
+def _path_if_there(policy: Policy, name: str) -> Path | None:
+    """Return the path of a taxonomy file; None if a certificate names it and nobody copied it beside the release."""
+    try:
+        path = policy.taxonomy_path(name)
+    except TaxonomyError:
+        return None
+    return path if path.exists() else None
 
 
 def _with_file_checks(report: AuditReport, release: FinishedRelease) -> AuditReport:
@@ -132,10 +155,13 @@ def _same_quasi_identifiers(first: Source, original: Source, policy: Policy) -> 
     for name in policy.quasi_identifiers:
         if name not in original.names:
             return Verdict(f"the column {name!r} is in the original", False, 0)
-    # Categories are shown as they are, so the files of their taxonomies are not needed.
+    # Without levels, categories are shown as they are, so the files of their taxonomies are not needed.
+    levels = _with_levels(policy)
     files = [name for name in policy.quasi_identifiers if policy.columns[name].taxonomy_file is not None]
-    policy, progress = merge_flags(policy, taxonomy=dict.fromkeys(files, "flat")), Progress()
+    flat = {name: "flat" for name in files if name not in levels}
+    policy, progress = merge_flags(policy, taxonomy=flat), Progress()
+    taxonomies = {name: read_taxonomy(policy.taxonomy_path(name), name) for name in levels}
     scanned = scan(original, policy.quasi_identifiers, progress)
-    encoded = encode(scanned, profile(scanned, policy, {}, progress), progress)
+    encoded = encode(scanned, profile(scanned, policy, taxonomies, progress), progress)
     left_out = policy.most_suppressed(encoded.count)
     return quasi_identifiers_of_original(first, encoded.codes, encoded.domains, left_out)

@@ -57,7 +57,7 @@ class Taxonomy(CodeTree):
             if not above or parent[node] != above[-1] or not first[above[-1]] <= first[node] <= last[node]:
                 return False
             same_leaves = (first[node], last[node]) == (first[above[-1]], last[above[-1]])
-            if last[node] > last[above[-1]] or (same_leaves and count > 1):
+            if last[node] > last[above[-1]] or (same_leaves and count > 1 and above[-1] != 0):
                 return False
             above.append(node)
         leaf_nodes = self._leaf_nodes.tolist()
@@ -118,8 +118,8 @@ class Taxonomy(CodeTree):
         )
         if repeated:
             raise TaxonomyError(
-                f"with level {finest} as the finest, {len(repeated)} names would stand for two different sets of values. "
-                "Give the groups of a taxonomy file different names, or choose another level."
+                f"with level {finest} as the finest, {len(repeated)} names would stand for two different sets of "
+                "values. Give the groups of a taxonomy file different names, or choose another level."
             )
         members = {} if finest == 0 else {value: int(group[code]) for value, code in self.code_of_value.items()}
         return replace(taxonomy, level_labels=tuple(upper), finest=finest, members=members)

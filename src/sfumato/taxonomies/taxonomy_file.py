@@ -190,8 +190,8 @@ def _tree(file: _TaxonomyFile, rows: Sequence[_Row]) -> Taxonomy:
     line_of_leaf = {row.names[0]: row.line for row in rows}
     # A branch that skips a level has `*` there. The name below replaces it: it has the same leaves, so it is no node.
     groups = [[_last_name(row.names[: level + 1]) for row in rows] for level in range(len(rows[0].names) - 2, 0, -1)]
-    # A group with the name of a leaf is above that leaf, since a name on two levels is repeated along a row. If it holds
-    # nothing else, it is the same as the leaf.
+    # A group with the name of a leaf is above that leaf, since a name on two levels is repeated along a row. If it
+    # holds nothing else, it is the same as the leaf.
     labels = []
     for group in groups:
         leaves = Counter(group)

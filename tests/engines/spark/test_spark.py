@@ -23,6 +23,7 @@ from sfumato.engines.spark import buckets, column_profiles, file_systems
 from sfumato.engines.spark import classes as spark_classes
 from sfumato.engines.spark.classes import SparkOptions
 from sfumato.engines.spark.mounted_parquet import parts_of
+from sfumato.errors import InfeasibleError
 from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import draft_release, kept, published
 from sfumato.policy import Policy, merge_flags
@@ -561,3 +562,44 @@ def test_numbers_of_slots_are_where_spark_puts_them(spark: Any) -> None:
         assert {row["slot"]: row["partition"] for row in placed} == {
             number: partition for partition, number in enumerate(buckets.partition_numbers(count))
         }
+
+
+@pytest.mark.parametrize(
+    ("method", "asked"), [("hilbert", {"l": 2}), ("mondrian", {}), ("auto", {"effort": "balanced"})]
+)
+def test_no_class_reaches_beyond_the_coarsest_level(spark: Any, method: str, asked: dict[str, Any]) -> None:
+    table = mixed_table(3_000, 4).select(["age", "born", "row", "ill"])
+    flags: dict[str, Any] = {
+        "quasi_identifiers": ["age", "born"],
+        "taxonomy": {"age": {"intervals": [5, 20]}, "born": {"calendar": ["month", "quarter"]}},
+        "finest": {"age": 1, "born": "month"},
+        "coarsest": {"age": 2, "born": "quarter"},
+        "other": "keep",
+        "accept_linkable": ["row"],
+        "k": 3,
+        **asked,
+    }
+    frame = spark.createDataFrame(table)
+    policy = merge_flags(None, method=method, sensitive="ill", **flags)
+    release = anonymize_with_spark(frame, policy, SparkOptions(bucket_records=400))
+    rows = rows_in_order(release)
+    assert len(rows) == table.num_rows
+    original = {row["row"]: row for row in table.to_pylist()}
+    for row in rows:
+        age, born = original[row["row"]]["age"], original[row["row"]]["born"]
+        if row["age"] is None or age is None:
+            assert row["age"] is age is None
+        else:
+            low, high = map(int, row["age"].strip("[]").split(".."))
+            assert low <= age <= high
+            assert (low // 20, low % 5, high % 5) == (high // 20, 0, 4)
+        shown = None if born is None else {f"{born:%Y-%m}", f"{born.year}-Q{(born.month + 2) // 3}"}
+        assert row["born"] is None if shown is None else row["born"] in shown
+    classes: dict[tuple[Any, ...], Counter[str]] = {}
+    for row in rows:
+        classes.setdefault((row["age"], row["born"]), Counter())[row["ill"]] += 1
+    assert min(group.total() for group in classes.values()) >= 3
+    if "l" in asked:
+        assert all(2 * max(group.values()) <= group.total() for group in classes.values())
+    with pytest.raises(InfeasibleError, match="cannot meet the requirements by themselves"):
+        anonymize_with_spark(frame, merge_flags(policy, k=500), SparkOptions(bucket_records=400))

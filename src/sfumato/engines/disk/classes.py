@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.disk.class_file import ClassFile
+from sfumato.engines.disk.coarsest_parts import classes_of_parts
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.diverse_cut_by_range import cut_line_by_range
 from sfumato.engines.disk.region_checks import failing_leaves
@@ -19,6 +20,7 @@ from sfumato.engines.disk.search_by_range import search_ranges
 from sfumato.engines.disk.streaming_cut import cut_line
 from sfumato.methods import Effort, Method, chosen_name, method_named
 from sfumato.methods.auto import Auto, best_curve
+from sfumato.methods.level_parts import limited_columns
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.region_tree import Tiling
@@ -40,10 +42,16 @@ def form_classes(table: CodedTable, budget: MemoryBudget, scratch: Scratch) -> C
     """Form the classes that the policy asks for, and search for less loss as its effort allows."""
     job, progress = table.job, table.job.progress
     method = method_named(chosen_name(table.policy.method.name, table.workload(table.sample)))
-    class_file = _assigned(table, _method_on_disk(method, table), budget, scratch)
-    if isinstance(method, Auto) and job.requirements.decided_by_kernel and table.effort != Effort():
-        class_file = search_ranges(table, class_file, job.requirements, budget, scratch, progress)
-    return ClassesOnDisk(method.name, class_file)
+
+    def formed(part: CodedTable) -> ClassFile:
+        class_file = _assigned(part, _method_on_disk(method, part), budget, scratch)
+        if isinstance(method, Auto) and job.requirements.decided_by_kernel and part.effort != Effort():
+            class_file = search_ranges(part, class_file, job.requirements, budget, scratch, progress)
+        return class_file
+
+    if limited_columns(table.domains):
+        return ClassesOnDisk(method.name, classes_of_parts(table, method, formed, budget, scratch))
+    return ClassesOnDisk(method.name, formed(table))
 
 
 def learn_recoding(table: CodedTable, budget: MemoryBudget, scratch: Scratch) -> Recoding:

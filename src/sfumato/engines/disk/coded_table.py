@@ -68,12 +68,19 @@ class RecordCounts:
             self.count - other.count, {name: self.values[name] - other.values[name] for name in self.values}
         )
 
+    def plus(self, other: RecordCounts) -> RecordCounts:
+        """Return the counts of these records and of others together."""
+        return RecordCounts(
+            self.count + other.count, {name: self.values[name] + other.values[name] for name in self.values}
+        )
+
     def as_one_class(self, table: CodedTable) -> ClassCounts:
         """Return the records as a single class, in the form that requirements take."""
         histograms = {}
         for name, counts in self.values.items():
             known = table.sensitive[name].values
-            totals = table.whole.values[name]
+            totals = known.totals
+            assert totals is not None
             occurring = np.flatnonzero(counts)
             histograms[name] = Histogram(
                 np.zeros(len(occurring), np.int64),
@@ -104,6 +111,7 @@ class CodedTable:
     sensitive: Mapping[str, PackedCountedColumn]
     sample: Rows
     effort: Effort
+    part: RecordCounts | None = None  # of the records, if these are a part of the table
 
     @property
     def policy(self) -> Policy:
@@ -120,6 +128,8 @@ class CodedTable:
     @cached_property
     def whole(self) -> RecordCounts:
         """The counts of all records."""
+        if self.part is not None:
+            return self.part
         totals = {name: counted.values.totals for name, counted in self.sensitive.items()}
         return RecordCounts(self.count, {name: counts for name, counts in totals.items() if counts is not None})
 

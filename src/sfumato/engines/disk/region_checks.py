@@ -104,7 +104,9 @@ class _ClassValueCounts:
     def histogram(self) -> Histogram:
         if self.waiting:
             self._count()
-        values, totals = self.table.sensitive[self.name].values, self.table.whole.values[self.name]
+        values = self.table.sensitive[self.name].values
+        totals = values.totals
+        assert totals is not None
         owner, value = np.divmod(self.keys, max(values.distinct, 1))
         reference = totals / max(int(totals.sum()), 1)
         return Histogram(owner, self.counts, value, reference, values.numbers, None, values.hierarchy)

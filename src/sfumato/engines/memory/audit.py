@@ -26,7 +26,7 @@ def audit_in_memory(draft: Draft, source: Source, second: Source | None) -> Exam
         if second is None:
             report = audit_classes(source, classes, policy, requirements, job.taxonomies, persons)
         else:
-            report = audit_groups(source, second, policy, requirements)
+            report = audit_groups(source, second, policy, requirements, job.taxonomies)
         require_pass(report)  # a release that fails is not measured
         records, groups = draft.records, None if second is None else group_sizes(source)
         losses = measure_release(classes, domains, policy.weights(domains), records=records, k=policy.k, groups=groups)

@@ -14,6 +14,7 @@ from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, me
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.lattice_method import LatticeMethod, level_recoding
 from sfumato.methods.lattice.node_results import SuppressionLimits
+from sfumato.methods.level_parts import divided
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.suppression import surplus_rows, trimmed
@@ -122,19 +123,22 @@ def assign(
         left_out = surplus_rows(records, requirements, most_suppressed)
         records, most = records.without(left_out), most_suppressed - len(left_out)
         if requirements.closed_under_union and method.meets(requirements) and (most == 0 or method.separates):
-            counting = Counting(records, requirements)
-            for batch in method.classes(records, requirements, progress):
-                if not requirements.holds(counting.runs(batch.rows, batch.starts)).all():
-                    raise AssertionError(f"{method.name} made a class that does not meet the requirements")
-                yield batch
+            for part, batches in _classes_by_part(records, method, requirements, progress):
+                counting = Counting(part, requirements)
+                for batch in batches:
+                    if not requirements.holds(counting.runs(batch.rows, batch.starts)).all():
+                        raise AssertionError(f"{method.name} made a class that does not meet the requirements")
+                    yield batch
             return
 
         def shown(low: Codes, high: Codes) -> NDArray[np.integer]:
             return shown_classes(records.domains, low, high, bounds=bounds)
 
         def classes_of(remaining: Records) -> ClassBatch:
-            batch = ClassBatch.joined(list(method.classes(remaining, requirements, progress)))
-            return join_failing(batch, remaining, requirements, shown)
+            by_part = _classes_by_part(remaining, method, requirements, progress)
+            return ClassBatch.joined(
+                [join_failing(ClassBatch.joined(list(batches)), part, requirements, shown) for part, batches in by_part]
+            )
 
         if most == 0 or records.effort == Effort():
             yield trimmed(records, requirements, most, classes_of)
@@ -149,3 +153,16 @@ def assign(
             progress.decisions.update(choice_of_quick)
             searched = quick
         yield searched
+
+
+def _classes_by_part(
+    records: Records, method: Method, requirements: Requirements, progress: Progress
+) -> Iterator[tuple[Records, Iterator[ClassBatch]]]:
+    """Yield the parts that no class may reach beyond, each with its classes. The largest says what ``auto`` chose."""
+    parts = divided(records, requirements)
+    largest, choice = max(parts, key=lambda part: part.count), None
+    for part in parts:
+        yield part, method.classes(part, requirements, progress)
+        choice = progress.decisions.get("choice") if part is largest else choice
+    if choice is not None and len(parts) > 1:
+        progress.decisions["choice"] = choice | {"parts": len(parts)}

@@ -21,6 +21,7 @@ from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods import method_named
 from sfumato.methods.auto import limits_of
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.level_parts import divided
 from sfumato.methods.method import ClassBatch, Effort, Records
 from sfumato.methods.search.improvement import Improvement
 from sfumato.policy import Policy
@@ -92,6 +93,10 @@ class BucketTask:
 
 def classes_of(task: BucketTask, records: Records) -> ClassBatch:
     """Form the classes of a bucket, and test every class, as the memory engine does."""
+    return ClassBatch.joined([_classes_of_part(task, part) for part in divided(records, task.requirements)])
+
+
+def _classes_of_part(task: BucketTask, records: Records) -> ClassBatch:
     method, progress = method_named(task.method), Progress()
     batch = ClassBatch.joined(list(method.classes(records, task.requirements, progress)))
     if task.search:

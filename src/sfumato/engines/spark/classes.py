@@ -17,12 +17,14 @@ from sfumato.engines.spark.buckets import (
     refined,
     splitters_of,
 )
+from sfumato.engines.spark.coarsest_parts import CoarsestParts
 from sfumato.engines.spark.coded_table import TableOnSpark, write_coded
 from sfumato.engines.spark.file_systems import Workspace
 from sfumato.engines.spark.line_keys import LineEncoder
 from sfumato.engines.spark.session import Frame, Session
 from sfumato.methods import AUTO, Method, chosen_name, method_named
 from sfumato.methods.auto import CURVES, Auto, best_curve
+from sfumato.methods.level_parts import limited_columns
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.orderings import Hilbert
@@ -105,8 +107,13 @@ def _task(table: TableOnSpark, method: Method, options: SparkOptions) -> BucketT
     )
 
 
-def _parts(table: TableOnSpark, method: Method, task: BucketTask, options: SparkOptions) -> Splitters | BucketRegions:
-    """Divide the table into buckets by the sample: at splitters of a line, or into the regions of a tree."""
+Parts = Splitters | BucketRegions | CoarsestParts
+
+
+def _parts(table: TableOnSpark, method: Method, task: BucketTask, options: SparkOptions) -> Parts:
+    """Divide the table into buckets: by the coarsest levels, at splitters of a line, or into the regions of a tree."""
+    if limited_columns(table.domains):
+        return CoarsestParts(task.line_encoder, options.bucket_records)
     buckets = -(-table.count // options.bucket_records)
     if buckets < 2:
         return NO_SPLITTERS
@@ -135,6 +142,6 @@ def _method_on_spark(table: TableOnSpark, options: SparkOptions) -> tuple[Method
     return curve, Outcome(curve.name, choice)
 
 
-def _counted(table: TableOnSpark, session: Session, coded: Frame, parts: Splitters | BucketRegions) -> BucketCounts:
+def _counted(table: TableOnSpark, session: Session, coded: Frame, parts: Parts) -> BucketCounts:
     sensitive = {name: (table.carried[name], column) for name, column in table.sensitive.items()}
     return counted_buckets(session, coded, parts.buckets, sensitive, table.job.requirements)

@@ -6,19 +6,21 @@ counts for it, and must meet the requirements by these counts. The audit shares 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, UsageError
 from sfumato.evaluation.audit.audit import AuditReport, class_key
+from sfumato.evaluation.audit.shown_levels import level_verdicts
 from sfumato.policy import Policy
 from sfumato.requirements import ClassCounts, Histogram, Requirements, Verdict
 from sfumato.tables.coding.domains import Codes, Domain, label_of
 from sfumato.tables.coding.value_order import ascending, is_missing, texts_of
 from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source
+from sfumato.taxonomies.taxonomy import Taxonomy
 
 GROUP, COUNT = "group", "count"
 MOST_DIGITS = 18  # of a count, and of the sum of all counts: both fit into 64 bits
@@ -35,7 +37,9 @@ NULL_IS_VALUE = "null counts as a sensitive value like another, as the policy as
 Group = str | None
 
 
-def audit_groups(first: Source, second: Source, policy: Policy, requirements: Requirements) -> AuditReport:
+def audit_groups(
+    first: Source, second: Source, policy: Policy, requirements: Requirements, taxonomies: Mapping[str, Taxonomy]
+) -> AuditReport:
     """Compare the two tables with their policy."""
     name = _checkable(policy, requirements)
     key = class_key(policy, first.names)
@@ -54,6 +58,7 @@ def audit_groups(first: Source, second: Source, policy: Policy, requirements: Re
     verdicts.append(Verdict("the first table holds quasi-identifiers and the group alone", not extra, len(extra)))
     extra = [column for column in second.names if column not in (GROUP, name, COUNT)]
     verdicts.append(Verdict("the second table holds groups, sensitive values and counts alone", not extra, len(extra)))
+    verdicts += level_verdicts(find_classes(first, key), policy, taxonomies)
     verdicts += [
         Verdict(f"the identifier {column!r} is not released", False, 1)
         for column in policy.identifiers

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import AuditError, UsageError
+from sfumato.evaluation.audit.shown_levels import joined_verdicts, level_verdicts
 from sfumato.policy import Policy
 from sfumato.requirements import (
     ClassCounts,
@@ -135,12 +136,13 @@ def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ClassVerdicts:
-    """A verdict for every requirement, and the sizes, of the classes of a release or of a part of them."""
+    """A verdict for every requirement and every limit on levels, and the sizes, of classes of a release or a part."""
 
     verdicts: tuple[Verdict, ...]
     records: int
     classes: int
     smallest_class: int
+    levels: tuple[Verdict, ...] = ()
 
     def joined(self, other: ClassVerdicts, requirements: Requirements) -> ClassVerdicts:
         """Combine the findings of these classes with those of other classes of the same release."""
@@ -150,6 +152,7 @@ class ClassVerdicts:
             self.records + other.records,
             self.classes + other.classes,
             min(self.smallest_class, other.smallest_class),
+            joined_verdicts(self.levels, other.levels),
         )
 
     def report(self, policy: Policy, names: Sequence[str]) -> AuditReport:
@@ -162,7 +165,7 @@ class ClassVerdicts:
         remarks = []
         if policy.privacy.sensitive and policy.privacy.null_sensitive == "value":
             remarks.append("null counts as a sensitive value like another, as the policy asks")
-        verdicts = (*self.verdicts, *released)
+        verdicts = (*self.verdicts, *self.levels, *released)
         return AuditReport(verdicts, self.records, self.classes, self.smallest_class, tuple(remarks))
 
 
@@ -194,7 +197,8 @@ def verdicts_of_classes(
     counts = class_counts(source, classes, policy, requirements, taxonomies, persons, totals)
     verdicts = tuple(part.verdict(counts) for part in requirements.parts)
     smallest = int(classes.sizes.min()) if len(classes.sizes) else 0
-    return ClassVerdicts(verdicts, classes.records, len(classes.sizes), smallest)
+    levels = level_verdicts(classes, policy, taxonomies)
+    return ClassVerdicts(verdicts, classes.records, len(classes.sizes), smallest, levels)
 
 
 def require_pass(report: AuditReport) -> None:

@@ -222,6 +222,23 @@ class NumericDomain:
         # A cell that holds the highest value also holds everything above it, and likewise below.
         return Snapped(self._clipped(shown.low), self._clipped(shown.high), shown.whole)
 
+    def cell_starts(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the first value of the cell, on the finest level, that holds each value. They may be any numbers."""
+        if self.finest == 0 or self.snap is None:
+            return values
+        # NaN, and whole numbers beyond 64 bits, are in no cell.
+        least, most = (-math.inf, math.inf) if self.values.dtype.kind == "f" else (-(2**63), 2**63 - 1)
+        known = np.array([least <= value <= most for value in values.tolist()], np.bool_)
+        starts = values.copy()
+        cells = self.snap.cells(values[known].astype(self.values.dtype), self.is_whole, self._decimal_scale)
+        assert cells is not None
+        starts[known] = self._clipped(cells[self.finest - 1])
+        return starts
+
+    def cell_ends(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return where the cell, on the finest level, of each value ends; the value itself without such a level."""
+        return values if self.finest == 0 else self._shown(values, values).high
+
     def _clipped(self, values: NDArray[Any]) -> NDArray[Any]:
         unclipped = self.lowest is None and self.highest is None
         return values if unclipped else np.clip(values, self.lowest, self.highest)

@@ -13,7 +13,7 @@ from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.trees.gain_tree import GainTree
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.policy import Policy
-from sfumato.releases.learn_recoding import has_regions, regional
+from sfumato.releases.learn_recoding import learns_rules, regional
 
 MEMORY, DISK, SPARK = "memory", "disk", "spark"
 ENGINES = (MEMORY, DISK, SPARK)
@@ -134,14 +134,18 @@ def learns_by(engine: str, method: Method) -> bool:
 def check_method_of(policy: Policy) -> None:
     """Refuse a method that cannot meet the requirements, or that has no place for what the release should show."""
     method = method_named(policy.method.name)
-    if policy.release.boxes == "regions":
+    regions = policy.release.boxes == "regions"
+    if regions and policy.method.cells:
+        raise UsageError("rules for further tables suppress no single cells. Remove --cells.")
+    if regions and not isinstance(method, LatticeMethod):
         method = regional(method)
     if policy.method.cells and not (isinstance(method, LatticeMethod) and method.suppresses_cells):
         raise UsageError(
             f"cells are suppressed by the method global alone, and the policy names {policy.method.name}. Remove "
             "--cells, or choose --method global."
         )
-    if _has_coarsest(policy) and (method.separates or policy.release.boxes == "regions"):
+    divides = regions and not isinstance(method, LatticeMethod)
+    if _has_coarsest(policy) and (method.separates or divides):
         with_what = f"the method {method.name}" if method.separates else "regions that apply to new records"
         raise UsageError(f"coarsest does not go with {with_what}. Remove one of the two.")
     if method.separates and (policy.release.keep_order or policy.release.form != "labels"):
@@ -197,7 +201,7 @@ def as_markdown() -> str:
     lines += [
         row(f"rules by `{name}`", tuple(engine for engine in ENGINES if learns_by(engine, method)))
         for name, method in methods().items()
-        if has_regions(method)
+        if learns_rules(method)
     ]
     lines += [row(f"rules with {feature.name}", feature.engines) for feature in LEARNING_FEATURES[1:]]
     return "\n".join(lines) + "\n"

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 from oracle_lattice import CategoryLevels, NumberLevels, Problem
 
 import sfumato
+from sfumato.methods import method_named
+from sfumato.pipeline.prepare import prepare
 from sfumato.policy import Policy, merge_flags
+from sfumato.progress import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -226,8 +229,11 @@ def test_without_a_solution_the_error_says_what_would_be_enough() -> None:
         "privacy": {"k": 2},
         "method": {"name": "global"},
     }
-    with pytest.raises(sfumato.InfeasibleError) as caught:
+    with pytest.raises(sfumato.InfeasibleError, match="max_suppressed_fraction = 0.2000 would be enough"):
         sfumato.anonymize(table, policy)
+    prepared = prepare(table, merge_flags(Policy.from_dict(policy), max_suppressed=0.2), Progress())
+    with pytest.raises(sfumato.InfeasibleError) as caught:
+        list(method_named("global").classes(prepared.records, prepared.job.requirements, Progress()))
     assert str(caught.value) == (
         "no levels of the quasi-identifiers meet the policy with at most 0 of the 5 records left out. The best of them "
         "would leave out 1 (20.00%). Allow that with max_suppressed_fraction = 0.2000, ask for less, or give the "
@@ -235,6 +241,15 @@ def test_without_a_solution_the_error_says_what_would_be_enough() -> None:
     )
     release = sfumato.anonymize(table, policy, max_suppressed=0.2)
     assert sorted(release.data["age"].to_pylist()) == ["[0..9]", "[0..9]", "[30..39]", "[30..39]"]
+
+
+def test_what_is_not_shown_has_no_bounds_either() -> None:
+    table = pa.table({"age": [20, 21, 22, 90], "town": ["a", "a", "a", "b"]})
+    asked: dict[str, Any] = {"quasi_identifiers": ["age", "town"], "k": 3, "method": "global", "form": "bounds"}
+    release = sfumato.anonymize(table, **asked, max_suppressed=0.25)
+    assert release.data.to_pylist() == [{"age": "*", "age_min": None, "age_max": None, "town": "a"}] * 3
+    release = sfumato.anonymize(table, **asked, max_suppressed=0.25, cells=True)
+    assert release.data["age_max"].null_count == 3
 
 
 def test_a_group_of_one_value_is_shown_as_the_group(folder: Path) -> None:

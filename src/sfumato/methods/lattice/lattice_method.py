@@ -58,7 +58,7 @@ class LatticeMethod(ABC):
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         """Yield the classes of the chosen node if no record may be left out, each in the smallest box around it."""
-        recoding = level_recoding(self, records, requirements, SuppressionLimits(0, records.costs.full), progress)
+        recoding = chosen_in_memory(self, records, requirements, SuppressionLimits(0, records.costs.full), progress)
         rows, starts, line = recoding.released(records)
         low, high = boxes_of(records.codes, line.rows, line.starts)
         yield ClassBatch(rows, starts, low, high)
@@ -152,7 +152,7 @@ class LevelRecoding:
         return ClassBatch(rows, starts, low, high)
 
 
-def level_recoding(
+def chosen_in_memory(
     method: LatticeMethod,
     records: Records,
     requirements: Requirements,

@@ -8,7 +8,7 @@ out, is a sum over the columns too, and no records have to be counted to know it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.losses.exact_costs import Costs, shown_costs
-from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
 
 Node = tuple[int, ...]
 """A level for each quasi-identifier, counted from the finest level of the column."""
@@ -112,24 +112,36 @@ class LevelLattice:
         return costs
 
 
+def with_null(domain: Domain) -> Domain:
+    """Return the domain with null, which may not occur in it.
+
+    A box that reaches null is ``*`` and has no bounds: those of the table may be values of records left out.
+    """
+    assert isinstance(domain, NumericDomain | CategoricalDomain)
+    return replace(domain, has_null=True)
+
+
 def _levels(domain: Domain, full: int) -> tuple[ColumnLevel, ...]:
+    first = _level(domain, domain.finest, full)
+    if first.groups == 1:
+        return (first,)  # all records show the same, so nothing is gained by showing less
     highest = domain.top_level if domain.coarsest is None else domain.coarsest
-    return tuple(_level(domain, number, full) for number in range(domain.finest, highest + 1))
+    return (first, *(_level(domain, number, full) for number in range(domain.finest + 1, highest + 1)))
 
 
 def _level(domain: Domain, number: int, full: int) -> ColumnLevel:
     if number == domain.top_level:
-        group, low = np.zeros(domain.size, np.uint32), np.zeros(1, np.uint32)
-        high = np.array([domain.size - 1], np.uint32)
-        return ColumnLevel(group, domain, low, high, shown_costs(domain, low, high, full))
+        shown = with_null(domain)
+        low, high = np.zeros(1, np.uint32), np.array([shown.size - 1], np.uint32)
+        return ColumnLevel(np.zeros(domain.size, np.uint32), shown, low, high, np.array([full]))
     own, group = domain.at_level(number)
     begins = np.ones(own.size, np.bool_)
     if isinstance(own, NumericDomain) and own.snap is not None and own.tree is None and len(own.values):
         # Rounding has no levels, but numbers between the same two multiples are shown as the same range.
         codes = np.arange(len(own.values))
-        shown = np.stack(own.shown_positions(codes, codes))
-        begins[1 : len(codes)] = (shown[:, 1:] != shown[:, :-1]).any(axis=0)
+        positions = np.stack(own.shown_positions(codes, codes))
+        begins[1 : len(codes)] = (positions[:, 1:] != positions[:, :-1]).any(axis=0)
     low = np.flatnonzero(begins).astype(np.uint32)
     high = (np.append(low[1:], own.size) - 1).astype(np.uint32)
     same = (np.cumsum(begins) - 1).astype(np.uint32)
-    return ColumnLevel(same[group], own, low, high, shown_costs(own, low, high, full))
+    return ColumnLevel(same[group], with_null(own), low, high, shown_costs(own, low, high, full))

@@ -23,19 +23,38 @@ ENGINES = (MEMORY, DISK, SPARK)
 class Feature:
     """Something that a policy, a flag or a call may ask for.
 
-    name: as users write it. asked: whether a policy asks for it; flags and calls name the feature themselves.
+    name: as users write it. asked: whether a policy asks for it; flags and calls name the feature themselves. engines:
+    those that have it with every method. on_levels: those that have it with methods on the lattice of levels alone.
     """
 
     name: str
     meaning: str
     engines: tuple[str, ...]
     asked: Callable[[Policy], bool] = lambda policy: False
+    on_levels: tuple[str, ...] = ()
 
-    def refuse_on(self, engine: str) -> None:
-        """Raise UsageError if the engine does not have the feature."""
-        if engine in ENGINES and engine not in self.engines:
-            others = " or ".join(f"--engine {other}" for other in self.engines)
-            raise UsageError(f"the {engine} engine does not support {self.name}. Leave it out, or choose {others}.")
+    def has(self, engine: str, method: Method | None = None) -> bool:
+        """Whether an engine has the feature with a method; without one, with every method."""
+        return engine in self.engines or (engine in self.on_levels and isinstance(method, LatticeMethod))
+
+    def refuse_on(self, engine: str, method: Method | None = None) -> None:
+        """Raise UsageError if the engine does not have the feature with the method."""
+        if engine in ENGINES and not self.has(engine, method):
+            others = [f"--engine {other}" for other in self.engines]
+            others += ["--method global"] if engine in self.on_levels else []
+            raise UsageError(
+                f"the {engine} engine does not support {self.name}. Leave it out, or choose {' or '.join(others)}."
+            )
+
+    def cell(self, engine: str) -> str:
+        """Return whether an engine has the feature, as the docs say it."""
+        if engine in self.engines:
+            return "yes"
+        return _names_on_levels() if engine in self.on_levels else "-"
+
+
+def _names_on_levels() -> str:
+    return ", ".join(f"`{name}`" for name, method in methods().items() if isinstance(method, LatticeMethod))
 
 
 def _from_another_package(policy: Policy) -> bool:
@@ -63,6 +82,7 @@ RELEASE_FEATURES = (
         "records left out",
         (MEMORY,),
         lambda policy: policy.release.max_suppressed_fraction > 0,
+        (DISK, SPARK),
     ),
     Feature("keep_order", "rows in the order of the input", (MEMORY, DISK), lambda policy: policy.release.keep_order),
     Feature('form = "bounds"', "typed bounds beside the labels", ENGINES, lambda policy: policy.release.bounds),
@@ -114,7 +134,7 @@ def _rule(name: str) -> str | None:
 
 def takes_method(engine: str, method: Method) -> bool:
     """Whether an engine can form the classes of a method."""
-    if engine == MEMORY or isinstance(method, Auto):
+    if engine == MEMORY or isinstance(method, Auto | LatticeMethod):
         return True
     if isinstance(method, OptimalOneDimensional):
         # An ordering from another package may not say.
@@ -127,7 +147,8 @@ def takes_method(engine: str, method: Method) -> bool:
 def learns_by(engine: str, method: Method) -> bool:
     """Whether an engine can learn rules by a method. Samples and selections need the records in memory."""
     if engine == DISK:
-        return isinstance(method, MondrianMethod) and method.splits == "strict" and method.rule != "selection"
+        strict = isinstance(method, MondrianMethod) and method.splits == "strict" and method.rule != "selection"
+        return strict or isinstance(method, LatticeMethod)
     return engine == MEMORY
 
 
@@ -158,11 +179,12 @@ def refuse_unsupported(engine: str, policy: Policy) -> None:
     """Refuse a release that the engine cannot make, before the table is read. ``auto`` chooses one that can."""
     if engine not in ENGINES:
         return
+    name = policy.method.name
+    method = method_named(chosen_name(name, None))
     for feature in RELEASE_FEATURES:
         if feature.asked(policy):
-            feature.refuse_on(engine)
-    name = policy.method.name
-    if not takes_method(engine, method_named(chosen_name(name, None))):
+            feature.refuse_on(engine, method)
+    if not takes_method(engine, method):
         able = ", ".join(known for known, method in methods().items() if takes_method(engine, method))
         raise UsageError(
             f"the {engine} engine does not support the method {name!r}. Choose one of {able}, or --engine memory."
@@ -171,13 +193,14 @@ def refuse_unsupported(engine: str, policy: Policy) -> None:
 
 def refuse_unsupported_learning(engine: str, policy: Policy) -> None:
     """Refuse to learn rules that the engine cannot learn, before the table is read."""
+    asked = method_named(policy.method.name)
     for feature in LEARNING_FEATURES:
         if feature is LEARNING or feature.asked(policy):
-            feature.refuse_on(engine)
+            feature.refuse_on(engine, asked)
     if engine == DISK:
         if policy.engine.sampled:
             raise UsageError("rules are learnt from counts of the whole table, never from samples. Remove --sampled.")
-        method = regional(method_named(policy.method.name))
+        method = asked if isinstance(asked, LatticeMethod) else regional(asked)
         if not learns_by(engine, method):
             raise UsageError(
                 f"the disk engine does not support learning rules by {method.name!r}. Choose mondrian, or --engine "
@@ -192,7 +215,9 @@ def as_markdown() -> str:
     def row(text: str, engines: tuple[str, ...]) -> str:
         return f"| {text} | " + " | ".join("yes" if engine in engines else "-" for engine in ENGINES) + " |"
 
-    lines += [row(f"{feature.meaning} (`{feature.name}`)", feature.engines) for feature in RELEASE_FEATURES]
+    for feature in RELEASE_FEATURES:
+        cells = " | ".join(feature.cell(engine) for engine in ENGINES)
+        lines.append(f"| {feature.meaning} (`{feature.name}`) | {cells} |")
     by_engines: dict[tuple[str, ...], list[str]] = {}
     for name, method in methods().items():
         able = tuple(engine for engine in ENGINES if takes_method(engine, method))

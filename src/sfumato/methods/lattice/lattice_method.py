@@ -160,7 +160,8 @@ def chosen_in_memory(
     progress: Progress,
 ) -> LevelRecoding:
     """Choose a node for records in memory."""
-    lattice, counted = LevelLattice.of(records.domains, records.costs), counted_values(records, requirements)
+    lattice = LevelLattice.of(records.domains, records.costs)
+    counted = counted_values(records.sensitive, records.persons, requirements)
     results = NodeResults(lattice, counts_of_records(records, lattice, counted), counted, requirements, limits)
     return chosen_recoding(method, results, records.effort, progress)
 

@@ -6,7 +6,7 @@ section 3). Sensitive values and persons are columns that are never generalized,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -73,16 +73,17 @@ class LevelCounts:
         return np.add.reduceat(self.weights, self.starts[:-1])
 
 
-def counted_values(records: Records, requirements: Requirements) -> CountedValues:
+def counted_values(
+    sensitive: Mapping[str, SensitiveValues], persons: NDArray[np.uint32] | None, requirements: Requirements
+) -> CountedValues:
     """Return what is counted beside the groups."""
     values = {
-        name: replace(records.sensitive[name], codes=np.empty(0, np.uint32), totals=None)
-        for name in requirements.columns
+        name: replace(sensitive[name], codes=np.empty(0, np.uint32), totals=None) for name in requirements.columns
     }
     sizes = [each.distinct + 1 for each in values.values()]
-    if records.persons is not None:
-        sizes.append(int(records.persons.max(initial=0)) + 1)
-    return CountedValues(values, tuple(sizes), records.persons is not None)
+    if persons is not None:
+        sizes.append(int(persons.max(initial=0)) + 1)
+    return CountedValues(values, tuple(sizes), persons is not None)
 
 
 def counts_of_records(records: Records, lattice: LevelLattice, counted: CountedValues) -> LevelCounts:
@@ -106,6 +107,14 @@ def counts_of_codes(
     node, d = lattice.bottom, len(lattice.columns)
     groups = np.column_stack([lattice.groups_of(node, codes[:, :d]), codes[:, d:]])
     return collapsed(node, groups, weights, [*(level.groups for level in lattice.levels_of(node)), *counted.sizes])
+
+
+def joined_counts(parts: Sequence[LevelCounts], lattice: LevelLattice, counted: CountedValues) -> LevelCounts:
+    """Join counts of the most specific node that were made of parts of a table."""
+    codes = np.concatenate([part.codes for part in parts])
+    weights = np.concatenate([part.weights for part in parts])
+    sizes = [level.groups for level in lattice.levels_of(lattice.bottom)]
+    return collapsed(lattice.bottom, codes, weights, [*sizes, *counted.sizes])
 
 
 def collapsed(node: Node, codes: Codes, weights: NDArray[np.int64], sizes: Sequence[int]) -> LevelCounts:

@@ -21,7 +21,7 @@ from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import collapse
 
 DENSE, SMALL = 4, 1 << 12  # cells for each entry, and cells at all, up to which entries are counted in a table of cells
-MOST_KEPT = 64  # counts of further nodes, to count others from
+LEAST_KEPT = 1 << 16  # entries of counts of further nodes, or as many as the base has; others are counted from them
 WORTH_KEEPING = 0.7  # counts are kept if they have fewer entries than this share of those that they were made from
 
 
@@ -158,9 +158,17 @@ class CountedNodes:
         self.work += len(nearest.codes)
         if len(counts.codes) < WORTH_KEEPING * len(nearest.codes):
             self._kept[node] = counts
-            if len(self._kept) > MOST_KEPT:
-                del self._kept[next(known for known in self._kept if known != self._base.node)]
+            self._forget()
         return counts
+
+    def _forget(self) -> None:
+        """Forget the oldest counts, if all take more memory than those of the base."""
+        entries = sum(len(known.codes) for known in self._kept.values()) - len(self._base.codes)
+        most = max(len(self._base.codes), LEAST_KEPT)
+        for node in [known for known in self._kept if known != self._base.node]:
+            if entries <= most:
+                return
+            entries -= len(self._kept.pop(node).codes)
 
     def _rolled_up(self, known: LevelCounts, node: Node) -> LevelCounts:
         codes = known.codes.copy()

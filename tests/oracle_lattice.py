@@ -34,7 +34,7 @@ class NumberLevels:
 
     def whole(self) -> str | None:
         """What a column on the most general level shows: the only value there is, if there is one."""
-        known = {value for value in self.values}
+        known = set(self.values)
         if len(known) > 1:
             return oracle.WHOLE
         only = known.pop()

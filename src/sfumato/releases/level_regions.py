@@ -19,9 +19,7 @@ from sfumato.releases.regions import Regions, codes_of_values, converted
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
 
 
-def level_regions(
-    own: Sequence[Domain], levels: Mapping[str, int], codes: Codes, domains: Sequence[Domain]
-) -> Regions:
+def level_regions(own: Sequence[Domain], levels: Mapping[str, int], codes: Codes, domains: Sequence[Domain]) -> Regions:
     """Return the regions of the groups that occur in a table, beside others that hold none of its records.
 
     own: the domains of the rules, each on its level. codes: uint[n, d], of ``domains``, those of the table.
@@ -32,8 +30,8 @@ def level_regions(
     whole = [levels[domain.name] == domain.top_level for domain in shown]
     starts = tuple(np.arange(1 if star else size) for star, size in zip(whole, sizes, strict=True))
     translated = [codes_of_values(domain, shown[q])[codes[:, q]] for q, domain in enumerate(domains)]
-    inside = np.unique(np.stack(translated, axis=1), axis=0)
-    inside = inside[(inside >= 0).all(axis=1)].astype(np.uint32)
+    combinations = np.unique(np.stack(translated, axis=1), axis=0)
+    inside = combinations[(combinations >= 0).all(axis=1)].astype(np.uint32)
     grid = RegionGrid(starts, sizes)
     line = grid.line(inside)
     return Regions.exactly(grid.tree(inside, line, np.ones(len(inside), np.int64)), shown)

@@ -214,9 +214,7 @@ def _recoding(content: Mapping[str, Any]) -> Recoding:
     levels = {}
     if content["format"] == FORMAT_OF_LEVELS:
         levels = {name: _whole_number(level) for name, level in _object(content["levels"]).items()}
-    domains = tuple(
-        _domain(_object(rules), policy, levels.get(rules["name"])) for rules in _list(content["columns"])
-    )
+    domains = tuple(_domain(_object(rules), policy, levels.get(rules["name"])) for rules in _list(content["columns"]))
     if tuple(domain.name for domain in domains) != policy.quasi_identifiers:
         raise ValueError
     taxonomies = {name: _taxonomy(_object(rules)) for name, rules in _object(content["taxonomies"]).items()}

@@ -8,13 +8,17 @@ import pyarrow as pa
 import pytest
 from examples import examples
 from hypothesis import given, settings
+from lattice_problems import policy_of, problems, shown_by, table_of, write_taxonomies
 from oracle_lattice import Problem
-from test_global_recoding import folder as folder
-from test_global_recoding import policy_of, problems, shown_by, table_of
 
 import sfumato
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_taxonomies(tmp_path_factory.mktemp("taxonomies"))
 
 
 def released_by(method: str, problem: Problem, folder: Path) -> tuple[sfumato.Release, tuple[int, ...]]:

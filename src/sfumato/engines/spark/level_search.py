@@ -63,7 +63,9 @@ def _counts(
             for row in range(batch.num_rows):
                 records = unpacked(batch.column(CHUNK).slice(row, 1)).combine_chunks()
                 codes = task.line_encoder.codes(from_binary(one_array(records.column(CODES))))
-                others = [task.sensitive[name].of(one_array(records.column(task.carried[name]))).codes for name in names]
+                others = [
+                    task.sensitive[name].of(one_array(records.column(task.carried[name]))).codes for name in names
+                ]
                 distinct, line = collapse(np.column_stack([codes, *others]).astype(np.uint32), sizes)
                 keys = distinct.astype(">u4").view(np.uint8).reshape(len(distinct), -1)
                 arrays = [to_binary(keys), from_numpy(np.diff(line.starts))]

@@ -16,6 +16,7 @@ import numpy as np
 
 from sfumato.methods.lattice.lattice_method import LatticeMethod, check_only_k
 from sfumato.methods.lattice.least_cost_node import SearchOutcome
+from sfumato.methods.lattice.level_lattice import with_level
 from sfumato.methods.lattice.node_results import NodeResults
 from sfumato.methods.method import Effort
 from sfumato.progress import Progress
@@ -43,6 +44,6 @@ class Datafly(LatticeMethod):
             groups = results.classes(node).groups
             distinct = [len(np.unique(groups[:, q])) for q in range(len(node))]
             q = max(raisable, key=lambda column: (distinct[column], -column))
-            node = node[:q] + (node[q] + 1,) + node[q + 1 :]
+            node = with_level(node, q, node[q] + 1)
             progress.advance(1)
         return SearchOutcome(results.result(node), None, False)

@@ -20,6 +20,7 @@ from sfumato.methods.lattice.least_cost_node import SearchOutcome, least_cost_no
 from sfumato.methods.lattice.node_results import NodeResults
 from sfumato.methods.method import Effort
 from sfumato.progress import Progress
+from sfumato.requirements import Requirements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,9 @@ class GlobalRecoding(LatticeMethod):
     summary = "one level for each column everywhere; the least loss on the whole lattice of levels"
     use = "when every column must be on the same level in all records, as for tables that are joined or compared"
     suppresses_cells: ClassVar[bool] = True
+
+    def check(self, requirements: Requirements) -> None:
+        """Accept any requirement: classes that do not meet it are left out, or the node is not taken."""
 
     def search(self, results: NodeResults, effort: Effort, progress: Progress) -> SearchOutcome:
         return least_cost_node(results, effort, progress)

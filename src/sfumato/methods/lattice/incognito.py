@@ -22,7 +22,7 @@ from math import prod
 
 from sfumato.methods.lattice.lattice_method import LatticeMethod, check_only_k
 from sfumato.methods.lattice.least_cost_node import SearchLimit, SearchOutcome
-from sfumato.methods.lattice.level_lattice import Node
+from sfumato.methods.lattice.level_lattice import Node, with_level
 from sfumato.methods.lattice.node_results import NodeResults
 from sfumato.methods.lattice.samarati import MOST_NODES, nodes_of_height, too_many_nodes
 from sfumato.methods.method import Effort
@@ -85,7 +85,7 @@ def _solutions(
         for node in nodes_of_height(top, height):
             if limit.is_reached(work + part.work):
                 raise too_many_nodes("incognito")
-            below = (node[:q] + (level - 1,) + node[q + 1 :] for q, level in enumerate(node) if level > 0)
+            below = (with_level(node, q, level - 1) for q, level in enumerate(node) if level > 0)
             if any(other in found for other in below) or (
                 _is_candidate(node, subset, smaller) and part.result(node).feasible
             ):

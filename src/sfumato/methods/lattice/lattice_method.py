@@ -45,8 +45,9 @@ class LatticeMethod(ABC):
     suppresses_cells: ClassVar[bool] = False
     """Whether it can suppress single cells."""
 
+    @abstractmethod
     def check(self, requirements: Requirements) -> None:
-        """Accept any requirement, unless the method says otherwise."""
+        """Refuse requirements that the method does not take."""
 
     def meets(self, requirements: Requirements) -> bool:
         """Every class meets the requirements: others are left out."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.methods.lattice.level_lattice import Node
+from sfumato.methods.lattice.level_lattice import Node, with_level
 from sfumato.methods.lattice.node_results import NodeResult, NodeResults
 from sfumato.methods.method import Effort
 from sfumato.progress import Progress
@@ -104,9 +104,9 @@ class _Search:
         if cover is None:
             result = self._tested(node)
             if not result.covers:
-                return (node[:q] + (level + 1,) + node[q + 1 :] for q, level in self._raisable(node))
+                return (with_level(node, q, level + 1) for q, level in self._raisable(node))
             cover = self._most_general_cover(node)
-        return (node[:q] + (cover[q] + 1,) + node[q + 1 :] for q, _ in self._raisable(cover))
+        return (with_level(node, q, cover[q] + 1) for q, _ in self._raisable(cover))
 
     def _raisable(self, node: Node) -> list[tuple[int, int]]:
         return [(q, level) for q, level in enumerate(node) if level < self._lattice.top[q]]
@@ -123,9 +123,9 @@ class _Search:
             low, high = level, self._lattice.top[q] + 1
             while low + 1 < high:
                 middle = (low + high) // 2
-                covers = self._tested(node[:q] + (middle,) + node[q + 1 :]).covers
+                covers = self._tested(with_level(node, q, middle)).covers
                 low, high = (middle, high) if covers else (low, middle)
-            node = node[:q] + (low,) + node[q + 1 :]
+            node = with_level(node, q, low)
         self._covering.add(node)
         return node
 
@@ -138,12 +138,12 @@ class _Search:
                 return
             groups = [level.groups for level in self._lattice.levels_of(node)]
             q = max(raisable, key=lambda pair: (groups[pair[0]], -pair[0]))[0]
-            node = node[:q] + (node[q] + 1,) + node[q + 1 :]
+            node = with_level(node, q, node[q] + 1)
         improved = True
         while improved and self._best is not None:
             node, improved = self._best.node, False
             for q, level in enumerate(node):
-                if level > 0 and self._tested(node[:q] + (level - 1,) + node[q + 1 :]) is self._best:
+                if level > 0 and self._tested(with_level(node, q, level - 1)) is self._best:
                     improved = True
                     break
 

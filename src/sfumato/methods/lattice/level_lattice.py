@@ -1,4 +1,4 @@
-"""The lattice of levels: one level for every quasi-identifier (Samarati 2001, section 3; LeFevre et al. 2005, section 2).
+"""The lattice of levels, one for every quasi-identifier (Samarati 2001, section 3; LeFevre et al. 2005, section 2).
 
 A node has a level for each column. A node is more general than another if none of its levels is more specific. What a
 record costs at a node is the sum of what its groups cost, column by column. So the cost of all records, with none left
@@ -20,6 +20,11 @@ from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, Nume
 
 Node = tuple[int, ...]
 """A level for each quasi-identifier, counted from the finest level of the column."""
+
+
+def with_level(node: Node, column: int, level: int) -> Node:
+    """Return a node that differs in one level."""
+    return (*node[:column], level, *node[column + 1 :])
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def test_a_file_that_is_not_there_and_one_of_a_later_format_are_told_apart(tmp_p
     with pytest.raises(InputError, match=r"cannot be read: no such file"):
         sfumato.Recoding.load(tmp_path / "nothing.json")
     text = sfumato.fit(people(), **ASKED).to_json().replace('"format": 1', '"format": 99')
-    with pytest.raises(InputError, match="format 99, but this version reads format 1"):
+    with pytest.raises(InputError, match="format 99, but this version reads the formats 1 and 2"):
         sfumato.Recoding.from_json(text)
 
 

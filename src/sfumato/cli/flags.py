@@ -146,6 +146,14 @@ Seconds = Annotated[
         help="Search for this many seconds instead. Equal seeds then no longer give equal bytes.",
     ),
 ]
+Cells = Annotated[
+    bool,
+    typer.Option(
+        "--cells",
+        rich_help_panel=RELEASE,
+        help="With --method global: suppress single cells before whole records are left out.",
+    ),
+]
 Engine = Annotated[
     str | None,
     typer.Option(

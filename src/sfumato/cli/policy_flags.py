@@ -38,6 +38,7 @@ DECLARED: dict[str, Any] = {
     "method": flags.MethodName,
     "effort": flags.EffortLevel,
     "seconds": flags.Seconds,
+    "cells": flags.Cells,
     "engine": flags.Engine,
     "memory": flags.Memory,
     "sampled": flags.Sampled,
@@ -60,7 +61,9 @@ READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet"
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(
-    name for name in DECLARED if name not in ("k", "l", "method", "keep_order", "formulas", "memory", "sampled")
+    name
+    for name in DECLARED
+    if name not in ("k", "l", "method", "cells", "keep_order", "formulas", "memory", "sampled")
 )
 
 

@@ -81,6 +81,8 @@ class CommonFlags(TypedDict, total=False):
     """How classes are found: the name of an ordering, a tree or another method, or "auto"."""
     least_gain: float | None
     """Where a split gains less than this for the workload, regions are divided at the median."""
+    cells: bool | None
+    """Whether "global" suppresses single cells before it leaves out whole records."""
     engine: EngineName | None
     """What the computation runs on."""
     memory: int | str | None
@@ -132,6 +134,7 @@ _PLAIN_SETTINGS: Final = {
     "null_sensitive": ("privacy", "null_sensitive"),
     "method": ("method", "name"),
     "least_gain": ("method", "least_gain"),
+    "cells": ("method", "cells"),
     "effort": ("method", "effort"),
     "seconds": ("method", "seconds"),
     "engine": ("engine", "name"),

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.methods import Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding, chosen_in_memory
+from sfumato.methods.lattice.node_results import SuppressionLimits
 from sfumato.methods.level_parts import divided
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
@@ -37,7 +39,9 @@ def method_for(table: TableInMemory) -> Method:
     """Return the method that forms the classes: one with regions if the policy releases regions."""
     policy = table.job.policy
     method = method_named(chosen_name(policy.method.name, table.records.workload))
-    return regional(method) if policy.release.boxes == "regions" else method
+    if policy.release.boxes == "regions" and not isinstance(method, LatticeMethod):
+        return regional(method)
+    return method
 
 
 def check_policy(table: TableInMemory) -> None:
@@ -45,7 +49,8 @@ def check_policy(table: TableInMemory) -> None:
     policy, workload = table.job.policy, table.records.workload
     check_method(method_for(table), table.job.requirements, Kinds() if workload is None else workload.kinds)
     # Regions tile the domain whether or not there are outliers, so no record is left out for their sake.
-    most = 0 if policy.release.boxes == "regions" else policy.most_suppressed(table.count)
+    regions = policy.release.boxes == "regions" and not isinstance(method_for(table), LatticeMethod)
+    most = 0 if regions else policy.most_suppressed(table.count)
     surplus_rows(table.records, table.job.requirements, most)
     table.job.warnings.extend(_empty_selections(table))
 
@@ -66,8 +71,18 @@ def _empty_selections(table: TableInMemory) -> list[str]:
 
 def learn_recoding(table: TableInMemory) -> Recoding:
     """Learn the recoding whose regions meet the policy on the records of the table."""
-    job = table.job
-    method = regional(method_for(table))
+    job, method = table.job, method_for(table)
+    if isinstance(method, LatticeMethod):
+        levels = _chosen_levels(table, method)[0].numbers
+        return Recoding.of_levels(
+            levels,
+            table.domains,
+            policy=job.policy,
+            method=method.name,
+            taxonomies=job.taxonomies,
+            names=job.kept,
+        )
+    method = regional(method)
     with job.progress.phase("partition", table.records.count):
         return grown_recoding(
             method, table.records, job.requirements, job.policy, job.taxonomies, job.kept, job.progress
@@ -77,6 +92,9 @@ def learn_recoding(table: TableInMemory) -> Recoding:
 def form_classes(table: TableInMemory) -> FormedClasses:
     """Form the classes that the policy asks for."""
     job, method = table.job, method_for(table)
+    if isinstance(method, LatticeMethod):
+        level_recoding, released = _chosen_levels(table, method)
+        return FormedClasses(method, iter([level_recoding.classes(released)]), level_recoding.domains)
     if job.policy.release.boxes == "regions":
         recoding = learn_recoding(table)
         regions = recoding.regions.regions_of(table.encoded.codes, table.encoded.domains)
@@ -91,6 +109,17 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         suppression_cost=job.policy.release.suppression_cost,
     )
     return FormedClasses(method, batches, table.encoded.domains)
+
+
+def _chosen_levels(table: TableInMemory, method: LatticeMethod) -> tuple[LevelRecoding, Records]:
+    """Choose a level for every column. Return also the records without those that the table has too many of."""
+    job, records = table.job, table.records
+    most = job.policy.most_suppressed(table.count)
+    with job.progress.phase("partition", table.count):
+        surplus = surplus_rows(records, job.requirements, most)
+        rest = records.without(surplus)
+        limits = SuppressionLimits.of(job.policy, most - len(surplus), records.costs)
+        return chosen_in_memory(method, rest, job.requirements, limits, job.progress), rest
 
 
 def assign(

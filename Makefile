@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Without compiled bytecode every process of a test compiles the sources, and every run rewrites the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Each worker takes neighbouring tests, which share fixtures and a session of Spark, until it has none left.
+WORKERS := --numprocesses auto --dist worksteal
+
 .PHONY: help demo system-packages quick test test-all test-versions docs lint format bench figures clean
 
 help:
@@ -60,21 +63,21 @@ system-packages:
 	@scripts/system-packages $(PROGRAMS)
 
 quick: $(VENV)/installed-dev
-	$(BIN)/python -m pytest --quick --numprocesses auto
+	$(BIN)/python -m pytest --quick $(WORKERS)
 
 test: $(VENV)/installed-dev system-packages
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -m 'not slow' --numprocesses auto
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -m 'not slow' $(WORKERS)
 
 test-all: $(VENV)/installed-dev system-packages
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest --numprocesses auto
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(WORKERS)
 
 test-versions: $(VENV)-lowest $(VENV)-newest
 	scripts/lowest-versions > $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check install --quiet \
 		--constraint $(VENV)-lowest/constraints.txt --editable '.[spark,test]'
 	$(VENV)-newest/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[test]'
-	$(VENV)-lowest/bin/python -m pytest --quick --numprocesses auto
-	$(VENV)-newest/bin/python -m pytest --quick --numprocesses auto
+	$(VENV)-lowest/bin/python -m pytest --quick $(WORKERS)
+	$(VENV)-newest/bin/python -m pytest --quick $(WORKERS)
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m pytest tests/docs/test_blocks.py --write-docs

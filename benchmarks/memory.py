@@ -95,4 +95,6 @@ def _tables(work: Path, records: int) -> tuple[Path, Path, Path]:
     return paths
 
 
-SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K, "limited_records": LIMITED, "limits_mb": LIMITS})
+SECTION = Section(
+    run, timed=True, parameters={"records": RECORDS, "k": K, "limited_records": LIMITED, "limits_mb": LIMITS}
+)

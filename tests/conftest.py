@@ -1,4 +1,4 @@
-"""What all tests share: markers, the quick selection, Hypothesis profiles, where state is kept, kinds of frames."""
+"""What all tests share: markers, the quick selection, Hypothesis profiles, state, threads, kinds of frames."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,10 +100,29 @@ def _interruptible() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The run record of the tests is not the user's."""
+    directory = tmp_path_factory.mktemp("state")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SFUMATO_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("SFUMATO_STATE_DIR", str(directory))
+        yield directory
+
+
+@pytest.fixture(autouse=True)
+def _empty_run_record(_state_directory: Path) -> None:
+    """No test is warned of the releases of another, or takes the longer the more there were."""
+    assert "SFUMATO_STATE_DIR" in os.environ, "an earlier test has removed it, so this one would use the user's record"
+    (_state_directory / "runs.jsonl").unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Workers of the tests share the cores, and to start threads takes longer than the work on a small table.
+
+    Tests of threads and of memory ask for several.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SFUMATO_THREADS", "1")
         yield
 
 

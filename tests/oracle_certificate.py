@@ -18,6 +18,13 @@ from typing import Any
 from tests import oracle
 from tests.oracle import Asked, Counting, Counts, Row
 
+SUFFIXES = {
+    "labels": (),
+    "bounds": ("_min", "_max"),
+    "mean": ("_mean",),
+    "median": ("_median",),
+    "statistics": ("_min", "_max", "_mean"),
+}
 FEW_NUMBERS = 20  # a target with more different numbers is predicted as a number
 
 
@@ -28,12 +35,12 @@ def certificate_of(
     first, *others = map(rows_of, files)
     columns, privacy, release = policy["columns"], policy.get("privacy", {}), policy.get("release", {})
     quasi = [name for name, column in columns.items() if column["role"] == "quasi-identifier"]
-    form, method = release.get("form", "labels"), policy.get("method", {}).get("name", "auto")
+    forms = {name: columns[name].get("form", release.get("form", "labels")) for name in quasi}
+    method = policy.get("method", {}).get("name", "auto")
     separated = method == "anatomy"
-    least = 5 if form == "statistics" else 1
+    least = 5 if {"statistics", "mean", "median"} & set(forms.values()) else 1
     k = max(privacy.get("k", 1), least)
-    suffixes = {"labels": ("",), "bounds": ("", "_min", "_max"), "statistics": ("", "_min", "_max", "_mean")}[form]
-    key = [name + suffix for name in quasi for suffix in suffixes if name + suffix in first[0]]
+    key = [name + suffix for name in quasi for suffix in ("", *SUFFIXES[forms[name]]) if name + suffix in first[0]]
     classes = oracle.classes(first, ["group"] if separated else key)
     sizes = [len(rows) for rows in classes.values()]
     records = len(first) + left_out
@@ -50,6 +57,7 @@ def certificate_of(
         "classes": len(sizes),
         "smallest_class": min(sizes),
         "suppressed": left_out,
+        "suppression_cost": release.get("suppression_cost", 1.0),
         "blur_by_column": {name: float(each) for name, each in blur.items()},
         "c_dm": sum(size * size for size in sizes) + records * left_out,
         "c_avg": len(first) / len(sizes) / k,
@@ -67,10 +75,14 @@ def certificate_of(
         ],
     }
     if len(blur) == len(quasi):
-        content["blur"] = float(sum(weights[name] * blur[name] for name in quasi) / sum(weights.values()))
-    if form == "statistics":
-        means = [name for name in quasi if f"{name}_mean" in first[0]]
-        content["statistics"] = {name: grid_of(first, name, columns[name]) for name in means}
+        mean = sum(weights[name] * blur[name] for name in quasi) / sum(weights.values())
+        content["blur"] = float(mean)
+        if left_out:
+            cost = Fraction(release.get("suppression_cost", 1.0))
+            content["blur_cost"] = float((mean * records - left_out + cost * left_out) / records)
+    summarised = [name for name in quasi if {f"{name}_mean", f"{name}_median"} & set(first[0])]
+    if summarised:
+        content["statistics"] = {name: grid_of(first, name, columns[name]) for name in summarised}
     tasks = tasks_of(first, key, policy, left_out)
     return content | ({"workload": tasks} if tasks else {})
 
@@ -190,12 +202,20 @@ def _ratio(part: Counts, l: int) -> float:
 
 
 def grid_of(rows: Sequence[Row], name: str, column: Mapping[str, Any]) -> dict[str, Any]:
-    """What means are rounded to: as the policy says, or a power of ten by the range of the released bounds."""
-    bounds = [
-        oracle.bounds(str(row[f"{name}_{end}"]))[0] for row in rows for end in ("min", "max") if row[f"{name}_{end}"]
-    ]
-    dated = any("-" in str(row[f"{name}_min"] or "")[1:] for row in rows)
-    grid = column.get("mean_round", column.get("round"))
+    """What means and medians are rounded to: as the policy says, or a power of ten by the range that is shown."""
+    if f"{name}_min" in rows[0]:
+        shown = {row[f"{name}_{end}"] for row in rows for end in ("min", "max")} - {None}
+    else:
+        shown = {row[name] for row in rows} - {None, "*"}
+    bounds = [end for text in shown for end in oracle.bounds(str(text))]
+    number = next(
+        str(row[f"{name}_{kind}"]) for kind in ("mean", "median") for row in rows if row.get(f"{name}_{kind}")
+    )
+    dated = "-" in number[1:]
+    grid = column.get("statistic_round", column.get("round"))
+    if grid is None and f"{name}_median" in rows[0] and isinstance(column.get("taxonomy"), Mapping):
+        (rule, (narrowest, *_)) = next(iter(column["taxonomy"].items()))
+        grid = narrowest if rule == "intervals" else {"week": 7, "month": 28, "quarter": 90, "year": 365}[narrowest]
     if grid is None:
         extent = max(bounds) - min(bounds)
         power = Fraction(10**12)

@@ -20,6 +20,7 @@ messages end up in logs. Errors of libraries may hold cells, so they are re-rais
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -39,7 +40,7 @@ class UsageError(SfumatoError):
 
     @classmethod
     def unknown_column(cls, name: str, where: str, available: Iterable[str]) -> UsageError:
-        return cls(f"{where} names the column {name!r}, which the table does not have. {_choices(name, available)}")
+        return cls(f"{where} names the column {name!r}, which the table does not have. {_columns(name, available)}")
 
     @classmethod
     def unknown_choice(cls, what: str, value: object, available: Iterable[str]) -> UsageError:
@@ -90,6 +91,19 @@ class SfumatoWarning(UserWarning):
 
 class KernelCacheWarning(SfumatoWarning):
     """Compiled kernels are not kept, since other users could exchange them."""
+
+
+def may_be_cells(names: Iterable[str]) -> bool:
+    """Return whether a name has digits and no letter. The first line of a file without a header is a record."""
+    return any(re.search(r"\d", name) and not re.search(r"[^\W\d_]", name) for name in names)
+
+
+def _columns(name: str, available: Iterable[str]) -> str:
+    """List the columns of a table as ``_choices`` does, unless they may be cells of a record."""
+    names = list(available)
+    if may_be_cells(names):
+        return "Its columns are not listed, as some names are numbers or dates. Add the header if it is missing."
+    return _choices(name, names)
 
 
 def _choices(name: str, available: Iterable[str]) -> str:

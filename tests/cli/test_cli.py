@@ -28,7 +28,7 @@ from sfumato.errors import AuditError, UsageError
 HEAVY = ("numba", "duckdb", "polars", "pandas", "pyarrow", "sklearn", "scipy", "pyspark", "numpy")
 COMMANDS = (
     "anonymize", "fit", "apply", "aggregate", "audit", "measure", "bound", "compare", "tradeoff", "plot", "report",
-    "policy", "risk", "generate", "methods", "demo",
+    "policy", "taxonomy", "risk", "generate", "methods", "demo",
 )  # fmt: skip
 SECRET = "zzsecretzz"
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]
@@ -319,19 +319,22 @@ def test_a_dry_run_shows_how_every_column_is_read(directory: Path, shell: Shell)
     assert plan["columns"] == [
         {
             **{"name": "name", "role": "identifier", "released": False},
-            **{"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None},
+            **{"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None, "form": None},
         },
         {
             **{"name": "age", "role": "quasi-identifier", "released": True},
             **{"type": "numeric", "inferred": True, "distinct": 10, "nulls": 0, "levels": None},
+            "form": "labels",
         },
         {
             **{"name": "city", "role": "quasi-identifier", "released": True},
             **{"type": "categorical", "inferred": False, "distinct": 4, "nulls": 0, "levels": 2},
+            "form": "labels",
         },
         {
             **{"name": "diagnosis", "role": "sensitive", "released": True},
             **{"type": "text", "inferred": False, "distinct": 3, "nulls": 0, "levels": None},
+            "form": None,
         },
     ]
     assert (plan["records"], plan["k"], plan["feasible"], plan["chosen"]) == (40, 3, True, "auto")

@@ -67,19 +67,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"n{number},{20 + number % 10},c{number % 4},d{number % 3}" for number in range(40)]
     (directory / "table.csv").write_text("\n".join(["name,age,city,diagnosis", *rows]) + "\n")
     (directory / "out").mkdir()
-    before = Path.cwd()
-    os.chdir(directory)
-    os.environ["SFUMATO_STATE_DIR"] = str(directory / ".state")
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        patch.setenv("SFUMATO_STATE_DIR", str(directory / ".state"))
         for arguments in (
             ["anonymize", "table.csv", "-o", "release.csv", *ROLES, "-k", "3"],
             ["anonymize", "table.csv", "-o", "statistics.csv", *ROLES, "-k", "5", "--form", "statistics"],
             ["fit", "table.csv", "-o", "rules.json", *ROLES, "-k", "3"],
         ):
             assert main(arguments) == 0
-    finally:
-        os.chdir(before)
-        del os.environ["SFUMATO_STATE_DIR"]
     return directory
 
 

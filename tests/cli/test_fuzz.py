@@ -64,16 +64,17 @@ POLICY: dict[str, Any] = {
 # Nothing here starts Spark or lets a search go on for long.
 KEYS = (
     "other", "accept_linkable", "input", "columns", "privacy", "workload", "method", "engine", "release",
-    "date_format", "sheet", "role", "type", "round", "taxonomy", "weight", "mean_round", "k", "person", "sensitive",
-    "joint", "attribute", "kind", "l", "c", "t", "distance", "beta", "alpha", "v", "delta", "enhanced",
-    "classification", "regression", "targets", "features", "target", "where", "name", "memory", "sampled",
+    "date_format", "sheet", "role", "type", "round", "taxonomy", "weight", "mean_round", "statistic_round", "form",
+    "k", "person", "sensitive", "joint", "attribute", "kind", "l", "c", "t", "distance", "beta", "alpha", "v", "delta",
+    "enhanced", "classification", "regression", "targets", "features", "target", "where", "name", "memory", "sampled",
     "intervals", "calendar", "prefix", "base",
 )  # fmt: skip
 WORDS = (
     "age", "born", "town", "illness", "name", "quasi-identifier", "identifier", "sensitive", "other", "decide",
     "numeric", "categorical", "date", "keep", "value", "frequency", "entropy", "recursive", "variance",
     "t-closeness", "alpha-k", "beta-likeness", "delta-disclosure", "ordered", "hierarchical", "hilbert", "anatomy",
-    "auto", "disk", "bounds", "statistics", "regions", "best", "week", "decade", "utf-16", "utf-7", "idna",
+    "auto", "disk", "bounds", "statistics", "mean", "median",
+    "regions", "best", "week", "decade", "utf-16", "utf-7", "idna",
     "punycode", "rot13", "undefined", "unicode_escape", "%d", "%Y-%m-%d", "age > 3 and age < 2", "town = 'x'",
     ["month", "week"], [1, 2, 3],
 )  # fmt: skip

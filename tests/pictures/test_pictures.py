@@ -557,12 +557,13 @@ def test_a_picture_shows_no_value_that_the_release_does_not(release: sfumato.Rel
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-def test_releases_with_bounds_are_drawn_alike() -> None:
+def test_releases_with_numbers_beside_the_labels_are_drawn_alike() -> None:
     table = PEOPLE.select(["age", "sex"])
-    plain, bounds = (
-        sfumato.anonymize(table, quasi_identifiers=["age", "sex"], k=10, form=form) for form in ("labels", "bounds")
+    plain, bounds, mean, median = (
+        sfumato.anonymize(table, quasi_identifiers=["age", "sex"], k=10, form={"age": form}).plot().svg
+        for form in ("labels", "bounds", "mean", "median")
     )
-    assert bounds.plot().svg == plain.plot().svg
+    assert bounds == mean == median == plain
 
 
 def test_without_a_certificate_the_axes_are_the_quasi_identifiers(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ SECRET_NUMBER = "987654.321"
 HEADER = "name,age,city,diagnosis"
 ROWS = [f"n{number % 7}{SECRET_TEXT},{20 + number % 9},c{number % 4},d{number % 3}" for number in range(30)]
 ROWS[4] = f"{SECRET_TEXT},{SECRET_NUMBER},{SECRET_TEXT},{SECRET_TEXT}"
+FIRST_RECORD = f"{SECRET_TEXT},{SECRET_NUMBER},c0{SECRET_TEXT},d0{SECRET_TEXT}"
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]
 IS_ROOT = os.geteuid() == 0
 
@@ -76,6 +77,18 @@ CASES = [
         2,
         ("no role", "'diagnosis'", "keep"),
         ["--quasi-identifiers", "age,city", "--identifiers", "name", "-k", "3"],
+    ),
+    Case(
+        "no header",
+        2,
+        ("'age'", "not listed", "Add the header"),
+        table=csv_text(header=FIRST_RECORD),
+    ),
+    Case(
+        "the first record in the line of the header",
+        2,
+        ("no role", "4 columns, not listed", "other = "),
+        table=csv_text(header=f"{HEADER},{FIRST_RECORD}"),
     ),
     Case(
         "no quasi-identifier",

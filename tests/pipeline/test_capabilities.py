@@ -45,6 +45,8 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     "max_suppressed": {"max_suppressed": 0.1},
     "keep_order": {"keep_order": True},
     'form = "bounds"': {"form": "bounds"},
+    'form = "mean"': {"form": {"age": "mean"}},
+    'form = "median"': {"form": {"age": "median"}},
     'form = "statistics"': {"form": "statistics"},
     'boxes = "regions"': {"boxes": "regions", "method": "mondrian"},
     "seconds": {"effort": "best", "seconds": 3.0},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ by_method = pytest.mark.parametrize("method", hiding_methods())
 SAMPLED = {"method": "mondrian", "sampled": True}
 few = settings(max_examples=max(settings().max_examples // 3, 2))  # an example is two releases by one method
 orders = st.integers(0, 2**32).map(random.Random)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("order")
 
 
 def shuffled(table: pa.Table, order: random.Random) -> pa.Table:
@@ -73,8 +79,8 @@ def assert_order_does_not_matter(table: pa.Table, **asked: Any) -> None:
 @by_method
 @few
 @given(case=cases(), order=orders)
-def test_order_of_the_input_does_not_matter_with_k(method: str, tmp_path_factory: Any, case: Case, order: Any) -> None:
-    asked = case.settings(tmp_path_factory.mktemp("order"))
+def test_order_of_the_input_does_not_matter_with_k(method: str, folder: Path, case: Case, order: Any) -> None:
+    asked = case.settings(folder)
     release, again = (
         sfumato.anonymize(table, method=method, **asked) for table in (case.table, shuffled(case.table, order))
     )
@@ -85,9 +91,9 @@ def test_order_of_the_input_does_not_matter_with_k(method: str, tmp_path_factory
 @few
 @given(diverse=diverse_cases(), order=orders)
 def test_order_of_the_input_does_not_matter_with_diversity(
-    method: str, tmp_path_factory: Any, diverse: Diverse, order: Any
+    method: str, folder: Path, diverse: Diverse, order: Any
 ) -> None:
-    asked = diverse.case.settings(tmp_path_factory.mktemp("order"))
+    asked = diverse.case.settings(folder)
     table = diverse.case.table
     release, again = (
         sfumato.anonymize(rows, policy=Policy.from_dict(diverse.policy), method=method, **asked)
@@ -118,7 +124,9 @@ def test_split_rules_of_a_workload_do_not_depend_on_the_order(method: str) -> No
     assert_order_does_not_matter(patients(), **asked)
 
 
-@pytest.mark.parametrize("further", [{"form": "statistics"}, {"form": "bounds"}, {"boxes": "regions"}])
+@pytest.mark.parametrize(
+    "further", [{"form": "statistics"}, {"form": "median"}, {"form": "bounds"}, {"boxes": "regions"}]
+)
 def test_forms_of_a_release_do_not_depend_on_the_order(further: dict[str, Any]) -> None:
     assert_order_does_not_matter(patients(), method="mondrian", **ASKED, **further)
 
@@ -159,13 +167,23 @@ def test_releases_of_shuffled_tables_cannot_be_intersected(method: str) -> None:
         **{name: oracle.CategoryColumn(oracle.flat_rows(table[name].to_pylist())) for name in ("zip", "sex")},
     }
 
-    def possible(person: oracle.Row, rows: list[oracle.Row]) -> set[Any]:
-        """The diagnoses of all records whose class covers a person."""
-        return {row["diagnosis"] for row in rows if all(columns[name].covers(row[name], person[name]) for name in key)}
+    diagnoses: list[dict[tuple[Any, ...], set[Any]]] = [{} for _ in releases]  # of every class
+    for found, rows in zip(diagnoses, releases, strict=True):
+        for row in rows:
+            found.setdefault(tuple(row[name] for name in key), set()).add(row["diagnosis"])
 
-    for person in table.to_pylist():
-        alone = possible(person, releases[0])
-        assert set.intersection(*(possible(person, rows) for rows in releases)) == alone
+    def possible(person: tuple[Any, ...], classes: dict[tuple[Any, ...], set[Any]]) -> set[Any]:
+        """The diagnoses of all classes that cover a person."""
+        covering = (
+            found
+            for labels, found in classes.items()
+            if all(columns[name].covers(*pair) for name, *pair in zip(key, labels, person, strict=True))
+        )
+        return set().union(*covering)
+
+    for person in {tuple(row[name] for name in key) for row in table.to_pylist()}:
+        alone = possible(person, diagnoses[0])
+        assert set.intersection(*(possible(person, classes) for classes in diagnoses)) == alone
         assert len(alone) > 1
 
 

@@ -274,7 +274,8 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ('\n[columns.age]\nrol = "x"', "line 3: unknown key 'rol' in [columns.age]. Did you mean 'role'?"),
         (AGE + "wieght = 2", "line 3: unknown key 'wieght' in [columns.age]. Did you mean 'weight'?"),
         ('[columns."zip code"]\nx = 1\nrole = "other"', "line 2: unknown key 'x' in [columns.\"zip code\"]. "
-         "Available: 'role', 'type', 'round', 'taxonomy', 'weight', 'mean_round', 'bottom', 'top'."),
+         "Available: 'role', 'type', 'round', 'taxonomy', 'weight', 'form', 'statistic_round', 'bottom', 'top', "
+         "'finest', 'coarsest'."),
         ("[colums.age]", "line 1: unknown key 'colums'. Did you mean 'columns'?"),
         ("# k\nk = 5", f"line 2: unknown key 'k'. Available: {TOP}."),
         ("base = '/tmp'", f"line 1: unknown key 'base'. Available: {TOP}."),
@@ -339,7 +340,8 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
          "not 'number'. Did you mean 'numeric'?"),
         ('[engine]\nname = "cloud"', "line 2: engine must be one of 'auto', 'memory', 'disk', 'spark', not 'cloud'."),
         ('[release]\nform = "label"',
-         "line 2: form must be one of 'labels', 'bounds', 'statistics', not 'label'. Did you mean 'labels'?"),
+         "line 2: form must be one of 'labels', 'bounds', 'mean', 'median', 'statistics', not 'label'. "
+         "Did you mean 'labels'?"),
         ("[release]\nkeep_order = 1", "line 2: keep_order must be true or false, not 1."),
         ('[method]\nname = ""', "line 2: method must be a name, not ''."),
         # tables and lists
@@ -392,9 +394,9 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         (AGE + 'taxonomy = ""', "line 3: taxonomy of column 'age' must be the path of a file, \"flat\" or a table, "
          "not ''."),
         (AGE + "taxonomy = {}", "line 3: taxonomy of column 'age' must have exactly one of the keys intervals, "
-         "calendar and prefix."),
+         "calendar, prefix and ready."),
         (AGE + "taxonomy = { intervals = [5], prefix = [1] }", "line 3: taxonomy of column 'age' must have exactly one "
-         "of the keys intervals, calendar and prefix."),
+         "of the keys intervals, calendar, prefix and ready."),
         (AGE + "taxonomy = { intervals = [10, 5] }",
          f"line 3: taxonomy.intervals of column 'age' {WIDTHS}, not a list."),
         (AGE + "taxonomy = { intervals = [] }", f"line 3: taxonomy.intervals of column 'age' {WIDTHS}, not a list."),
@@ -545,7 +547,9 @@ def test_parts_made_in_python_are_checked_at_once() -> None:
     assert message_of(lambda: ColumnSettings(role="other", weight=2.0)) == (
         "weight is only for quasi-identifiers. Remove it, or change the role."
     )
-    assert message_of(Grouping) == ("the table must have exactly one of the keys intervals, calendar and prefix.")
+    assert message_of(Grouping) == (
+        "the table must have exactly one of the keys intervals, calendar, prefix and ready."
+    )
     assert message_of(lambda: PrivacySettings(k=True)) == "k must be a whole number of at least 1, not true."
     assert message_of(lambda: ColumnSettings(role="quasi-identifier", taxonomy={"prefix": [0]})) == (  # type: ignore[arg-type]
         "taxonomy.prefix must be a list of whole numbers of at least 1, not a list."

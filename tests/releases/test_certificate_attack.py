@@ -111,6 +111,8 @@ def test_nothing_says_what_the_search_tried(tmp_path: Path) -> None:
         {"taxonomy": {"income": {"intervals": [200, 800]}}, "form": "bounds"},
         {"round": {"income": 100}, "form": "bounds"},
         {"form": "statistics"},
+        {"form": {"income": "mean"}},
+        {"form": {"income": "median", "age": "bounds"}},
         {"taxonomy": {"income": {"intervals": [200, 800]}}, "form": "statistics"},
     ],
 )

@@ -414,7 +414,7 @@ def test_means_of_decimals_and_of_nanoseconds_are_exact() -> None:
 def means(column: pa.Array, grid: float) -> list[Any]:
     policy = sfumato.Policy.from_dict(
         {
-            "columns": {"q": {"role": "quasi-identifier", "mean_round": grid}},
+            "columns": {"q": {"role": "quasi-identifier", "statistic_round": grid}},
             "privacy": {"k": 5},
             "release": {"form": "statistics", "keep_order": True},
         }

@@ -68,7 +68,26 @@ CASES: dict[str, dict[str, Any]] = {
     "calendar": {"columns": {"born": {"taxonomy": {"calendar": ["year", "decade"]}}, "sex": {}}},
     "bounds": {"columns": {"age": {}, "born": {"type": "date"}}, "release": {"form": "bounds", **LEFT_OUT}},
     "statistics": {"columns": {"age": {}, "born": {"type": "date"}}, "release": {"form": "statistics", **LEFT_OUT}},
-    "statistics on a grid": {"columns": {"age": {"mean_round": 5}, "sex": {}}, "release": {"form": "statistics"}},
+    "statistics on a grid": {"columns": {"age": {"statistic_round": 5}, "sex": {}}, "release": {"form": "statistics"}},
+    "a form for each": {
+        "columns": {
+            "age": {"form": "mean"},
+            "weight": {"form": "median"},
+            "born": {"type": "date", "form": "bounds"},
+            "sex": {},
+        },
+        "release": LEFT_OUT,
+    },
+    "statistics but of one": {
+        "columns": {"age": {}, "born": {"type": "date", "form": "median"}, "weight": {"form": "labels"}},
+        "release": {"form": "statistics"},
+    },
+    "medians of intervals": {
+        "columns": {"age": {"form": "median", "taxonomy": {"intervals": [5, 10, 20]}}, "sex": {}},
+    },
+    "medians of a calendar": {
+        "columns": {"born": {"form": "median", "taxonomy": {"calendar": ["month", "year"]}}, "sex": {}},
+    },
     "regions": {"columns": {"age": {}, "sex": {}}, "method": {"name": "mondrian"}, "release": {"boxes": "regions"}},
     "keep order": {"columns": {"age": {}, "sex": {}}, "release": {"keep_order": True, "seed": 5}},
     "persons": {

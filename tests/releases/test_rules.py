@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from numpy.typing import NDArray
 from recoding_tables import ASKED, people
@@ -227,7 +228,7 @@ def in_postgresql(connection: Any, recoding: sfumato.Recoding, table: pa.Table, 
 
 
 @pytest.mark.not_quick
-@settings(max_examples=25)
+@settings(max_examples=examples(0.4))
 @given(case=cases(rows=12))
 def test_postgresql_gives_the_rows_of_transform(
     tmp_path_factory: pytest.TempPathFactory, postgres: Any, case: Case

@@ -26,7 +26,7 @@ from sfumato.engines.spark.column_profiles import ColumnCounts, content_of
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.releases.fingerprints import Fingerprints
-from sfumato.releases.keyed_sample import KeyedSample
+from sfumato.releases.keyed_sample import KeyedSample, shared_part
 from sfumato.releases.ordered_fingerprints import content_fingerprints
 from sfumato.releases.run_record import (
     ClassRecipe,
@@ -105,7 +105,7 @@ def test_a_line_tells_when_from_where_and_to_where_but_no_value(state: Path, fol
     assert first["columns"] == second["columns"]
     assert first["sample"] == second["sample"]
     assert len(first["columns"]) == 3
-    assert set(first["private_figures"]) == {"gcp", "max_size", "chosen", "choice"}
+    assert set(first["private_figures"]) == {"gcp", "gcp_released", "cost", "max_size", "chosen", "choice"}
     assert "town" not in json.dumps(first)
 
 
@@ -606,6 +606,25 @@ def test_a_run_is_found_again() -> None:
     assert earlier_releases(marks(a="1", b="3"), other) == EarlierReleases(overlapping=1)
     assert earlier_releases(marks(a="2"), other) == EarlierReleases()
     assert earlier_releases(marks(b="1"), other) == EarlierReleases()
+
+
+def test_a_table_that_was_released_often_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashes = np.arange(30, dtype=np.uint64)
+    samples = [KeyedSample(hashes, counts) for counts in (np.ones(30, np.int64), np.full(30, 2))]
+    tables = [Fingerprints({"a": str(number)}, {"a": 20.0}, sample) for number, sample in enumerate(samples)]
+    record_secret()
+    for number in range(5):
+        record_run(tables[number % 2], ClassRecipe(Policy()), "here", Path(f"there {number}"))
+    compared = []
+
+    def counted(one: KeyedSample, other: KeyedSample) -> float:
+        compared.append(one.counts.tolist())
+        return shared_part(one, other)
+
+    monkeypatch.setattr("sfumato.releases.run_record.shared_part", counted)
+    other = ClassRecipe(merge_flags(quasi_identifiers=["age"], k=3))
+    assert earlier_releases(tables[0], other) == EarlierReleases(same=3, overlapping=2, part=1.0)
+    assert compared == [[1] * 30, [2] * 30]
 
 
 def test_the_same_rules_are_the_same_classes_for_every_table() -> None:

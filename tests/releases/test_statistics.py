@@ -136,9 +136,9 @@ def test_the_grid_can_be_chosen_and_follows_the_rounding_of_bounds() -> None:
         {
             "other": "drop",
             "columns": {
-                "age": {"role": "quasi-identifier", "mean_round": 5},
+                "age": {"role": "quasi-identifier", "statistic_round": 5},
                 "weight": {"role": "quasi-identifier", "round": 10},
-                "born": {"role": "quasi-identifier", "mean_round": 30},
+                "born": {"role": "quasi-identifier", "statistic_round": 30},
             },
             "privacy": {"k": 10},
             "release": {"form": "statistics"},
@@ -164,13 +164,13 @@ def test_what_does_not_go_with_statistics_is_refused(change: dict[str, Any], say
 
 
 def test_a_grid_of_part_of_a_day_and_of_categories_is_refused() -> None:
-    columns = {"born": {"role": "quasi-identifier", "mean_round": 0.5}}
+    columns = {"born": {"role": "quasi-identifier", "statistic_round": 0.5}}
     content = {"other": "drop", "columns": columns, "privacy": {"k": 5}, "release": {"form": "statistics"}}
     with pytest.raises(PolicyError, match="whole number of days"):
         sfumato.anonymize(people(), sfumato.Policy.from_dict(content))
-    with pytest.raises(PolicyError, match="mean_round"):
+    with pytest.raises(PolicyError, match="statistic_round of column 'sex' is only for numbers and dates"):
         sfumato.Policy.from_dict(
-            {"columns": {"sex": {"role": "quasi-identifier", "type": "categorical", "mean_round": 1}}}
+            {"columns": {"sex": {"role": "quasi-identifier", "type": "categorical", "statistic_round": 1}}}
         )
 
 
@@ -222,7 +222,7 @@ def test_records_without_statistics_are_counted_apart() -> None:
 
 
 def test_aggregates_of_a_release_without_means_are_refused() -> None:
-    with pytest.raises(UsageError, match="no summary statistics"):
+    with pytest.raises(UsageError, match="no means"):
         sfumato.anonymize(people(), **{**ASKED, "form": "bounds"}).aggregates()
     with pytest.raises(UsageError, match="unknown quasi-identifier 'diagnosis'"):
         sfumato.anonymize(people(), **ASKED).aggregates(by="diagnosis")

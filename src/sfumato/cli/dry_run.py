@@ -17,7 +17,7 @@ def plan_of(table: TableInMemory) -> dict[str, Any]:
     """Return what ``sfumato anonymize --dry-run --json`` prints."""
     policy, method = table.job.policy, method_for(table)
     facts = {**_quasi_identifiers(table), **_passthrough_columns(table)}
-    not_read = {"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None}
+    not_read = {"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None, "form": None}
     columns = []
     for name in table.job.source.names:
         role = policy.columns[name].role if name in policy.columns else "other"
@@ -50,6 +50,7 @@ def _quasi_identifiers(table: TableInMemory) -> dict[str, dict[str, Any]]:
             "distinct": int(np.count_nonzero(counts)) - (nulls > 0),
             "nulls": nulls,
             "levels": domain.taxonomy.levels if isinstance(domain, CategoricalDomain) else None,
+            "form": "labels" if isinstance(domain, CategoricalDomain) else table.job.policy.form_of(domain.name),
         }
     return facts
 
@@ -66,5 +67,6 @@ def _passthrough_columns(table: TableInMemory) -> dict[str, dict[str, Any]]:
             "distinct": int(np.count_nonzero(counts[:-1])),
             "nulls": int(counts[-1]),
             "levels": None,
+            "form": None,
         }
     return facts

@@ -7,26 +7,26 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from sfumato.cli import flags
-from sfumato.cli.flag_values import by_column, column_names, one_k
+from sfumato.cli import column_flags, flags
+from sfumato.cli.flag_values import by_column, column_names, forms, one_k
 
 Result = TypeVar("Result")
 
 # The declaration of each flag, by the names that ``merge_flags`` gives them.
 DECLARED: dict[str, Any] = {
-    "quasi_identifiers": flags.QuasiIdentifiers,
-    "sensitive": flags.Sensitive,
-    "identifiers": flags.Identifiers,
-    "other": flags.Other,
-    "taxonomy": flags.Taxonomies,
-    "type": flags.Types,
-    "weight": flags.Weights,
-    "round": flags.Rounds,
-    "bottom": flags.Bottoms,
-    "top": flags.Tops,
-    "finest": flags.FinestLevels,
-    "coarsest": flags.CoarsestLevels,
-    "accept_linkable": flags.AcceptLinkable,
+    "quasi_identifiers": column_flags.QuasiIdentifiers,
+    "sensitive": column_flags.Sensitive,
+    "identifiers": column_flags.Identifiers,
+    "other": column_flags.Other,
+    "taxonomy": column_flags.Taxonomies,
+    "type": column_flags.Types,
+    "weight": column_flags.Weights,
+    "round": column_flags.Rounds,
+    "bottom": column_flags.Bottoms,
+    "top": column_flags.Tops,
+    "finest": column_flags.FinestLevels,
+    "coarsest": column_flags.CoarsestLevels,
+    "accept_linkable": column_flags.AcceptLinkable,
     "k": flags.K,
     "l": flags.L,
     "require": flags.Requires,
@@ -45,7 +45,8 @@ DECLARED: dict[str, Any] = {
     "seed": flags.Seed,
     "keep_order": flags.KeepOrder,
     "max_suppressed": flags.MaxSuppressed,
-    "form": flags.Form,
+    "suppression_cost": flags.SuppressionCost,
+    "form": flags.Forms,
     "boxes": flags.Boxes,
     "formulas": flags.Formulas,
     "separator": flags.Separator,
@@ -111,6 +112,7 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "type": lambda value: by_column("--type", "TYPE", value, str),
         "weight": lambda value: by_column("--weight", "W", value, _number),
         "round": lambda value: by_column("--round", "STEP", value, _number),
+        "form": forms,
         "bottom": lambda value: by_column("--bottom", "N", value, _number),
         "top": lambda value: by_column("--top", "N", value, _number),
         "finest": lambda value: by_column("--finest", "LEVEL", value, _level),

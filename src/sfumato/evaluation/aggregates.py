@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.errors import UsageError
 from sfumato.policy import Policy
-from sfumato.tables.coding.domains import EPOCH, MICROSECOND, read_number
+from sfumato.tables.coding.released_labels import EPOCH, MICROSECOND, read_number
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source
 
@@ -28,7 +28,7 @@ class Aggregate:
 
     ``records`` counts the records with statistics, ``unknown`` those without. ``margin`` bounds how far the average is
     from that of the original; it is None where the rounding of means is unknown. The margin of the sum is ``records``
-    times as large. Dates and moments have no sum.
+    times as large. Dates and moments have no sum. ``minimum`` and ``maximum`` are None if the release has no bounds.
     """
 
     column: str
@@ -54,7 +54,7 @@ class Aggregate:
 def aggregates_of(
     source: Source, policy: Policy, by: Sequence[str], grids: Mapping[str, Mapping[str, Any]]
 ) -> list[Aggregate]:
-    """Aggregate every column that has statistics, over the whole release or grouped by the quasi-identifiers ``by``.
+    """Aggregate every column that has means, over the whole release or grouped by the quasi-identifiers ``by``.
 
     ``grids`` holds, by column, the rounding of means that the certificate states.
     """
@@ -64,8 +64,8 @@ def aggregates_of(
     columns = [name for name in policy.quasi_identifiers if f"{name}_mean" in source.names]
     if not columns:
         raise UsageError(
-            "the release has no summary statistics. Make one that has, with --form statistics or, in the policy, "
-            'form = "statistics" under [release].'
+            "the release has no means. Make one that has, with --form statistics or --form COL=mean, or in the policy "
+            'with form = "statistics" under [release].'
         )
     aggregates = [aggregate for name in columns for aggregate in _of_column(source, name, by, grids.get(name))]
     return sorted(aggregates, key=lambda aggregate: (columns.index(aggregate.column), _sort_key(aggregate.group)))
@@ -77,19 +77,19 @@ def _sort_key(group: Mapping[str, str | None]) -> list[tuple[bool, str]]:
 
 
 def _of_column(source: Source, name: str, by: Sequence[str], grid: Mapping[str, Any] | None) -> Iterator[Aggregate]:
-    statistics = [f"{name}_{statistic}" for statistic in ("min", "max", "mean")]
-    classes = find_classes(source, [*by, *(column for column in statistics if column not in by)])
-    kind, values = _in_numbers([classes.values[column] for column in statistics])
+    columns = {added: column for added in ("min", "max", "mean") if (column := f"{name}_{added}") in source.names}
+    classes = find_classes(source, [*by, *(column for column in columns.values() if column not in by)])
+    kind, values = _in_numbers([classes.values[column] for column in columns.values()])
     shown = np.stack([classes.shown[key] for key in by], axis=1) if by else np.zeros((len(classes.sizes), 1), np.int64)
     groups, group_of_class = np.unique(shown, axis=0, return_inverse=True)
     for group_id, group in enumerate(groups):
         class_ids = np.flatnonzero(group_of_class.ravel() == group_id)
         sizes = classes.sizes[class_ids].tolist()
-        lows, highs, means = (
-            [values[c][entry] for entry in classes.shown[column][class_ids].tolist()]
-            for c, column in enumerate(statistics)
-        )
-        known = [(size, mean) for size, mean in zip(sizes, means, strict=True) if mean is not None]
+        released = {
+            added: [values[c][entry] for entry in classes.shown[column][class_ids].tolist()]
+            for c, (added, column) in enumerate(columns.items())
+        }
+        known = [(size, mean) for size, mean in zip(sizes, released["mean"], strict=True) if mean is not None]
         total = sum((size * mean for size, mean in known), Fraction(0))
         records = sum(size for size, _ in known)
         yield Aggregate(
@@ -97,8 +97,8 @@ def _of_column(source: Source, name: str, by: Sequence[str], grid: Mapping[str, 
             {key: classes.values[key][entry] for key, entry in zip(by, group.tolist(), strict=False)},
             records,
             sum(sizes) - records,
-            _typed(min((low for low in lows if low is not None), default=None), kind),
-            _typed(max((high for high in highs if high is not None), default=None), kind),
+            _typed(min((low for low in released.get("min", ()) if low is not None), default=None), kind),
+            _typed(max((high for high in released.get("max", ()) if high is not None), default=None), kind),
             _typed(total / records if records else None, kind),
             _typed(total, kind) if kind == "numeric" and records else None,
             None if grid is None else grid["grid"] / 2,

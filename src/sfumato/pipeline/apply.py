@@ -47,15 +47,14 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
             regions = _without_failing(recoding, table, regions)
         left_out = int(np.count_nonzero(regions == OUTSIDE))
         _check_left_out(policy, encoded.count, outside, left_out)
-        domains, bounds = list(recoding.domains), policy.release.bounds
-        recoded = recode(encoded.count, iter([recoding.regions.classes(regions)]), domains, progress, bounds=bounds)
+        domains, batches = list(recoding.domains), iter([recoding.regions.classes(regions)])
+        recoded = recode(encoded.count, batches, domains, progress, numbered=policy.numbered)
         released, persons = arrange(
             replace(encoded, domains=domains),
             recoded,
             table.job.kept,
+            policy,
             progress,
-            bounds=bounds,
-            keep_order=policy.release.keep_order,
             persons=table.records.persons,
         )
     rules = hashlib.sha256(learnt.to_json().encode()).hexdigest()
@@ -101,8 +100,8 @@ def _without_failing(recoding: Recoding, table: TableInMemory, regions: NDArray[
     What is left is counted anew, since some requirements compare a class with the whole release.
     """
     own, requirements = recoding.regions, table.job.requirements
-    bounds = recoding.policy.release.bounds
-    shown = shown_classes(recoding.domains, own.region_low, own.region_high, bounds=bounds)
+    numbered = recoding.policy.numbered
+    shown = shown_classes(recoding.domains, own.region_low, own.region_high, numbered=numbered)
     regions = regions.copy()
     while True:
         here = np.flatnonzero(regions != OUTSIDE).astype(np.uint32)

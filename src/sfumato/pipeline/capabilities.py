@@ -85,8 +85,12 @@ RELEASE_FEATURES = (
         (DISK, SPARK),
     ),
     Feature("keep_order", "rows in the order of the input", (MEMORY, DISK), lambda policy: policy.release.keep_order),
-    Feature('form = "bounds"', "typed bounds beside the labels", ENGINES, lambda policy: policy.release.bounds),
-    Feature('form = "statistics"', "means of classes", (MEMORY,), lambda policy: policy.release.form == "statistics"),
+    Feature('form = "bounds"', "typed bounds beside the labels", ENGINES, lambda policy: policy.asks_for("bounds")),
+    Feature('form = "mean"', "means of classes", (MEMORY,), lambda policy: policy.asks_for("mean")),
+    Feature('form = "median"', "medians of classes", (MEMORY,), lambda policy: policy.asks_for("median")),
+    Feature(
+        'form = "statistics"', "bounds and means of classes", (MEMORY,), lambda policy: policy.asks_for("statistics")
+    ),
     Feature('boxes = "regions"', "regions of the domain", (MEMORY,), lambda policy: policy.release.boxes == "regions"),
     # A Spark task that runs again must do the same, so it cannot stop by the clock.
     Feature("seconds", "a search limited by time", (MEMORY, DISK), lambda policy: policy.method.seconds is not None),
@@ -169,7 +173,7 @@ def check_method_of(policy: Policy) -> None:
     if _has_coarsest(policy) and (method.separates or divides):
         with_what = f"the method {method.name}" if method.separates else "regions that apply to new records"
         raise UsageError(f"coarsest does not go with {with_what}. Remove one of the two.")
-    if method.separates and (policy.release.keep_order or policy.release.form != "labels"):
+    if method.separates and (policy.release.keep_order or policy.numbered):
         key = "keep_order" if policy.release.keep_order else "form"
         raise UsageError(f"{key} does not go with {policy.method.name}. Remove one of the two.")
     check_method(method, policy.requirements(), Kinds.of(policy.workload))

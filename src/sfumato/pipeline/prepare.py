@@ -18,7 +18,7 @@ from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.pipeline.capabilities import check_method_of, refuse_unsupported
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.releases.statistics import WARNING
+from sfumato.releases.statistics import WARNINGS
 from sfumato.tables.sources.source import open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
@@ -41,7 +41,7 @@ def open_job(
     taxonomies = load_taxonomies(policy) if taxonomies is None else taxonomies
     policy.check_columns(source.names)
     kept = policy.kept_columns(source.names)
-    check_bound_names(policy, kept)
+    check_added_names(policy, kept)
     if method_named(policy.method.name).separates:
         _check_separable(policy, kept)
     return Job(data, source, policy, requirements, taxonomies, kept, progress, policy_warnings(policy))
@@ -86,16 +86,13 @@ def load_taxonomies(policy: Policy) -> dict[str, Taxonomy]:
     }
 
 
-def check_bound_names(policy: Policy, names: Sequence[str]) -> None:
-    """Refuse columns that a release with bounds would add a second time."""
-    if not policy.release.bounds:
-        return
-    suffixes = ("min", "max", "mean") if policy.release.form == "statistics" else ("min", "max")
+def check_added_names(policy: Policy, names: Sequence[str]) -> None:
+    """Refuse columns that a release with bounds, means or medians would add a second time."""
     for name in policy.quasi_identifiers:
-        for column in (f"{name}_{suffix}" for suffix in suffixes):
+        for column in (f"{name}_{added}" for added in policy.added(name)):
             if column in names:
                 raise PolicyError(
-                    f'form = "{policy.release.form}" adds the column {column!r}, which the table already has. '
+                    f'form = "{policy.form_of(name)}" adds the column {column!r}, which the table already has. '
                     "Rename or drop it."
                 )
 
@@ -133,10 +130,9 @@ def policy_warnings(policy: Policy) -> list[str]:
         warnings.append(
             f"the policy takes taxonomies from outside its own folder: {files}; make sure that you know these files"
         )
-    if policy.release.form == "statistics":
-        warnings.append(WARNING)
-        if (policy.privacy.k or 1) < policy.k:
-            warnings.append(f"means need classes of at least {policy.k} records, so k = {policy.k} is used")
+    warnings += [text for form, text in WARNINGS.items() if policy.asks_for(form)]
+    if (policy.privacy.k or 1) < policy.k:
+        warnings.append(f"means and medians need classes of at least {policy.k} records, so k = {policy.k} is used")
     if policy.release.keep_order:
         warnings.append("rows keep the order of the input, which can tell who they are when that order is known")
     if policy.method.seconds is not None:

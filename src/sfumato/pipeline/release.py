@@ -192,6 +192,7 @@ def summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
     public, losses = public_summary_of(draft, examination), examination.losses
     summary = {
         **{key: public[key] for key in ("records", "released", "classes", "smallest_class", "suppressed")},
+        "suppression_cost": losses.suppression_cost,
         **outcome.facts,
         **draft.facts,
         **losses.values,

@@ -13,14 +13,18 @@ from pydantic import BeforeValidator, Discriminator, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from sfumato.parameters import is_positive, positive_number
-from sfumato.policy.error_text import FILE_TAG, GROUPING_TAG, listed, wrong
-from sfumato.policy.levels import DAY, checked_levels, level_number, level_setting
+from sfumato.policy.column_forms import ColumnForm
+from sfumato.policy.error_text import FILE_TAG, GROUPING_TAG, instead, listed, wrong
+from sfumato.policy.levels import DAY, READY_LEVELS, checked_levels, level_number, level_setting
 from sfumato.policy.section import PolicySection
 from sfumato.policy.taxonomy_paths import FLAT, path_text
 
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
+ReadyName = Literal["countries", "months", "weekdays", "icd-10"]
+
+STATISTIC_ROUND, MEAN_ROUND = "statistic_round", "mean_round"  # the key, and its name before there were medians
 
 
 def column_name(value: Any) -> str:
@@ -85,16 +89,18 @@ def _taxonomy_form(value: Any) -> str:
 
 
 class Grouping(PolicySection):
-    """A taxonomy written as a rule. Exactly one of the three keys is set."""
+    """A taxonomy written as a rule. Exactly one of the keys is set."""
 
     intervals: Annotated[tuple[int | float, ...] | None, BeforeValidator(_interval_widths)] = None
     calendar: Annotated[tuple[CalendarUnit, ...] | None, BeforeValidator(_calendar_units)] = None
     prefix: Annotated[tuple[int, ...] | None, BeforeValidator(_prefix_lengths)] = None
+    ready: ReadyName | None = None
+    """The name of a taxonomy that needs no file."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise wrong("must have exactly one of the keys intervals, calendar and prefix", show=False)
+            raise wrong("must have exactly one of the keys intervals, calendar, prefix and ready", show=False)
         return self
 
 
@@ -112,8 +118,10 @@ class ColumnSettings(PolicySection):
     round: Annotated[int | float, BeforeValidator(_grid)] | None = None
     taxonomy: TaxonomySetting | None = None
     weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
-    mean_round: Annotated[int | float, BeforeValidator(_grid)] | None = None
-    """Released means are multiples of this."""
+    form: ColumnForm | None = None
+    """What the release shows beside the label; None is what the release says for all columns."""
+    statistic_round: Annotated[int | float, BeforeValidator(_grid)] | None = None
+    """Released means and medians are multiples of this."""
     bottom: Annotated[int | float, BeforeValidator(_number)] | None = None
     """Numbers from here down are one value."""
     top: Annotated[int | float, BeforeValidator(_number)] | None = None
@@ -129,6 +137,11 @@ class ColumnSettings(PolicySection):
         return self.taxonomy if isinstance(self.taxonomy, str) and self.taxonomy != FLAT else None
 
     @property
+    def ready_name(self) -> ReadyName | None:
+        """The name of the taxonomy, if it is a ready-made one."""
+        return self.taxonomy.ready if isinstance(self.taxonomy, Grouping) else None
+
+    @property
     def implied_type(self) -> ColumnType | None:
         """The type that the policy names or the taxonomy implies; None if the data decide."""
         if self.taxonomy is None:
@@ -139,9 +152,25 @@ class ColumnSettings(PolicySection):
             return "date"
         return "categorical"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_former_name(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or MEAN_ROUND not in data:
+            return data
+        if STATISTIC_ROUND in data:
+            raise wrong(f"is the former name of {STATISTIC_ROUND}, which is there too. Remove it", MEAN_ROUND)
+        value = data[MEAN_ROUND]
+        try:
+            value = None if value is None else _grid(value)
+        except ValueError as error:  # said here, where the user's name of the key is known
+            raise wrong(f"{error}{instead(value)}", MEAN_ROUND) from None
+        return {**{key: other for key, other in data.items() if key != MEAN_ROUND}, STATISTIC_ROUND: value}
+
     @property
     def level_names(self) -> tuple[str, ...]:
         """The names of the levels below ``*``, where they have names."""
+        if self.ready_name is not None:
+            return READY_LEVELS[self.ready_name]
         units = self.taxonomy.calendar if isinstance(self.taxonomy, Grouping) else None
         return () if units is None else (DAY, *units)
 
@@ -173,7 +202,10 @@ class ColumnSettings(PolicySection):
         given = {key: level for key in ("finest", "coarsest") if (level := getattr(self, key)) is not None}
         for key, level in given.items():
             if self.taxonomy is None or self.taxonomy == FLAT:
-                raise wrong("needs levels. Give the column a taxonomy: a file, intervals, a calendar or prefixes", key)
+                raise wrong(
+                    "needs levels. Give the column a taxonomy: a file, intervals, a calendar, prefixes or a ready one",
+                    key,
+                )
             try:
                 level_number(level, self.level_names)
             except PydanticCustomError as error:
@@ -205,8 +237,10 @@ class ColumnSettings(PolicySection):
                 raise wrong(f"is only for numbers, but the column is {self.implied_type}. Remove one of the two", key)
         if self.bottom is not None and self.top is not None and self.bottom >= self.top:
             raise wrong(f"is {self.top:g}, which is not above bottom. Write a larger number", "top")
-        if self.mean_round is not None and self.implied_type == "categorical":
-            raise wrong(
-                "is only for numbers and dates, and the column is categorical. Remove one of the two", "mean_round"
-            )
+        if self.implied_type == "categorical":
+            only = "only for numbers and dates, and the column is categorical. Remove one of the two"
+            if self.form not in {None, "labels"}:
+                raise wrong(f"is {self.form!r}, which is {only}", "form")
+            if self.statistic_round is not None:
+                raise wrong(f"is {only}", STATISTIC_ROUND)
         return self

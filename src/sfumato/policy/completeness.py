@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
-from sfumato.errors import PolicyError
+from sfumato.errors import PolicyError, may_be_cells
 from sfumato.policy.column_settings import Role
 from sfumato.policy.error_text import listed
 from sfumato.policy.workload import check_roles
@@ -57,9 +57,12 @@ def check_columns(policy: Policy, names: Sequence[str]) -> None:
             raise PolicyError.unknown_column(name, where, names)
     unnamed = [name for name in names if name not in policy.columns]
     if unnamed and policy.other is None:
+        which = listed(unnamed)
+        if may_be_cells(unnamed):
+            which = f"{len(unnamed)} columns, not listed as some of their names are numbers or dates"
         raise _error(
             policy,
-            f"no role is given for {listed(unnamed)}. Give each a role, or say what happens to columns without one: "
+            f"no role is given for {which}. Give each a role, or say what happens to columns without one: "
             'other = "keep" or other = "drop".',
         )
 

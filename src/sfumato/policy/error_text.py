@@ -27,20 +27,22 @@ _LONGEST_SHOWN = 40
 _MOST_LISTED = 20
 
 
-def wrong(text: str, key: str | None = None, *, show: bool = True) -> PydanticCustomError:
+def wrong(text: str, *keys: str, show: bool = True) -> PydanticCustomError:
     """Make the error for a value that does not fit. ``text`` continues the sentence that begins with its name.
 
-    ``key`` names the key of a table that is to blame. ``show``: whether the message ends with the value.
+    ``keys`` lead from a table to the value that is to blame. ``show``: whether the message ends with the value.
     """
-    return PydanticCustomError("wrong", "{text}", {"text": text, "key": key, "show": show and key is None})
+    return PydanticCustomError("wrong", "{text}", {"text": text, "keys": list(keys), "show": show and not keys})
 
 
 def unknown_key(key: object, available: Sequence[str]) -> PydanticCustomError:
-    return PydanticCustomError("unknown_key", "unknown key", {"key": str(key), "available": list(available)})
+    return PydanticCustomError("unknown_key", "unknown key", {"keys": [str(key)], "available": list(available)})
 
 
 def unknown_choice(key: str, value: object, available: Sequence[str]) -> PydanticCustomError:
-    return PydanticCustomError("unknown_choice", "unknown choice", {"key": key, "sentence": _one_of(available, value)})
+    return PydanticCustomError(
+        "unknown_choice", "unknown choice", {"keys": [key], "sentence": _one_of(available, value)}
+    )
 
 
 def explain(error: ValidationError, origin: Origin) -> PolicyError:
@@ -89,8 +91,7 @@ def _path(problem: ErrorDetails) -> KeyPath:
     parts = problem["loc"]
     tags = {index for index in range(1, len(parts)) if parts[index - 1] == "taxonomy"}
     path = tuple(part for index, part in enumerate(parts) if not (index in tags and part in {FILE_TAG, GROUPING_TAG}))
-    key = problem.get("ctx", {}).get("key")
-    return path if key is None else (*path, key)
+    return (*path, *problem.get("ctx", {}).get("keys", ()))
 
 
 def _name(path: KeyPath) -> str:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
 from sfumato.errors import PolicyError
+from sfumato.policy.column_forms import ColumnForm
 from sfumato.policy.column_settings import ColumnType, Grouping, Role
 from sfumato.policy.model import Policy, PolicyLike
 from sfumato.policy.privacy_settings import NullSensitive
-from sfumato.policy.release_settings import BoxKind, FormulaHandling, ReleaseForm
+from sfumato.policy.release_settings import BoxKind, FormulaHandling
 from sfumato.policy.run_settings import EffortName, EngineName
 from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
@@ -22,6 +23,7 @@ from sfumato.policy.toml_lines import KeyPath, Origin
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
 _PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
 
+FormFlag = ColumnForm | Mapping[str, ColumnForm] | Mapping[str | None, ColumnForm]
 TaxonomyFlag = str | os.PathLike[str] | Grouping | Mapping[str, Any]
 
 
@@ -91,8 +93,11 @@ class CommonFlags(TypedDict, total=False):
     """Whether the rows keep the order of the input."""
     max_suppressed: float | None
     """The share of the records that may be left out."""
-    form: ReleaseForm | None
-    """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
+    suppression_cost: float | None
+    """What a record that is left out costs, from 0 to 1: a share of all its information."""
+    form: FormFlag | None
+    """What stands beside the labels of numbers and dates: a word for all columns, or by column, where None is the word
+    for all others."""
     boxes: BoxKind | None
     """Whether a class shows the smallest box around its records, or its whole region."""
     formulas: FormulaHandling | None
@@ -138,7 +143,7 @@ _PLAIN_SETTINGS: Final = {
     "seed": ("release", "seed"),
     "keep_order": ("release", "keep_order"),
     "max_suppressed": ("release", "max_suppressed_fraction"),
-    "form": ("release", "form"),
+    "suppression_cost": ("release", "suppression_cost"),
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),
 }
@@ -182,6 +187,10 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("finest", flags.get("finest"))
     merged.describe("coarsest", flags.get("coarsest"))
     merged.describe("weight", flags.get("weight"))
+    form_of_all, form_by_column = _forms(flags.get("form"))
+    if form_of_all is not None:
+        merged.put(form_of_all, "release", "form")
+    merged.describe("form", form_by_column)
     taxonomies = flags.get("taxonomy") or {}
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})
     for key, value in (flags.get("input") or {}).items():
@@ -303,6 +312,14 @@ class _Merged:
 
 def _names(names: str | Sequence[str]) -> Sequence[str]:
     return (names,) if isinstance(names, str) else names
+
+
+def _forms(form: FormFlag | None) -> tuple[ColumnForm | None, dict[str, ColumnForm]]:
+    """Return the form of all columns, and those of single ones."""
+    if not isinstance(form, Mapping):
+        return form, {}
+    by_column = {name: each for name, each in form.items() if name is not None}
+    return next((each for name, each in form.items() if name is None), None), by_column
 
 
 def _requirement(text: str) -> dict[str, Any]:

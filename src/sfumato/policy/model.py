@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from sfumato.errors import PolicyError, TaxonomyError, UsageError
+from sfumato.policy.column_forms import ADDED, SUMMARY_FORMS, Added, ColumnForm
 from sfumato.policy.column_settings import ColumnSettings, Role, column_name
 from sfumato.policy.completeness import check_columns, check_complete
-from sfumato.policy.error_text import explain, unknown_key_sentence
+from sfumato.policy.error_text import explain, unknown_key_sentence, wrong
 from sfumato.policy.input_settings import InputOptions, InputSettings
 from sfumato.policy.policy_file import read_policy_file, write_policy_file
 from sfumato.policy.privacy_settings import PrivacySettings
@@ -26,7 +27,7 @@ from sfumato.policy.workload import WorkloadSettings
 if TYPE_CHECKING:
     from sfumato.requirements import Requirement, Requirements
 
-FEWEST_FOR_STATISTICS = 5  # the fewest records of a class whose mean is released
+FEWEST_FOR_STATISTICS = 5  # the fewest records of a class whose mean or median is released
 
 
 class NamedDomain(Protocol):
@@ -119,6 +120,25 @@ class Policy(PolicySection):
                 data["columns"][name]["taxonomy"] = moved(column.taxonomy_file, self._directory(), directory)
         write_policy_file(file, data)
 
+    @model_validator(mode="after")
+    def _check_forms(self) -> Self:
+        if self.release.boxes == "regions" and self.asks_for(*SUMMARY_FORMS):
+            raise wrong(
+                "is 'regions', which apply to new records, but statistics describe one table. Choose another form, or "
+                "the smallest boxes",
+                "release",
+                "boxes",
+            )
+        for name in self.quasi_identifiers:
+            column, form = self.columns[name], self.form_of(name)
+            if column.finest is not None and column.implied_type != "categorical" and form in SUMMARY_FORMS:
+                raise wrong(
+                    f"hides what is below that level, but its form is {form!r}, which would tell of it. Choose labels "
+                    "or bounds as the form of the column, or remove finest",
+                    *("columns", name, "finest"),
+                )
+        return self
+
     @property
     def origin(self) -> Origin:
         """The file and lines that the policy was read from, for error messages."""
@@ -132,8 +152,25 @@ class Policy(PolicySection):
     @property
     def k(self) -> int:
         """The fewest records that a class may have; 1 if the policy names only other requirements."""
-        least = FEWEST_FOR_STATISTICS if self.release.form == "statistics" else 1
+        least = FEWEST_FOR_STATISTICS if self.asks_for(*SUMMARY_FORMS) else 1
         return max(self.privacy.k or 1, least)
+
+    def form_of(self, name: str) -> ColumnForm:
+        """The form of a quasi-identifier: its own, or that of the release. Categories show labels whatever it is."""
+        return self.columns[name].form or self.release.form
+
+    def added(self, name: str) -> tuple[Added, ...]:
+        """What the release shows beside the labels of a quasi-identifier, if it holds numbers or dates."""
+        return ADDED[self.form_of(name)]
+
+    def asks_for(self, *forms: ColumnForm) -> bool:
+        """Whether the form of some quasi-identifier is one of these."""
+        return any(self.form_of(name) in forms for name in self.quasi_identifiers)
+
+    @property
+    def numbered(self) -> frozenset[str]:
+        """The quasi-identifiers beside whose labels the release shows numbers: bounds, means or medians."""
+        return frozenset(name for name in self.quasi_identifiers if self.added(name))
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:

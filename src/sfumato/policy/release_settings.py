@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numbers
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, StrictBool, model_validator
+from pydantic import BeforeValidator, StrictBool
 
 from sfumato.parameters import whole_number
+from sfumato.policy.column_forms import ColumnForm
 from sfumato.policy.error_text import wrong
 from sfumato.policy.section import PolicySection
 
-ReleaseForm = Literal["labels", "bounds", "statistics"]
 BoxKind = Literal["smallest", "regions"]
 FormulaHandling = Literal["keep", "disarm"]
 
@@ -24,6 +24,12 @@ def _fraction(value: Any) -> float:
     return float(value)
 
 
+def _cost(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value <= 1:  # type: ignore[operator]
+        raise wrong("must be a number from 0, which costs nothing, to 1, which is all information of the record")
+    return float(value)
+
+
 class ReleaseSettings(PolicySection):
     """How the release is written."""
 
@@ -31,26 +37,12 @@ class ReleaseSettings(PolicySection):
     keep_order: StrictBool = False
     max_suppressed_fraction: Annotated[float, BeforeValidator(_fraction)] = 0.0
     """The share of the records that may be left out."""
-    form: ReleaseForm = "labels"
-    """What a class shows: labels, also typed bounds, or bounds and the mean of each number."""
+    suppression_cost: Annotated[float, BeforeValidator(_cost)] = 1.0
+    """What a record that is left out costs: a share of all its information."""
+    form: ColumnForm = "labels"
+    """The form of every number and date whose column does not name its own."""
     boxes: BoxKind = "smallest"
     """Whether a class shows the smallest box around its records, or its region, which applies to new records too."""
 
     formulas: FormulaHandling = "keep"
     """Whether cells of CSV that a spreadsheet takes for formulas stay as they are, or begin with an apostrophe."""
-
-    @property
-    def bounds(self) -> bool:
-        """Whether the release has typed columns of bounds."""
-        return self.form != "labels"
-
-    @model_validator(mode="after")
-    def _check_form(self) -> Self:
-        if self.form == "statistics" and self.boxes == "regions":
-            raise wrong(
-                "is 'regions', which apply to new records, but statistics describe one table. Choose another form, or "
-                "the smallest boxes",
-                "boxes",
-                show=False,
-            )
-        return self

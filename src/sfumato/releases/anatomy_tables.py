@@ -32,7 +32,7 @@ def separated(
     columns = [replace(column, entry=column.entry[classes]) for column in recoded.columns]
     number = _numbered(group, shown, value)
     order = np.lexsort([number, shown])
-    released = [released_columns(column, lambda entries: entries[shown[order]], False)[0] for column in columns]
+    released = [released_columns(column, lambda entries: entries[shown[order]], bounds=False)[0] for column in columns]
     first = pa.Table.from_arrays(
         [*(array for _, array in released), from_numpy(number[order])], names=[*(name for name, _ in released), GROUP]
     )

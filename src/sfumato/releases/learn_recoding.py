@@ -63,11 +63,11 @@ def grown_recoding(
     If a region, together with those that show the same labels, does not meet the requirements, the division that made
     it is undone: the method does not know every requirement, and some requirements may fail when classes are merged.
     """
-    counting, bounds = Counting(records, requirements), policy.release.bounds
+    counting, numbered = Counting(records, requirements), policy.numbered
 
     def failing(recoding: Recoding, tree: Tiling) -> NDArray[np.int64]:
         batch = recoding.regions.classes(recoding.regions.regions_of(records.codes, records.domains))
-        shown = shown_classes(recoding.domains, batch.low, batch.high, bounds=bounds)
+        shown = shown_classes(recoding.domains, batch.low, batch.high, numbered=numbered)
         class_of_record = np.empty(len(records.codes), np.int64)
         class_of_record[batch.rows] = np.repeat(shown, np.diff(batch.starts))
         by_row = np.repeat(class_of_record, np.diff(records.starts))

@@ -6,7 +6,7 @@ distinct boxes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,7 @@ LEFT_OUT = np.uint32(0xFFFFFFFF)  # the class of a record that is not released
 class RecodedColumn:
     """The released values of the classes in one quasi-identifier: sorted labels with their typed bounds.
 
-    A label occurs twice only if bounds are released and differ.
+    A label occurs twice only if numbers stand beside it and one of the two entries has none.
     """
 
     domain: Domain
@@ -55,10 +55,13 @@ class Recoded:
 
 
 class Recoder:
-    """Collect classes in batches and build the recoded table."""
+    """Collect classes in batches and build the recoded table.
 
-    def __init__(self, domains: Sequence[Domain], records: int, *, bounds: bool) -> None:
-        self._domains, self._bounds = domains, bounds
+    numbered: the quasi-identifiers beside whose labels numbers are released.
+    """
+
+    def __init__(self, domains: Sequence[Domain], records: int, *, numbered: Collection[str]) -> None:
+        self._domains, self._numbered = domains, numbered
         self._class_of_row = np.full(records, LEFT_OUT, np.uint32)
         self._sizes: list[NDArray[np.int64]] = []
         self._low: list[Codes] = []
@@ -77,7 +80,9 @@ class Recoder:
     def finish(self) -> Recoded:
         low, high = np.concatenate(self._low), np.concatenate(self._high)
         attributes = list(zip(self._domains, low.T, high.T, strict=True))
-        columns = in_threads(lambda attribute: recoded_column(*attribute, bounds=self._bounds), attributes)
+        columns = in_threads(
+            lambda attribute: recoded_column(*attribute, numbered=attribute[0].name in self._numbered), attributes
+        )
         ordered, rank = _ranked(columns, self._classes)
         distinct = len(ordered.starts) - 1
         sizes = np.bincount(rank, weights=np.concatenate(self._sizes), minlength=distinct).astype(np.int64)
@@ -94,9 +99,14 @@ class Recoder:
         return Recoded(class_of_row, sizes, kept)
 
 
-def shown_classes(domains: Sequence[Domain], low: Codes, high: Codes, *, bounds: bool) -> NDArray[np.uint32]:
-    """The number of each box; boxes with the same released values share a number."""
-    columns = [recoded_column(domain, low[:, q], high[:, q], bounds=bounds) for q, domain in enumerate(domains)]
+def shown_classes(
+    domains: Sequence[Domain], low: Codes, high: Codes, *, numbered: Collection[str]
+) -> NDArray[np.uint32]:
+    """The number of each box; boxes with the same released values share a number. numbered: see Recoder."""
+    columns = [
+        recoded_column(domain, low[:, q], high[:, q], numbered=domain.name in numbered)
+        for q, domain in enumerate(domains)
+    ]
     return _ranked(columns, len(low))[1]
 
 
@@ -114,14 +124,17 @@ def _rank_of_row(ordered: SortedRows) -> NDArray[np.uint32]:
     return rank
 
 
-def recoded_column(domain: Domain, low: Codes, high: Codes, *, bounds: bool) -> RecodedColumn:
-    """The released values of boxes, in canonical order. Without bounds, entries with equal labels are merged."""
+def recoded_column(domain: Domain, low: Codes, high: Codes, *, numbered: bool) -> RecodedColumn:
+    """The released values of boxes, in canonical order. Entries with equal labels are merged.
+
+    numbered: whether numbers stand beside the labels. What has none is then an entry of its own.
+    """
     shown = _released_in_parts(domain, low, high)
     known, code = sorted_codes(pa.chunked_array([shown.labels]))
     fields = [Field(code, bits_for(len(known) + 1))]
-    if bounds:
+    if numbered:
         # A label determines its bounds, except '*': the whole domain has bounds; null mixed with values, and what no
-        # interval or period holds, has none.
+        # interval or period holds, has none, and no mean or median either.
         fields.append(Field(to_numpy(shown.low.is_null()).view(np.uint8), 1))
     entries = sort_rows(fields, len(code))
     entry = _rank_of_row(entries)[shown.index]
@@ -147,7 +160,7 @@ def _released_in_parts(domain: Domain, low: Codes, high: Codes) -> ReleasedValue
 Spread = Callable[[NDArray[Any]], NDArray[Any]]
 
 
-def released_columns(column: RecodedColumn, spread: Spread, bounds: bool) -> list[tuple[str, pa.Array]]:
+def released_columns(column: RecodedColumn, spread: Spread, *, bounds: bool) -> list[tuple[str, pa.Array]]:
     """The released columns of one quasi-identifier: its labels and, with ``bounds``, its typed bounds."""
     known, code = column.coded_labels
     by_class = code[column.entry]

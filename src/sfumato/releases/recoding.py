@@ -21,17 +21,10 @@ from sfumato.policy import ColumnSettings, Policy
 from sfumato.releases.level_regions import domains_of_levels, level_regions
 from sfumato.releases.regions import Regions, TreeOfRegions
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
-from sfumato.tables.coding.domains import (
-    WHOLE,
-    CategoricalDomain,
-    Codes,
-    Domain,
-    NumericDomain,
-    ReleasedValues,
-    numbers_of,
-)
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, ReleasedValues, numbers_of
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import profile_column
+from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.tables.sources.source import Source, open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
@@ -211,11 +204,12 @@ class Recoding:
         assert isinstance(domain, NumericDomain)
         if not len(domain.values) and (not self.levels or domain.kind == "categorical"):
             # The column held only nulls, which have no type.
-            return ColumnSettings(role="quasi-identifier", weight=learnt.weight)
+            return ColumnSettings(role="quasi-identifier", weight=learnt.weight, form=learnt.form)
         return ColumnSettings(
             role="quasi-identifier",
             type="numeric" if domain.kind == "numeric" else "date",
             weight=learnt.weight,
+            form=learnt.form,
             bottom=learnt.bottom,
             top=learnt.top,
         )
@@ -266,7 +260,7 @@ class Recoding:
         outside = len(shown.labels)
         entry = from_numpy(np.append(shown.index, outside)[regions])  # region -1 takes the last entry
         columns = [(domain.name, pa.concat_arrays([shown.labels, from_texts([WHOLE])]).take(entry))]
-        if self.policy.release.bounds and domain.kind != "categorical":
+        if domain.name in self.policy.numbered and domain.kind != "categorical":
             for end, bounds in (("min", shown.low), ("max", shown.high)):
                 columns.append(
                     (f"{domain.name}_{end}", pa.concat_arrays([bounds, pa.nulls(1, bounds.type)]).take(entry))

@@ -16,7 +16,8 @@ from sfumato.errors import UsageError
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete
 from sfumato.releases.rules import json_value
-from sfumato.tables.coding.domains import WHOLE, CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.tables.coding.scaled_integers import MOST_DIGITS
 
 DIALECTS = ("duckdb", "postgresql")
@@ -214,7 +215,7 @@ def _shown(recoding: Recoding) -> tuple[list[str], list[list[str]]]:
         labels = shown.labels.to_pylist()
         for row, entry in zip(rows, shown.index.tolist(), strict=True):
             row.append("NULL" if labels[entry] is None else _text(labels[entry]))
-        if recoding.policy.release.bounds and domain.kind != "categorical":
+        if domain.name in recoding.policy.numbered and domain.kind != "categorical":
             for end, bounds in (("min", shown.low), ("max", shown.high)):
                 columns.append(f"{end}{q}")
                 values = bounds.to_pylist()

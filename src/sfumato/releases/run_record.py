@@ -105,6 +105,8 @@ def earlier_releases(
     """
     current = recipe.digest
     same, parts = 0, []
+    # Most runs of a record are of few tables, and a comparison with many random divisions takes long.
+    shared_with: dict[bytes, float] = {}
     in_order: Mapping[str, str] | None = None
     for run in _runs():
         same_policy = run.policy == current
@@ -115,7 +117,12 @@ def earlier_releases(
             same += any(run.columns.get(name) == digest for name, digest in in_order.items())
             continue
         matches, everywhere = table.matching(run.columns)
-        part = 0.0 if run.sample is None else shared_part(run.sample, table.sample)
+        part = 0.0
+        if run.sample is not None:
+            content = run.sample.hashes.tobytes() + run.sample.counts.tobytes()
+            if content not in shared_with:
+                shared_with[content] = shared_part(run.sample, table.sample)
+            part = shared_with[content]
         if not matches and not part:
             continue
         same_sample = run.sample is None or run.sample.same_as(table.sample)

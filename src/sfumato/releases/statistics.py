@@ -1,16 +1,20 @@
-"""Summary statistics of classes (LeFevre 2008, section 3.3): the mean of a numeric column in each class.
+"""Summary statistics of classes (LeFevre 2008, section 3.3): the mean or the median of a column in each class.
 
-A mean reveals more than a range, so it is released under conditions: a class has at least five records whatever k is
-(``Policy.k``); a mean is computed from the exact sum and rounded to a grid that the certificate states; and a class in
-which null is mixed with values, or that no interval or period holds, has no statistics of the column. For the audit,
-the mean is part of the class key.
+Either reveals more than a range, so it is released under conditions: a class has at least five records whatever k is
+(``Policy.k``); a mean is computed from the exact sum, a median from the exact values, and both are rounded to a grid
+that the certificate states; and a class in which null is mixed with values, or that no interval or period holds, has no
+statistics of the column. For the audit, they are part of the class key.
+
+The median is the lower one, so it is the value of a record, as a bound is. By default its grid is therefore no finer
+than what bounds are widened to.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from fractions import Fraction
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +22,24 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import PolicyError
-from sfumato.policy import ColumnSettings
+from sfumato.policy import ColumnSettings, Grouping
+from sfumato.policy.column_forms import Added, ColumnForm
+from sfumato.policy.column_settings import STATISTIC_ROUND
 from sfumato.releases.local_recoding import LEFT_OUT, Recoded, RecodedColumn
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
+from sfumato.tables.coding.released_labels import WHOLE
 
 SHARE = 100  # a grid is at most 1/SHARE of the range of its column
 SECOND = 1_000_000  # microseconds
-SUFFIX = "_mean"
-WARNING = (
-    "a class shows the smallest and largest value of its records and their mean: some record has each of the two, and "
-    "in a class of few different values all of them may be told, though not whose they are"
-)
+WARNINGS: Final[Mapping[ColumnForm, str]] = {
+    "statistics": "a class shows the smallest and largest value of its records and their mean: some record has each of "
+    "the two, and in a class of few different values all of them may be told, though not whose they are",
+    "mean": "a class shows the mean of its records: with the ends of their range, all values of a class of few "
+    "different ones may be told, though not whose they are",
+    "median": "a class shows the median of its records, which is the value of one of them, rounded",
+}
+SHORTEST_DAYS = {"week": 7, "month": 28, "quarter": 90, "year": 365, "decade": 3652}  # of each unit of a calendar
 
 
 def has_statistics(domain: Domain) -> TypeGuard[NumericDomain]:
@@ -37,25 +47,30 @@ def has_statistics(domain: Domain) -> TypeGuard[NumericDomain]:
     return isinstance(domain, NumericDomain) and domain.kind != "categorical"
 
 
-def grid_of(recoded: RecodedColumn, column: ColumnSettings) -> Fraction:
-    """The grid of a column, in the units of its domain: means are multiples of it.
+def grid_of(recoded: RecodedColumn, column: ColumnSettings, added: Collection[Added]) -> Fraction:
+    """The grid of a column, in the units of its domain: its means or medians are multiples of it.
 
-    The policy sets it (``mean_round``, else ``round``; of dates in days, of moments in seconds). By default it is the
-    largest power of ten that is at most a hundredth of the range that the released bounds span, and at least a day for
-    dates, a second for moments. The range of the original would say something about records that were left out.
+    The policy sets it (``statistic_round``, else ``round``; of dates in days, of moments in seconds). By default it is
+    the largest power of ten that is at most a hundredth of the range that the release shows, and at least a day for
+    dates, a second for moments. The range of the original would say something about records that were left out. Of
+    medians, it is at least the narrowest interval or period of the policy.
+
+    added: what the release shows beside the labels of the column.
     """
     domain = recoded.domain
-    requested = column.mean_round if column.mean_round is not None else column.round
+    requested = column.statistic_round if column.statistic_round is not None else column.round
+    if requested is None and "median" in added:
+        requested = _narrowest(column)
     unit = SECOND if domain.kind == "moment" else 1
     if requested is not None:
         if domain.kind != "numeric" and Fraction(str(requested)).denominator != 1:
             unit_name = "seconds" if domain.kind == "moment" else "days"
             raise PolicyError(
-                f"column {domain.name!r}: mean_round must be a whole number of {unit_name}, not {requested}."
+                f"column {domain.name!r}: {STATISTIC_ROUND} must be a whole number of {unit_name}, not {requested}."
             )
         return Fraction(str(requested)) * unit
     least = Fraction(0 if domain.kind == "numeric" else unit)
-    low, high = _in_units(pc.min(recoded.low)), _in_units(pc.max(recoded.high))
+    low, high = _shown_range(recoded, bounds="min" in added)
     if low is None or high is None or low == high:
         return max(Fraction(1), least)
     reach = (high - low) / SHARE
@@ -64,6 +79,30 @@ def grid_of(recoded: RecodedColumn, column: ColumnSettings) -> Fraction:
     while power > reach:  # the logarithm is rounded
         power /= 10
     return max(power, least)
+
+
+def _narrowest(column: ColumnSettings) -> int | float | None:
+    """What bounds are widened to at least, of a calendar in days; None if they are values of records."""
+    if not isinstance(column.taxonomy, Grouping):
+        return None
+    if column.taxonomy.intervals is not None:
+        return column.taxonomy.intervals[0]
+    return None if column.taxonomy.calendar is None else SHORTEST_DAYS[column.taxonomy.calendar[0]]
+
+
+def _shown_range(recoded: RecodedColumn, *, bounds: bool) -> tuple[Fraction | None, Fraction | None]:
+    """The smallest and the largest number that the release shows. Without bounds, ``*`` shows none."""
+    low, high = recoded.low, recoded.high
+    if not bounds:
+        ranges = pc.not_equal(recoded.labels, WHOLE)
+        if len(low) > low.null_count and not pc.any(pc.and_(ranges, low.is_valid())).as_py():
+            raise PolicyError(
+                f"column {recoded.domain.name!r}: every class that has numbers shows '*', so nothing in the release "
+                f"says how far means and medians must be rounded. Set {STATISTIC_ROUND} of the column, or choose a "
+                "smaller k."
+            )
+        low, high = low.filter(ranges), high.filter(ranges)
+    return _in_units(pc.min(low)), _in_units(pc.max(high))
 
 
 def _in_units(bound: pa.Scalar) -> Fraction | None:
@@ -77,27 +116,36 @@ def _in_units(bound: pa.Scalar) -> Fraction | None:
     return Fraction(bound.as_py())
 
 
-def class_means(
-    codes: Codes, domain: NumericDomain, recoded: Recoded, column: RecodedColumn, grid: Fraction
+def class_statistic(
+    kind: Added, codes: Codes, domain: NumericDomain, recoded: Recoded, column: RecodedColumn, grid: Fraction
 ) -> pa.Array:
-    """The mean of each class, a multiple of the grid; null if the class has no range.
+    """The mean or the lower median of each class, a multiple of the grid; null if the class has no range.
 
     codes: the codes of all records in this column, not modified.
     """
     classes = recoded.class_of_row
     rows = np.flatnonzero(classes != LEFT_OUT)
-    rows = rows[np.argsort(classes[rows], kind="stable")]
+    rows = rows[np.lexsort((codes[rows], classes[rows]))]
     starts = np.append(0, np.cumsum(recoded.sizes))[:-1]
     values, scale = _whole(domain.values)
     null = len(domain.values)
-    # A class with a null has no mean, so the value that stands for null does not matter.
-    sums = np.add.reduceat(np.append(values, values[:1])[np.minimum(codes[rows], null)], starts) if null else starts
+    # A class with a null has no statistics, so the value that stands for null does not matter.
+    sorted_codes, values = np.minimum(codes[rows], null), np.append(values, values[:1])
+    if not null:
+        totals, counts = starts, recoded.sizes
+    elif kind == "mean":
+        totals, counts = np.add.reduceat(values[sorted_codes], starts), recoded.sizes
+    else:
+        middle = starts + (recoded.sizes - 1) // 2  # codes rise with values
+        totals, counts = values[sorted_codes[middle]], np.ones_like(recoded.sizes)
     missing = to_numpy(column.low.is_null())[column.entry]
     exact = [
-        Fraction(0) if absent else Fraction(int(total), int(size) * scale * 10**domain.scale)
-        for total, size, absent in zip(sums, recoded.sizes, missing, strict=True)
+        Fraction(0) if absent else Fraction(int(total), int(count) * scale * 10**domain.scale)
+        for total, count, absent in zip(totals, counts, missing, strict=True)
     ]
-    return _typed([round(mean / grid) * grid for mean in exact], missing, domain, grid)
+    # A whole median stays whole if whole numbers are multiples of the grid.
+    is_whole = domain.is_whole and (grid.denominator == 1 or (kind == "median" and grid.numerator == 1))
+    return _typed([round(number / grid) * grid for number in exact], missing, domain, is_whole=is_whole)
 
 
 def _whole(values: NDArray[Any]) -> tuple[NDArray[Any], int]:
@@ -111,15 +159,15 @@ def _whole(values: NDArray[Any]) -> tuple[NDArray[Any], int]:
     return np.array([above * (scale // below) for above, below in ratios], object), scale
 
 
-def _typed(means: list[Fraction], missing: NDArray[np.bool_], domain: NumericDomain, grid: Fraction) -> pa.Array:
+def _typed(numbers: list[Fraction], missing: NDArray[np.bool_], domain: NumericDomain, *, is_whole: bool) -> pa.Array:
     if domain.kind == "date":
-        return from_numpy(np.array([int(mean) for mean in means], np.int32), missing).cast(pa.date32())
+        return from_numpy(np.array([int(number) for number in numbers], np.int32), missing).cast(pa.date32())
     if domain.kind == "moment":
-        moments = from_numpy(np.array([int(mean) for mean in means], np.int64), missing)
+        moments = from_numpy(np.array([int(number) for number in numbers], np.int64), missing)
         return moments.cast(pa.timestamp("us", domain.zone))
-    if domain.is_whole and grid.denominator == 1:
-        return from_numpy(np.array([int(mean) for mean in means], np.int64), missing)
-    return from_numpy(np.array([float(mean) for mean in means], np.float64), missing)
+    if is_whole:
+        return from_numpy(np.array([int(number) for number in numbers], np.int64), missing)
+    return from_numpy(np.array([float(number) for number in numbers], np.float64), missing)
 
 
 def stated(domain: Domain, grid: Fraction) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from sfumato.report.page import in_page_colours
 from sfumato.report.release_facts import Pair, ValueDiversity
 from sfumato.report.sentences import percent
 from sfumato.report.value_cells import ReleasedValuesOfColumn, cells_of, texts_shown
-from sfumato.tables.coding.domains import WHOLE
+from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 TITLE = 34  # characters of a name in a title

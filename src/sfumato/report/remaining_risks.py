@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfumato.policy import Policy
+from sfumato.policy.column_forms import ColumnForm
 from sfumato.report.html import Markup, joined, name_list
 from sfumato.report.release_facts import ExactEnds
 from sfumato.report.sentences import percent
@@ -113,13 +114,32 @@ def risks(
                 "record was left out, and so that it was unusual.",
             )
         )
-    if policy.release.form == "statistics":
+    if policy.asks_for("statistics"):
         remaining.append(
             _risk(
                 "Ends of ranges and means",
                 "A class shows the smallest and the largest value of its records, and their rounded mean. Some record "
                 "has each of the two values. If a class has few different values, all of them may be deduced, though "
                 "not whose they are.",
+            )
+        )
+    if means := _with_form(policy, "mean"):
+        remaining.append(
+            _risk(
+                "Means",
+                "A class shows the rounded mean of ",
+                name_list(means),
+                ". With the ends of a range, all values of a class of few different ones may be deduced, though not "
+                "whose they are.",
+            )
+        )
+    if medians := _with_form(policy, "median"):
+        remaining.append(
+            _risk(
+                "Medians",
+                "A class shows the rounded median of ",
+                name_list(medians),
+                ". It is the value of one of its records, as the end of a range is.",
             )
         )
     if policy.release.keep_order:
@@ -180,6 +200,10 @@ def _correlation(*, separated: bool) -> RemainingRisk:
         f"{guessed} of the values of two tables in this way, and {GUESSED_WITHOUT_RELEASE} without the release. What "
         "lowers this is a larger l and, at more loss, a larger k or t-closeness.",
     )
+
+
+def _with_form(policy: Policy, form: ColumnForm) -> list[str]:
+    return [name for name in policy.quasi_identifiers if policy.form_of(name) == form]
 
 
 def _minimality(*, diverse: bool) -> RemainingRisk:

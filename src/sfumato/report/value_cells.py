@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.pictures.axes import DAY, Axis, axis_of
 from sfumato.policy import ColumnSettings
-from sfumato.tables.coding.domains import WHOLE
+from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.taxonomies.periods import period_days
 from sfumato.taxonomies.taxonomy import Taxonomy
 

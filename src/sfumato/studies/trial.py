@@ -51,8 +51,8 @@ def sketch(table: TableInMemory) -> Sketch:
     The engine tests every class on its own counts. Nobody reads the release back, so this is no audit.
     """
     job, encoded = table.job, table.encoded
-    classes, bounds = form_classes(table), job.policy.release.bounds
-    recoded = recode(encoded.count, classes.batches, classes.domains, job.progress, bounds=bounds)
+    classes, numbered = form_classes(table), job.policy.numbered
+    recoded = recode(encoded.count, classes.batches, classes.domains, job.progress, numbered=numbered)
     shown = shown_classes_of(table.records, recoded, job.requirements, job.progress)
     if shown is None or not 0 <= encoded.count - shown.records <= job.policy.most_suppressed(encoded.count):
         raise AuditError(
@@ -60,5 +60,12 @@ def sketch(table: TableInMemory) -> Sketch:
             "fault in Sfumato: please report it."
         )
     weights = job.policy.weights(encoded.domains)
-    losses = measure_release(shown, encoded.domains, weights, records=encoded.count, k=job.policy.k)
+    losses = measure_release(
+        shown,
+        encoded.domains,
+        weights,
+        records=encoded.count,
+        k=job.policy.k,
+        suppression_cost=job.policy.release.suppression_cost,
+    )
     return Sketch(len(shown.sizes), int(shown.sizes.min(initial=encoded.count)), losses)

@@ -23,6 +23,7 @@ import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
@@ -50,6 +51,7 @@ from sfumato.pipeline.run import published as published_release
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.tables.coding.sorting import Field, sort_rows
+from sfumato.tables.external import scratch as scratch_module
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import PackedFile
@@ -61,7 +63,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
 STREAMED = ("hilbert", "hilbert-fast", "snake", "snake-hilbert", "mondrian")
 TINY = MemoryBudget(1)  # sixteen records at a time
-anywhere = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+anywhere = settings(max_examples=examples(1 / 3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)
@@ -440,25 +442,35 @@ def published(data: Path, target: Path, progress: Progress) -> None:
     published_release(draft_release(data, policy, progress), target)
 
 
+def write_people(path: Path, records: int) -> Path:
+    generator = np.random.default_rng(2)
+    table = {"age": generator.integers(18, 90, records), "zip": generator.integers(0, 99, records)}
+    parquet.write_table(pa.table(table), path, row_group_size=records // 4)
+    return path
+
+
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
-    generator = np.random.default_rng(2)
-    table = {"age": generator.integers(18, 90, 4_000), "zip": generator.integers(0, 99, 4_000)}
-    parquet.write_table(pa.table(table), tmp_path / "people.parquet", row_group_size=1_000)
-    return tmp_path / "people.parquet"
+    return write_people(tmp_path / "people.parquet", 4_000)
+
+
+@pytest.fixture
+def few_people(tmp_path: Path) -> Path:
+    """As many as it takes to spill, for tests of many runs."""
+    return write_people(tmp_path / "people.parquet", 200)
 
 
 @pytest.mark.not_quick
 @pytest.mark.parametrize("phase", ["partition", "recode", "write"])
 def test_a_temporary_directory_that_vanishes_is_an_error_and_nothing_is_written(
-    phase: str, people: Path, tmp_path: Path
+    phase: str, few_people: Path, tmp_path: Path
 ) -> None:
     def vanish() -> None:
         for left in (tmp_path / "temporary").glob(f"{MARK}*"):
             shutil.rmtree(left)
 
     with pytest.raises(OutputError, match="temporary files"):
-        published(people, tmp_path / "out.parquet", Disturbing(phase, vanish))
+        published(few_people, tmp_path / "out.parquet", Disturbing(phase, vanish))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "temporary"]
 
 
@@ -476,26 +488,6 @@ def test_a_full_disk_is_an_error_and_nothing_is_written(people: Path, tmp_path: 
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "temporary"]
-
-
-SCRIPT = """
-import sys, tempfile
-from pathlib import Path
-from sfumato.pipeline.run import draft_release, published
-from sfumato.policy import merge_flags
-from sfumato.progress import Progress
-from sfumato.tables.external.memory_budget import MemoryBudget
-
-MemoryBudget.of = staticmethod(lambda _: MemoryBudget(1))
-tempfile.tempdir = sys.argv[2]
-policy = merge_flags(None, quasi_identifiers=["age", "zip"], k=5, method="hilbert", engine="disk", memory="1GB")
-print("ready", flush=True)
-while True:
-    draft = draft_release(Path(sys.argv[1]), policy, Progress())
-    published(draft, Path(sys.argv[3]))
-    draft.engine.close()
-    del draft
-"""
 
 
 @pytest.mark.parametrize("method", ["hilbert", "hilbert-fast"])
@@ -519,58 +511,71 @@ def test_classes_do_not_cross_splits(method: str, people: Path) -> None:
         assert [cut for cut in cuts if begin <= cut <= end] == expected.tolist()
 
 
-@pytest.mark.not_quick
-def test_an_interrupted_command_leaves_nothing_behind(people: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "sfumato",
-        "anonymize",
-        str(people),
-        "-o",
-        str(tmp_path / "out.parquet"),
-        "-k",
-        "5",
-    ]
-    command += ["--quasi-identifiers", "age,zip", "--engine", "disk", "--temporary", str(tmp_path / "temporary")]
-    finished = {"out.parquet", "out.parquet.sfumato.json"}
-    for wait in (0.5, 1.5, 2.5):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(wait)
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        left = {path.name for path in tmp_path.iterdir()} - {"people.parquet", "temporary"}
-        assert left in (set(), finished)  # it may have been faster
-        for name in left:
-            (tmp_path / name).unlink()
+def phases_of(people: Path, target: Path) -> list[str]:
+    """The phases of a run that publishes a release."""
+    progress = Progress()
+    published(people, target, progress)
+    assert {"partition", "recode", "write"} < set(progress.seconds)
+    return list(progress.seconds)
+
+
+def test_a_run_that_is_interrupted_in_any_phase_leaves_nothing_behind(few_people: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out" / "out.parquet"
+    target.parent.mkdir()
+    phases = phases_of(few_people, target)
+    shutil.rmtree(target.parent)
+    target.parent.mkdir()
+    for phase in phases:
+        with pytest.raises(KeyboardInterrupt):
+            published(few_people, target, Disturbing(phase, lambda: signal.raise_signal(signal.SIGINT)))
+        assert list(target.parent.iterdir()) == []
         assert not list((tmp_path / "temporary").glob(f"{MARK}*"))
 
 
+def test_an_interruption_while_the_scratch_directory_is_made_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch_module.fcntl, "flock", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), Scratch(tmp_path):
+        pass
+    assert not list(tmp_path.glob(f"{MARK}*"))
+
+
 @pytest.mark.not_quick
-def test_a_killed_run_leaves_no_half_release_and_the_next_run_cleans_up(people: Path, tmp_path: Path) -> None:
+def test_an_interrupted_command_leaves_nothing_behind(people: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sfumato", "anonymize", people, "-o", tmp_path / "out.parquet", "-k", "5"]
+    command += ["--quasi-identifiers", "age,zip", "--engine", "disk", "--temporary", tmp_path / "temporary"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not list((tmp_path / "temporary").glob(f"{MARK}*")):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "temporary"]
+    assert not list((tmp_path / "temporary").glob(f"{MARK}*"))
+
+
+def test_a_run_that_is_killed_in_any_phase_leaves_the_old_release_and_the_next_run_cleans_up(
+    few_people: Path, tmp_path: Path
+) -> None:
     target, place = tmp_path / "out" / "out.parquet", tmp_path / "temporary"
     target.parent.mkdir()
-    published(people, target, Progress())
+    left_behind = 0
+    phases = phases_of(few_people, target)
     whole = target.read_bytes()
-    chance = random.Random(4)
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(people), str(place), str(target)], stdout=subprocess.PIPE
-    )
-    for _ in range(3):
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(chance.uniform(0.05, 0.6))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+    for phase in phases:
+        child = os.fork()
+        if child == 0:
+            try:
+                published(few_people, target, Disturbing(phase, lambda: os.kill(os.getpid(), signal.SIGKILL)))
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         assert target.read_bytes() == whole
-        assert len(list(place.glob(f"{MARK}*"))) <= 1  # that of the run that was killed, and of none before
-        process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(people), str(place), str(target)], stdout=subprocess.PIPE
-        )
-    process.kill()
-    process.communicate()
-    published(people, target, Progress())
+        scratch = list(place.glob(f"{MARK}*"))
+        assert len(scratch) <= 1  # that of the run that was killed, and of none before
+        left_behind += len(scratch)
+    assert left_behind > len(phases) // 2
+    published(few_people, target, Progress())
     assert sorted(path.name for path in target.parent.iterdir()) == ["out.parquet", "out.parquet.sfumato.json"]
     assert not list(place.glob(f"{MARK}*"))
 

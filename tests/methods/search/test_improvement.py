@@ -91,19 +91,24 @@ def assert_classes(batch: ClassBatch, records: Records, requirements: Requiremen
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_classes_hold_and_the_loss_falls_by_what_is_said_to_be_gained(kind: str, k: int) -> None:
-    tables, better = feasible(kind, k, 1), 0
+    tables, could_be_better = feasible(kind, k, 1), 0
     for _ in range(12):
         records, requirements = next(tables)
         start = first_classes(records, requirements)
-        improvement, cost = Improvement(start, records, requirements), cost_of(start, records)
+        improvement, first_cost = Improvement(start, records, requirements), cost_of(start, records)
+        cost = first_cost
         for number in range(3):
             gained = improvement._round(number, lambda: False, Progress())
             batch = improvement.batch
             assert_classes(batch, records, requirements)
             assert cost_of(batch, records) == cost - gained
             cost -= gained
-        better += cost < cost_of(start, records)
-    assert better >= (6 if k > 1 or kind != "k" else 0)  # some tables start with the best classes
+        # Nothing is lost, two classes may be the best ones, and so may those of records that lie in one line.
+        varying = np.count_nonzero(np.ptp(records.codes, axis=0))
+        if first_cost > 0 and len(start.low) > 2 and varying > 1:
+            could_be_better += 1
+            assert cost < first_cost
+    assert could_be_better >= 6 or (kind, k) == ("k", 1)  # where every record is a class of its own
 
 
 def optimum(records: Records, k: int) -> int:

@@ -285,15 +285,13 @@ def test_order_of_the_input_leaves_no_trace_where_equal_records_differ_in_what_i
 
 @pytest.mark.compiled
 @both_splits
-def test_one_thread_and_any_size_of_blocks_give_the_same_classes(
-    splits: Splits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_threads_and_sizes_of_blocks_give_the_same_classes(splits: Splits, monkeypatch: pytest.MonkeyPatch) -> None:
     table = with_values(random_table(np.random.default_rng(12), 3000), np.random.default_rng(13))
     asked = [entropy(2)]
     expected = [classes_of(table, splits, requirements_for(4, some)) for some in ((), asked)]
     assert min(map(len, expected)) > 20
-    monkeypatch.setattr("sfumato.kernels.threads.thread_count", lambda: 1)
-    for block in (1, 50, 900):
+    for block, threads in ((1, 1), (50, 4), (900, 2)):
+        monkeypatch.setattr("sfumato.kernels.threads.thread_count", lambda threads=threads: threads)
         monkeypatch.setattr("sfumato.methods.trees.region_tree.BLOCK", block)
         assert [classes_of(table, splits, requirements_for(4, some)) for some in ((), asked)] == expected
 

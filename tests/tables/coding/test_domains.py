@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato
-from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain, number_text
+from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
+from sfumato.tables.coding.released_labels import number_text
 from sfumato.taxonomies.derived_taxonomies import flat
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 

@@ -51,8 +51,8 @@ def classes_of_parts(
             with progress.phase("partition", table.count):
                 rows = part.read()
                 records = table.records(rows, shuffled=bool(table.sensitive))
-                bounds = table.policy.release.bounds
-                batch = ClassBatch.joined(list(assign(records, method, requirements, Progress(), bounds=bounds)))
+                numbered = table.policy.numbered
+                batch = ClassBatch.joined(list(assign(records, method, requirements, Progress(), numbered=numbered)))
                 class_file.add(np.take(rows, batch.rows), np.diff(batch.starts))
                 progress.advance(len(rows))
         else:

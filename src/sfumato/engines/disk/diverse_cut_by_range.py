@@ -56,8 +56,8 @@ def add_classes(
     progress: Progress,
 ) -> None:
     """Add the classes that the method forms from records, each tested as it is formed."""
-    bounds = table.policy.release.bounds
-    batches = assign(table.records(rows), method, requirements, Progress(), bounds=bounds)
+    numbered = table.policy.numbered
+    batches = assign(table.records(rows), method, requirements, Progress(), numbered=numbered)
     batch = ClassBatch.joined(list(batches))
     class_file.add(np.take(rows, batch.rows), np.diff(batch.starts))
     progress.advance(len(rows))

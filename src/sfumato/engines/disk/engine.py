@@ -55,8 +55,9 @@ class DiskEngine:
         self._limit = MemoryLimit(memory)
         self._values = 0  # bytes that distinct values take
         self.budget = MemoryBudget.of(memory) if budget is None else budget
-        self.scratch = Scratch().__enter__()
-        self._close = weakref.finalize(self, self.scratch.close)
+        scratch = Scratch()
+        self._close = weakref.finalize(self, scratch.close)
+        self.scratch = scratch.__enter__()
 
     def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
         return check_target_location(data, target, tables=tables, force=force)

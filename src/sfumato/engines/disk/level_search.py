@@ -30,7 +30,7 @@ def choose_levels(table: CodedTable, method: LatticeMethod, budget: MemoryBudget
     job, policy = table.job, table.policy
     lattice = LevelLattice.of(table.domains, table.costs)
     counted = counted_values({name: each.values for name, each in table.sensitive.items()}, None, job.requirements)
-    limits = SuppressionLimits(policy.most_suppressed(table.count), table.costs.full, policy.method.cells)
+    limits = SuppressionLimits.of(policy, policy.most_suppressed(table.count), table.costs)
     with job.progress.phase("partition", table.count):
         base = _counts(table, lattice, counted, budget)
         results = NodeResults(lattice, base, counted, job.requirements, limits)

@@ -29,7 +29,7 @@ def failing_leaves(
 ) -> NDArray[np.int64]:
     """Return the leaves of ``tree``, from which the recoding was made, with records in a class that fails."""
     own = recoding.regions
-    shown = shown_classes(recoding.domains, own.region_low, own.region_high, bounds=table.policy.release.bounds)
+    shown = shown_classes(recoding.domains, own.region_low, own.region_high, numbered=table.policy.numbered)
     scanned = min(budget.rows(table.file.kind.itemsize), SCANNED)
 
     def batches() -> Iterator[tuple[Rows, NDArray[np.int64]]]:

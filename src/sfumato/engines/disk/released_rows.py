@@ -46,14 +46,14 @@ class ReleasedRowsFile:
     """The released rows in a file, not yet sorted.
 
     A row has the number of the entry that it shows for every quasi-identifier, and the passthrough columns. columns:
-    the entries, each once.
+    the entries, each once. bounded: the quasi-identifiers that have typed bounds.
     """
 
     file: PackedFile
     columns: list[RecodedColumn]
     carried: list[PackedPassthrough]
     names: Sequence[str]
-    bounds: bool
+    bounded: frozenset[str]
     keep_order: bool
 
     @property
@@ -101,7 +101,8 @@ class ReleasedRowsFile:
             if name in carried:
                 return [(name, carried[name].decode(rows))]
             entries = rows[ENTRIES][:, attributes[name]]
-            return released_columns(self.columns[attributes[name]], lambda values: values[entries], self.bounds)
+            column = self.columns[attributes[name]]
+            return released_columns(column, lambda values: values[entries], bounds=name in self.bounded)
 
         columns = [pair for pairs in in_threads(released, self.names) for pair in pairs]
         return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
@@ -132,7 +133,7 @@ def _recoded(
 ) -> ReleasedRowsFile:
     """Recode the records. A file of classes is removed afterwards."""
     progress = table.job.progress
-    release, most = table.policy.release, budget.rows(table.file.kind.itemsize)
+    numbered, most = table.policy.numbered, budget.rows(table.file.kind.itemsize)
     with progress.phase("recode", 2 * table.count):
         domains = table.domains if isinstance(classes, ClassFile) else classes.domains
         boxes = [_OccurringBoxes(domain) for domain in domains]
@@ -142,7 +143,7 @@ def _recoded(
         columns = []
         for occurring in boxes:  # one after the other: their texts take much memory on the way
             limit.claim(occurring.bytes_to_finish, partial(_too_many_boxes, boxes, limit))
-            columns.append(occurring.finish(bounds=release.bounds))
+            columns.append(occurring.finish(numbered=occurring.name in numbered))
         widest = max(len(column.labels) for column in columns)
         kept = [(name, table.file.kind[name]) for name in table.file.kind.names or () if name != CODES]
         file = packed_file(
@@ -158,7 +159,8 @@ def _recoded(
     if isinstance(classes, ClassFile):
         classes.rows.remove()
         classes.sizes.remove()
-    return ReleasedRowsFile(file, columns, table.carried, table.job.kept, release.bounds, release.keep_order)
+    # This engine releases no means or medians, so the numbers are bounds.
+    return ReleasedRowsFile(file, columns, table.carried, table.job.kept, numbered, table.policy.release.keep_order)
 
 
 def _boxes(
@@ -245,13 +247,13 @@ class _OccurringBoxes:
         """The bytes that the texts of the boxes take, and on the way."""
         return self.count * LABEL_BYTES
 
-    def finish(self, *, bounds: bool) -> RecodedColumn:
+    def finish(self, *, numbered: bool) -> RecodedColumn:
         """Return what the boxes show, each entry once."""
         if self._occurs is not None:
             self._boxes = np.flatnonzero(self._occurs)
         kind = np.min_scalar_type(self._domain.size - 1)
         low, high = np.divmod(self._boxes, self._domain.size)
-        column = recoded_column(self._domain, low.astype(kind), high.astype(kind), bounds=bounds)
+        column = recoded_column(self._domain, low.astype(kind), high.astype(kind), numbered=numbered)
         self._entry = column.entry
         entries = np.arange(len(column.labels), dtype=np.uint32)
         return RecodedColumn(column.domain, entries, column.labels, column.low, column.high)

@@ -196,9 +196,9 @@ class DivisionIntoClasses(TableDivision):
     class_file: ClassFile
 
     def add(self, part: TablePart, rows: Rows) -> None:
-        bounds = self.table.policy.release.bounds
+        numbered = self.table.policy.numbered
         records = self.scaled.records(rows)
-        for batch in assign(records, self.method, self.requirements, Progress(), bounds=bounds):
+        for batch in assign(records, self.method, self.requirements, Progress(), numbered=numbered):
             self.class_file.add(np.take(rows, batch.rows), np.diff(batch.starts))
 
     def keep(self, part: TablePart) -> None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.memory.coded_table import TableInMemory
-from sfumato.losses.exact_costs import total_cost
-from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
+from sfumato.methods import Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding, chosen_in_memory
 from sfumato.methods.lattice.node_results import SuppressionLimits
 from sfumato.methods.level_parts import divided
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.suppression import surplus_rows, trimmed
+from sfumato.methods.outlier_search import OutlierSearch, estimates
+from sfumato.methods.suppression import surplus_rows
 from sfumato.progress import Progress
 from sfumato.releases.learn_recoding import grown_recoding, regional
 from sfumato.releases.local_recoding import shown_classes
@@ -92,11 +92,10 @@ def learn_recoding(table: TableInMemory) -> Recoding:
 def form_classes(table: TableInMemory) -> FormedClasses:
     """Form the classes that the policy asks for."""
     job, method = table.job, method_for(table)
-    release = job.policy.release
     if isinstance(method, LatticeMethod):
         level_recoding, released = _chosen_levels(table, method)
         return FormedClasses(method, iter([level_recoding.classes(released)]), level_recoding.domains)
-    if release.boxes == "regions":
+    if job.policy.release.boxes == "regions":
         recoding = learn_recoding(table)
         regions = recoding.regions.regions_of(table.encoded.codes, table.encoded.domains)
         return FormedClasses(method, iter([recoding.regions.classes(regions)]), list(recoding.domains))
@@ -105,8 +104,9 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         method,
         job.requirements,
         job.progress,
-        bounds=release.bounds and not method.separates,
+        numbered=() if method.separates else job.policy.numbered,
         most_suppressed=job.policy.most_suppressed(table.count),
+        suppression_cost=job.policy.release.suppression_cost,
     )
     return FormedClasses(method, batches, table.encoded.domains)
 
@@ -118,7 +118,7 @@ def _chosen_levels(table: TableInMemory, method: LatticeMethod) -> tuple[LevelRe
     with job.progress.phase("partition", table.count):
         surplus = surplus_rows(records, job.requirements, most)
         rest = records.without(surplus)
-        limits = SuppressionLimits(most - len(surplus), records.costs.full, job.policy.method.cells)
+        limits = SuppressionLimits.of(job.policy, most - len(surplus), records.costs)
         return chosen_in_memory(method, rest, job.requirements, limits, job.progress), rest
 
 
@@ -128,8 +128,9 @@ def assign(
     requirements: Requirements,
     progress: Progress,
     *,
-    bounds: bool,
+    numbered: Collection[str],
     most_suppressed: int = 0,
+    suppression_cost: float = 1.0,
 ) -> Iterator[ClassBatch]:
     """Yield the classes, each tested against the requirements as it comes."""
     with progress.phase("partition", records.count):
@@ -145,7 +146,7 @@ def assign(
             return
 
         def shown(low: Codes, high: Codes) -> NDArray[np.integer]:
-            return shown_classes(records.domains, low, high, bounds=bounds)
+            return shown_classes(records.domains, low, high, numbered=numbered)
 
         def classes_of(remaining: Records) -> ClassBatch:
             by_part = _classes_by_part(remaining, method, requirements, progress)
@@ -153,19 +154,14 @@ def assign(
                 [join_failing(ClassBatch.joined(list(batches)), part, requirements, shown) for part, batches in by_part]
             )
 
-        if most == 0 or records.effort == Effort():
-            yield trimmed(records, requirements, most, classes_of)
+        if most == 0:
+            yield classes_of(records)
             return
-        # The search for outliers forms classes many times, so it does without a long search. One search follows.
-        quick = trimmed(replace(records, effort=Effort()), requirements, most, classes_of)
-        choice_of_quick = dict(progress.decisions)
-        searched = classes_of(records.without(np.setdiff1d(records.rows, quick.rows)))
-        layout, units = records.costs.layout, records.costs.units
-        costs = [total_cost(batch.starts, batch.low, batch.high, layout, units) for batch in (quick, searched)]
-        if costs[0] < costs[1]:
-            progress.decisions.update(choice_of_quick)
-            searched = quick
-        yield searched
+        price = round(suppression_cost * records.costs.full)
+        best, trials = OutlierSearch(records, requirements, most, price, classes_of, progress).best()
+        progress.decisions.update(best.decisions)
+        progress.decisions["other_costs"] = estimates(trials, records, suppression_cost, already=len(left_out))
+        yield best.classes
 
 
 def _classes_by_part(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -19,11 +19,11 @@ from sfumato.kernels.threads import in_threads
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.policy import Policy
+from sfumato.policy.column_forms import SUMMARIES
 from sfumato.progress import Progress
 from sfumato.releases.anatomy_tables import separated
 from sfumato.releases.local_recoding import LEFT_OUT, Recoded, Recoder, Spread, released_columns
-from sfumato.releases.statistics import SUFFIX as MEAN
-from sfumato.releases.statistics import class_means, grid_of, has_statistics, stated
+from sfumato.releases.statistics import class_statistic, grid_of, has_statistics, stated
 from sfumato.requirements import ClassCounts, Requirements
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.domains import Domain, NumericDomain
@@ -50,35 +50,41 @@ class RowsInMemory:
 def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory:
     """Recode the classes, and arrange the rows of the release."""
     job, encoded = table.job, table.encoded
-    release, facts = job.policy.release, dict[str, Any]()
+    policy, facts = job.policy, dict[str, Any]()
     if classes.method.separates:
         first, second = _two_tables(table, classes.batches, job.requirements.attributes[0])
         return RowsInMemory(first, outcome_of(classes.method.name, job.progress), sensitive=second)
-    recoded = recode(encoded.count, classes.batches, classes.domains, job.progress, bounds=release.bounds)
-    grids = _grids(job.policy, recoded)
+    recoded = recode(encoded.count, classes.batches, classes.domains, job.progress, numbered=policy.numbered)
+    grids = _grids(policy, recoded)
     released, persons = arrange(
         encoded,
         recoded,
         job.kept,
+        policy,
         job.progress,
-        bounds=release.bounds,
-        means=grids,
-        keep_order=release.keep_order,
+        grids=grids,
         persons=table.records.persons,
     )
     if grids:
         domains = {domain.name: domain for domain in encoded.domains}
         facts["statistics"] = {name: stated(domains[name], grid) for name, grid in grids.items()}
+    if (other_costs := job.progress.decisions.pop("other_costs", None)) is not None:
+        facts["other_costs"] = other_costs
     outcome = outcome_of(classes.method.name, job.progress)
     outcome = replace(outcome, facts={**outcome.facts, **facts})
     return RowsInMemory(released, outcome, persons, tasks=_tasks(table))
 
 
 def recode(
-    records: int, batches: Iterator[ClassBatch], domains: Sequence[Domain], progress: Progress, *, bounds: bool
+    records: int,
+    batches: Iterator[ClassBatch],
+    domains: Sequence[Domain],
+    progress: Progress,
+    *,
+    numbered: Collection[str],
 ) -> Recoded:
-    """Find what each class of a table with this number of records shows."""
-    recoder = Recoder(domains, records, bounds=bounds)
+    """Find what each class of a table with this number of records shows. numbered: see Recoder."""
+    recoder = Recoder(domains, records, numbered=numbered)
     for batch in batches:
         recoder.add(batch)
     with progress.phase("recode"):
@@ -111,21 +117,20 @@ def arrange(
     encoded: Encoded,
     recoded: Recoded,
     names: Sequence[str],
+    policy: Policy,
     progress: Progress,
     *,
-    bounds: bool,
-    keep_order: bool,
-    means: Mapping[str, Fraction] | None = None,
+    grids: Mapping[str, Fraction] | None = None,
     persons: NDArray[np.uint32] | None = None,
 ) -> tuple[pa.Table, NDArray[np.uint32] | None]:
     """Return the released table in canonical order, and the persons of its rows.
 
     The order is by the released quasi-identifiers, then by the other columns. It is a function of the released rows
-    alone, so it tells nothing about the order of the input.
+    alone, so it tells nothing about the order of the input. grids: what means and medians are rounded to.
     """
     with progress.phase("arrange"):
         present = np.flatnonzero(recoded.class_of_row != LEFT_OUT).astype(np.uint32)
-        if keep_order:
+        if policy.release.keep_order:
             assert encoded.input_rows is not None
             rows = present[np.argsort(encoded.input_rows[present])]
             spread: Spread = lambda values: values[recoded.class_of_row[rows]]  # noqa: E731
@@ -139,14 +144,15 @@ def arrange(
         def released(name: str) -> list[tuple[str, pa.Array]]:
             if name not in recoded_by_name:
                 return [(name, carried_by_name[name].take(rows))]
-            column = recoded_by_name[name]
-            shown = released_columns(column, spread, bounds)
-            if means and name in means:
-                codes, domain = encoded.codes[:, attributes[name]], encoded.domains[attributes[name]]
-                assert isinstance(domain, NumericDomain)
-                by_class = class_means(codes, domain, recoded, column, means[name])
-                class_of_row: NDArray[np.int64] = spread(np.arange(len(by_class)))
-                shown.append((name + MEAN, by_class.take(from_numpy(class_of_row))))
+            column, added = recoded_by_name[name], policy.added(name)
+            shown = released_columns(column, spread, bounds="min" in added)
+            for kind in SUMMARIES:
+                if grids and name in grids and kind in added:
+                    codes, domain = encoded.codes[:, attributes[name]], encoded.domains[attributes[name]]
+                    assert isinstance(domain, NumericDomain)
+                    by_class = class_statistic(kind, codes, domain, recoded, column, grids[name])
+                    class_of_row: NDArray[np.int64] = spread(np.arange(len(by_class)))
+                    shown.append((f"{name}_{kind}", by_class.take(from_numpy(class_of_row))))
             return shown
 
         columns = [pair for pairs in in_threads(released, names) for pair in pairs]
@@ -163,7 +169,7 @@ def _two_tables(table: TableInMemory, batches: Iterator[ClassBatch], sensitive: 
         group[batch.rows] = np.repeat(np.arange(count, count + len(batch.low)), np.diff(batch.starts))
         count += len(batch.low)
     with table.job.progress.phase("arrange"):
-        recoder = Recoder(encoded.domains, encoded.count, bounds=False)
+        recoder = Recoder(encoded.domains, encoded.count, numbered=())
         recoder.add(ClassBatch(records.rows, records.starts, records.codes, records.codes))
         rows = np.flatnonzero(group >= 0).astype(np.uint32)
         column = next(column for column in encoded.carried if column.name == sensitive)
@@ -184,13 +190,11 @@ def _canonical(
 
 
 def _grids(policy: Policy, recoded: Recoded) -> dict[str, Fraction]:
-    """Return what the means of each column are rounded to, if the release has means."""
-    if policy.release.form != "statistics":
-        return {}
+    """Return what the means or medians of each column are rounded to, if it has any."""
     return {
-        column.domain.name: grid_of(column, policy.columns[column.domain.name])
-        for column in recoded.columns
-        if has_statistics(column.domain)
+        name: grid_of(column, policy.columns[name], policy.added(name))
+        for name, column in ((column.domain.name, column) for column in recoded.columns)
+        if has_statistics(column.domain) and not set(SUMMARIES).isdisjoint(policy.added(name))
     }
 
 

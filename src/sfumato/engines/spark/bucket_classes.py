@@ -159,7 +159,7 @@ def _released(task: BucketTask, batch: ClassBatch, records: int, carried: pa.Tab
     piece also has a sample of what records show.
     """
     domains = task.domains if task.levels is None else task.levels.domains
-    recoder = Recoder(domains, records, bounds=task.policy.release.bounds)
+    recoder = Recoder(domains, records, numbered=task.policy.numbered)
     recoder.add(batch)
     recoded = recoder.finish()
     shown = pa.table({name: array for column in recoded.columns for name, array in _shown(task, column)})
@@ -188,7 +188,7 @@ def _shown(task: BucketTask, column: RecodedColumn) -> list[tuple[str, pa.Array]
     name = f"q{[domain.name for domain in task.domains].index(column.domain.name)}"
     entry = from_numpy(column.entry)
     columns = [(name, column.labels.take(entry))]
-    if task.policy.release.bounds and column.domain.kind != "categorical":
+    if column.domain.name in task.policy.numbered and column.domain.kind != "categorical":
         columns += [(f"{name}_min", column.low.take(entry)), (f"{name}_max", column.high.take(entry))]
     return columns
 
@@ -209,7 +209,7 @@ def shown_fields(task: BucketTask) -> list[Any]:
     fields = []
     for q, domain in enumerate(task.domains):
         fields.append(StructField(f"q{q}", StringType()))
-        if task.policy.release.bounds and domain.kind != "categorical":
+        if domain.name in task.policy.numbered and domain.kind != "categorical":
             assert isinstance(domain, NumericDomain)
             kind: Any = {"date": DateType(), "moment": TimestampNTZType()}.get(domain.kind, DoubleType())
             if domain.bound_type is not None:

@@ -39,7 +39,7 @@ def choose_levels(
     costs = exact_costs(table.domains, policy.weights(table.domains), table.count)
     lattice = LevelLattice.of(table.domains, costs)
     counted = counted_values({name: each.values for name, each in table.sensitive.items()}, None, job.requirements)
-    limits = SuppressionLimits(policy.most_suppressed(table.count), costs.full, policy.method.cells)
+    limits = SuppressionLimits.of(policy, policy.most_suppressed(table.count), costs)
     base = _counts(session, coded, task, lattice, counted)
     results = NodeResults(lattice, base, counted, job.requirements, limits)
     return chosen_recoding(method, results, Effort(policy.method.effort), job.progress)

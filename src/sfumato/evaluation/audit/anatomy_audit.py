@@ -16,7 +16,8 @@ from sfumato.evaluation.audit.audit import AuditReport, class_key
 from sfumato.evaluation.audit.shown_levels import level_verdicts
 from sfumato.policy import Policy
 from sfumato.requirements import ClassCounts, Histogram, Requirements, Verdict
-from sfumato.tables.coding.domains import Codes, Domain, label_of
+from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.released_labels import label_of
 from sfumato.tables.coding.value_order import ascending, is_missing, texts_of
 from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source

@@ -121,16 +121,13 @@ def class_counts(
 
 
 def class_key(policy: Policy, names: Sequence[str]) -> list[str]:
-    """The columns that define the class of a released record: the quasi-identifiers, their bounds and means."""
+    """The columns that define the class of a released record: quasi-identifiers, their bounds, means and medians."""
     key = []
     for name in policy.quasi_identifiers:
         if name not in names:
             raise UsageError.unknown_column(name, "the policy", names)
         key.append(name)
-        if policy.release.bounds:
-            key += [column for column in (f"{name}_min", f"{name}_max") if column in names]
-        if policy.release.form == "statistics":
-            key += [column for column in (f"{name}_mean",) if column in names]
+        key += [column for added in policy.added(name) if (column := f"{name}_{added}") in names]
     return key
 
 

@@ -20,7 +20,7 @@ from sfumato.evaluation.audit.anatomy_audit import COUNT, GROUP
 from sfumato.evaluation.queries.answers import Floats, Integers, Points, RangeQuery, weight_within
 from sfumato.evaluation.queries.sensitive_values import SensitiveNumbers, encoded
 from sfumato.kernels.decorator import kernel
-from sfumato.tables.coding.domains import label_of, read_number
+from sfumato.tables.coding.released_labels import label_of, read_number
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source

@@ -22,7 +22,8 @@ from sfumato.evaluation.queries.answers import (
     weight_within,
 )
 from sfumato.evaluation.queries.spread_boxes import Pieces, cut_into_pieces, spread
-from sfumato.tables.coding.domains import Domain, label_of
+from sfumato.tables.coding.domains import Domain
+from sfumato.tables.coding.released_labels import label_of
 from sfumato.tables.released_classes import ReleasedClasses
 
 

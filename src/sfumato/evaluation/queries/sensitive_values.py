@@ -17,7 +17,7 @@ from sfumato.evaluation.queries.answers import Integers
 from sfumato.evaluation.queries.bins import MOST_VALUES, ascending_edges, too_many_values
 from sfumato.evaluation.queries.query_workload import QueryWorkload
 from sfumato.tables.coding.arrow_arrays import to_numpy
-from sfumato.tables.coding.domains import read_number
+from sfumato.tables.coding.released_labels import read_number
 
 
 @dataclass(frozen=True)

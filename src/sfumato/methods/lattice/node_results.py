@@ -18,10 +18,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.losses.exact_costs import Costs
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.level_counts import CountedNodes, CountedValues, LevelCounts, collapsed
 from sfumato.methods.lattice.level_lattice import LevelLattice, Node
 from sfumato.methods.method import SensitiveValues
+from sfumato.policy import Policy
 from sfumato.requirements import ClassCounts, Requirement, Requirements
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
@@ -36,6 +38,11 @@ class SuppressionLimits:
     most: int
     cost: int
     cells: bool = False
+
+    @classmethod
+    def of(cls, policy: Policy, most: int, costs: Costs) -> SuppressionLimits:
+        """Return what a policy allows. most: the records that may still be left out."""
+        return cls(most, round(policy.release.suppression_cost * costs.full), policy.method.cells)
 
 
 @dataclass(frozen=True)

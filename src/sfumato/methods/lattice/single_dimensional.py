@@ -45,8 +45,11 @@ class SingleDimensional:
 
     name = "single-dimensional"
     paper = "Wang, Xu, Sun: Multi-dimensional k-anonymity based on mapping for protecting privacy, 2011 (baseline)"
-    summary = "one attribute after the other cut into the same intervals in all records; time O(N d log N)"
-    use = "as a baseline, or when a domain must be cut at the same points everywhere; the loss is high"
+    summary = "one set of cuts for all records, one attribute after the other; time O(N d log N)"
+    use = (
+        "to repeat the baseline of Wang's figures: the first attributes take the cuts and the others show *, so the "
+        "loss is high; choose global for one recoding of all records"
+    )
     separates = False
 
     def check(self, requirements: Requirements) -> None:

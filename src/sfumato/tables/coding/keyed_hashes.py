@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
-from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, number_text, read_number
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
+from sfumato.tables.coding.released_labels import number_text, read_number
 from sfumato.tables.coding.scaled_integers import in_units, whole_numbers
 
 ALL = np.uint64((1 << 64) - 1)  # no hash is larger

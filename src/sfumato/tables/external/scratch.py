@@ -49,14 +49,18 @@ class Scratch:
         self.directory = self._parent / f"{MARK}{secrets.token_hex(8)}"
 
     def __enter__(self) -> Self:
-        with scratch_errors(self._parent):
-            _remove_abandoned(self._parent)
-            while self._lock is None:
-                self.directory.mkdir(mode=0o700)
-                with contextlib.suppress(FileNotFoundError):  # another run took the empty directory for abandoned
-                    self._lock = (self.directory / LOCK).open("wb")
-            if fcntl is not None:
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            with scratch_errors(self._parent):
+                _remove_abandoned(self._parent)
+                while self._lock is None:
+                    self.directory.mkdir(mode=0o700)
+                    with contextlib.suppress(FileNotFoundError):  # another run took the empty directory for abandoned
+                        self._lock = (self.directory / LOCK).open("wb")
+                if fcntl is not None:
+                    fcntl.flock(self._lock, fcntl.LOCK_EX)
+        except BaseException:  # also an interruption, since nobody has anything to close yet
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
         return self
 
     def __exit__(

@@ -64,7 +64,8 @@ def problems(draw: st.DrawFn, kind: str | None = None, way: str = "plain") -> Pr
     columns = {"age": NumberLevels([row["age"] for row in rows], WIDTHS), "city": CategoryLevels(CITIES)}
     asked = [] if kind is None else [oracle.Asked(KINDS[kind][0], "s", KINDS[kind][1], SENSITIVE_TREE)]
     most = int(draw(st.sampled_from([0.0, 0.1, 0.5])) * size)
-    return Problem(rows, columns, asked, WAYS[way], draw(st.integers(1, 4)), most)
+    cost = draw(st.sampled_from([Fraction(1), Fraction(1, 4), Fraction(0)])) if most else Fraction(1)
+    return Problem(rows, columns, asked, WAYS[way], draw(st.integers(1, 4)), most, cost)
 
 
 def policy_of(problem: Problem, folder: Path, **more: Any) -> Policy:
@@ -97,6 +98,7 @@ def policy_of(problem: Problem, folder: Path, **more: Any) -> Policy:
         person=problem.counting.person,
         joint=bool(problem.counting.joint),
         max_suppressed=problem.most / size,
+        suppression_cost=float(problem.cost),
         method=more.pop("method", "global"),
         keep_order=True,
         **more,

@@ -81,6 +81,7 @@ class Problem:
     counting: oracle.Counting
     k: int
     most: int
+    cost: Fraction = Fraction(1)
 
     def failing(self, shown: Released) -> set[int]:
         """The rows in classes that do not hold, of a release that shows these labels."""
@@ -139,7 +140,7 @@ class Problem:
         return len({row[level] for row in column.rows})
 
     def loss(self, shown: Released, weights: Sequence[int] | None = None) -> Fraction:
-        """The mean penalty; a record that is left out counts 1."""
+        """The mean penalty; a record that is left out counts what the problem says."""
         weights = weights or [1] * len(self.columns)
         penalties = [
             sum(
@@ -152,7 +153,7 @@ class Problem:
             / sum(weights)
             for _, labels in shown
         ]
-        return (sum(penalties, Fraction(0)) + len(self.rows) - len(shown)) / len(self.rows)
+        return (sum(penalties, Fraction(0)) + self.cost * (len(self.rows) - len(shown))) / len(self.rows)
 
     def nodes(self) -> list[tuple[int, ...]]:
         return list(product(*(range(column.levels) for column in self.columns.values())))

@@ -43,10 +43,24 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
     if not choice.get("exact", True):
         tried_on = f"{choice['tried_on']:,} of the records"
         console.print(f"        chosen on {tried_on}: on those, and only on those, hilbert is known not to lose less")
+    if "lattice" in summary:
+        _show_levels(console, summary["levels"], summary["lattice"])
     show_files(console, files)
     for text in summary.get("replaced", ()):
         console.print(f"{'':7} instead of {text}")
     console.print(f"next    {next_step}")
+
+
+def _show_levels(console: TextConsole, levels: Mapping[str, int], lattice: Mapping[str, Any]) -> None:
+    """Print the level of each column, and what is known about all other levels."""
+    console.print("levels  " + ", ".join(f"{name} {level}" for name, level in levels.items()))
+    if lattice["complete"]:
+        console.print(f"        none of the {lattice['nodes']:,} combinations of levels loses less")
+    elif "least_possible" in lattice:
+        console.print(
+            f"        the search ended after {lattice['tested']:,} of {lattice['nodes']:,} combinations of levels; "
+            f"none loses less than {lattice['least_possible']:.2%}"
+        )
 
 
 def show_counts(console: TextConsole, summary: Mapping[str, Any]) -> None:

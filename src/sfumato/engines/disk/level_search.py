@@ -12,9 +12,9 @@ from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.errors import UsageError
 from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding, chosen_recoding
 from sfumato.methods.lattice.level_counts import (
-    CountedValues,
+    CountedColumns,
     LevelCounts,
-    counted_values,
+    counted_columns,
     counts_of_codes,
     joined_counts,
 )
@@ -29,7 +29,7 @@ def choose_levels(table: CodedTable, method: LatticeMethod, budget: MemoryBudget
     """Choose a level for every column."""
     job, policy = table.job, table.policy
     lattice = LevelLattice.of(table.domains, table.costs)
-    counted = counted_values({name: each.values for name, each in table.sensitive.items()}, None, job.requirements)
+    counted = counted_columns({name: each.values for name, each in table.sensitive.items()}, None, job.requirements)
     limits = SuppressionLimits.of(policy, policy.most_suppressed(table.count), table.costs)
     with job.progress.phase("partition", table.count):
         base = _counts(table, lattice, counted, budget)
@@ -37,7 +37,7 @@ def choose_levels(table: CodedTable, method: LatticeMethod, budget: MemoryBudget
         return chosen_recoding(method, results, table.effort, job.progress)
 
 
-def _counts(table: CodedTable, lattice: LevelLattice, counted: CountedValues, budget: MemoryBudget) -> LevelCounts:
+def _counts(table: CodedTable, lattice: LevelLattice, counted: CountedColumns, budget: MemoryBudget) -> LevelCounts:
     """Count the records at the most specific node. Raises UsageError before the counts take too much memory."""
     parts: list[LevelCounts] = []
     for rows in table.file.batches(max(budget.rows(table.file.kind.itemsize) // SHARE, 1)):

@@ -20,7 +20,7 @@ from sfumato.engines.spark.spark_tables import one_array
 from sfumato.errors import UsageError
 from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding, chosen_recoding
-from sfumato.methods.lattice.level_counts import CountedValues, LevelCounts, counted_values, counts_of_codes
+from sfumato.methods.lattice.level_counts import CountedColumns, LevelCounts, counted_columns, counts_of_codes
 from sfumato.methods.lattice.level_lattice import LevelLattice
 from sfumato.methods.lattice.node_results import NodeResults, SuppressionLimits
 from sfumato.methods.method import Effort
@@ -38,7 +38,7 @@ def choose_levels(
     job, policy = table.job, table.job.policy
     costs = exact_costs(table.domains, policy.weights(table.domains), table.count)
     lattice = LevelLattice.of(table.domains, costs)
-    counted = counted_values({name: each.values for name, each in table.sensitive.items()}, None, job.requirements)
+    counted = counted_columns({name: each.values for name, each in table.sensitive.items()}, None, job.requirements)
     limits = SuppressionLimits.of(policy, policy.most_suppressed(table.count), costs)
     base = _counts(session, coded, task, lattice, counted)
     results = NodeResults(lattice, base, counted, job.requirements, limits)
@@ -46,7 +46,7 @@ def choose_levels(
 
 
 def _counts(
-    session: Session, coded: Frame, task: BucketTask, lattice: LevelLattice, counted: CountedValues
+    session: Session, coded: Frame, task: BucketTask, lattice: LevelLattice, counted: CountedColumns
 ) -> LevelCounts:
     """Count the distinct records by a job, and return the counts of the most specific node."""
     from pyspark.sql import functions as sql

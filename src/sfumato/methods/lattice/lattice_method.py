@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError, UsageError
 from sfumato.methods.lattice.least_cost_node import SearchOutcome
-from sfumato.methods.lattice.level_counts import counted_values, counts_of_records
+from sfumato.methods.lattice.level_counts import counted_columns, counts_of_records
 from sfumato.methods.lattice.level_lattice import LevelLattice
 from sfumato.methods.lattice.node_results import (
     LEFT_OUT,
@@ -162,7 +162,7 @@ def chosen_in_memory(
 ) -> LevelRecoding:
     """Choose a node for records in memory."""
     lattice = LevelLattice.of(records.domains, records.costs)
-    counted = counted_values(records.sensitive, records.persons, requirements)
+    counted = counted_columns(records.sensitive, records.persons, requirements)
     results = NodeResults(lattice, counts_of_records(records, lattice, counted), counted, requirements, limits)
     return chosen_recoding(method, results, records.effort, progress)
 

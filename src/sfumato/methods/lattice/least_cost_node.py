@@ -69,10 +69,10 @@ class SearchLimit:
 
 def least_cost_node(results: NodeResults, effort: Effort, progress: Progress) -> SearchOutcome:
     """Search the lattice for the node of least cost; of equal costs, the first in the order of the levels."""
-    return _Search(results, effort, progress).run()
+    return _NodeSearch(results, effort, progress).run()
 
 
-class _Search:
+class _NodeSearch:
     """The nodes that wait, in the order of their bounds, and those that cover others."""
 
     def __init__(self, results: NodeResults, effort: Effort, progress: Progress) -> None:

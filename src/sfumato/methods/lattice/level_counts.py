@@ -26,7 +26,7 @@ WORTH_KEEPING = 0.7  # counts are kept if they have fewer entries than this shar
 
 
 @dataclass(frozen=True)
-class CountedValues:
+class CountedColumns:
     """The columns that are counted beside the groups: sensitive columns, by name, and perhaps persons at the end.
 
     values: of each sensitive column, without codes. sizes: how many codes each of all these columns may have.
@@ -73,9 +73,9 @@ class LevelCounts:
         return np.add.reduceat(self.weights, self.starts[:-1])
 
 
-def counted_values(
+def counted_columns(
     sensitive: Mapping[str, SensitiveValues], persons: NDArray[np.uint32] | None, requirements: Requirements
-) -> CountedValues:
+) -> CountedColumns:
     """Return what is counted beside the groups."""
     values = {
         name: replace(sensitive[name], codes=np.empty(0, np.uint32), totals=None) for name in requirements.columns
@@ -83,10 +83,10 @@ def counted_values(
     sizes = [each.distinct + 1 for each in values.values()]
     if persons is not None:
         sizes.append(int(persons.max(initial=0)) + 1)
-    return CountedValues(values, tuple(sizes), persons is not None)
+    return CountedColumns(values, tuple(sizes), persons is not None)
 
 
-def counts_of_records(records: Records, lattice: LevelLattice, counted: CountedValues) -> LevelCounts:
+def counts_of_records(records: Records, lattice: LevelLattice, counted: CountedColumns) -> LevelCounts:
     """Count the records at the most specific node."""
     weights = np.diff(records.starts)
     if not counted.sizes:
@@ -101,7 +101,7 @@ def counts_of_records(records: Records, lattice: LevelLattice, counted: CountedV
 
 
 def counts_of_codes(
-    codes: Codes, weights: NDArray[np.int64], lattice: LevelLattice, counted: CountedValues
+    codes: Codes, weights: NDArray[np.int64], lattice: LevelLattice, counted: CountedColumns
 ) -> LevelCounts:
     """Count entries at the most specific node. codes: of the quasi-identifiers, then of the counted columns."""
     node, d = lattice.bottom, len(lattice.columns)
@@ -109,7 +109,7 @@ def counts_of_codes(
     return collapsed(node, groups, weights, [*(level.groups for level in lattice.levels_of(node)), *counted.sizes])
 
 
-def joined_counts(parts: Sequence[LevelCounts], lattice: LevelLattice, counted: CountedValues) -> LevelCounts:
+def joined_counts(parts: Sequence[LevelCounts], lattice: LevelLattice, counted: CountedColumns) -> LevelCounts:
     """Join counts of the most specific node that were made of parts of a table."""
     codes = np.concatenate([part.codes for part in parts])
     weights = np.concatenate([part.weights for part in parts])
@@ -140,7 +140,7 @@ class CountedNodes:
     work: the entries that were gone through so far.
     """
 
-    def __init__(self, lattice: LevelLattice, base: LevelCounts, counted: CountedValues) -> None:
+    def __init__(self, lattice: LevelLattice, base: LevelCounts, counted: CountedColumns) -> None:
         self._lattice, self._counted = lattice, counted
         self._kept: dict[Node, LevelCounts] = {base.node: base}
         self._base = base

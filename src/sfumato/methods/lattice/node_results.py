@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.losses.exact_costs import Costs
 from sfumato.methods.class_counting import Counting
-from sfumato.methods.lattice.level_counts import CountedNodes, CountedValues, LevelCounts, collapsed
+from sfumato.methods.lattice.level_counts import CountedColumns, CountedNodes, LevelCounts, collapsed
 from sfumato.methods.lattice.level_lattice import LevelLattice, Node
 from sfumato.methods.method import SensitiveValues
 from sfumato.policy import Policy
@@ -95,7 +95,7 @@ class NodeResults:
         self,
         lattice: LevelLattice,
         base: LevelCounts,
-        counted: CountedValues,
+        counted: CountedColumns,
         requirements: Requirements,
         limits: SuppressionLimits,
     ) -> None:

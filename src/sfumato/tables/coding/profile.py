@@ -200,8 +200,8 @@ class Profiler:
         scale = domain.scale if domain.is_decimal else None
         if domain.snap.snap(domain.values, domain.values, domain.is_whole, scale, finest=highest).whole.any():
             raise InputError(
-                f"column {self._name!r} has numbers too large for the intervals of its policy. Set top or bottom, or "
-                "choose other intervals."
+                f"column {self._name!r} has values that are in no interval or period of its policy: they are too "
+                "large, or too early for a whole decade. Set top or bottom, or choose other levels."
             )
         cells, cell_of = replace(domain, coarsest=coarsest).at_level(finest)
         # Without null, the last code stands for nothing.

@@ -439,11 +439,11 @@ def test_a_wrong_policy_names_the_line_and_what_to_do(load: Load, text: str, exp
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("other = 'keep'\nk 5", "line 2: not valid TOML: expected '=' after a key in a key/value pair."),
+        ("other = 'keep'\nk 5", "line 2: not valid TOML: expected '=' after a key in a key/value pair. Write a "),
         ("other = 'keep'\n[columns", "line 2: not valid TOML: "),
         ('\n\nother = "C:\\taxonomies\\q.csv"\n', "line 3: not valid TOML: unescaped '\\' in a string."),
         ("[input]\n[input]\n", "line 2: not valid TOML: "),
-        ("other = \n", "line 1: not valid TOML: invalid value."),
+        ("other = \n", "line 1: not valid TOML: the key other has no value. Write one, or remove the line."),
         ("other = 'keep'\nnulls = [\n", "line 2: not valid TOML: "),
     ],
 )

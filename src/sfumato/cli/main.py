@@ -33,7 +33,7 @@ import typer
 from sfumato._version import __version__
 from sfumato.cli.commands import app
 from sfumato.cli.output import forget_standard_output, standard_output
-from sfumato.errors import NO_SPACE, KernelCacheWarning, OutputError, SfumatoError
+from sfumato.errors import NO_SPACE, KernelCacheWarning, OutputError, ReadingWarning, SfumatoError
 
 UNEXPECTED = 70
 PACKAGE = Path(__file__).parents[1]
@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Warnings of libraries may contain cell values.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", KernelCacheWarning)
+        warnings.simplefilter("once", ReadingWarning)  # a table may be read several times
         warnings.showwarning = _warn
         words = None if arguments is None else list(arguments)
         status.code = app(words, prog_name="sfumato", standalone_mode=False) or 0

@@ -50,12 +50,24 @@ DECLARED: dict[str, Any] = {
     "separator": flags.Separator,
     "encoding": flags.Encoding,
     "decimal": flags.Decimal,
+    "thousands": flags.Thousands,
     "nulls": flags.Nulls,
     "date_format": flags.DateFormat,
     "sheet": flags.Sheet,
+    "header_row": flags.HeaderRow,
     "max_expansion": flags.MaxExpansion,
 }
-READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
+READ_WITH = (
+    "separator",
+    "encoding",
+    "decimal",
+    "thousands",
+    "nulls",
+    "date_format",
+    "sheet",
+    "header_row",
+    "max_expansion",
+)
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(

@@ -15,6 +15,7 @@ from sfumato.policy.error_text import wrong
 from sfumato.policy.section import PolicySection, optional_name, text_list
 
 MAX_EXPANSION = 200  # records that differ are hardly ever compressed that far
+THOUSANDS = (".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")  # marks; the last two are spaces that do not break
 _DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
 
 
@@ -32,6 +33,16 @@ def _encoding(value: Any) -> str:
     return str(value)
 
 
+def _thousands(value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or value not in THOUSANDS):
+        raise wrong("must be a point, a comma, an apostrophe or a space")
+    return value
+
+
+def _row(value: Any) -> int | None:
+    return None if value is None else whole_number(1)(value)
+
+
 def _date_format(value: Any) -> str | None:
     if value is None:
         return None
@@ -47,16 +58,22 @@ class InputSettings(PolicySection):
     separator: Annotated[str, BeforeValidator(_separator)] = ","
     encoding: Annotated[str, BeforeValidator(_encoding)] = "utf-8"
     decimal: Literal[".", ","] = "."
+    thousands: Annotated[str | None, BeforeValidator(_thousands)] = None
     nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ("",)
     date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
     sheet: Annotated[str | None, BeforeValidator(optional_name)] = None
+    header_row: Annotated[int | None, BeforeValidator(_row)] = None
     max_expansion: Annotated[int, BeforeValidator(whole_number(1))] = MAX_EXPANSION
 
     @model_validator(mode="after")
-    def _check_decimal(self) -> Self:
+    def _check_marks(self) -> Self:
         if self.decimal == self.separator:
             key, other = ("decimal", "separator") if "decimal" in self.model_fields_set else ("separator", "decimal")
             raise wrong(f"is {self.decimal!r} and so is the {other}. Set the two to different characters", key)
+        if self.thousands == self.decimal:
+            raise wrong(
+                f"is {self.thousands!r} and so is the decimal mark. Set the two to different characters", "thousands"
+            )
         return self
 
 
@@ -64,9 +81,10 @@ class InputSettings(PolicySection):
 class InputOptions:
     """How the cells of a file are written: the input settings as plain data for the readers of tables.
 
-    A reader needs ``separator``, ``encoding`` and ``sheet``. The other options say what the text of a CSV cell means,
+    A reader needs ``separator``, ``encoding``, ``sheet`` and ``header_row``. The other options say what the text of a CSV cell means,
     and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless the separator is something other
-    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read. A compressed file with
+    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read. ``header_row`` is
+    the row of a sheet, or the line of a text file, that holds the names of the columns, from 1. A compressed file with
     more than ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV
     file is a release in which formulas begin with an apostrophe.
     """
@@ -74,9 +92,11 @@ class InputOptions:
     separator: str = ","
     encoding: str = "utf-8"
     decimal: str = "."
+    thousands: str | None = None
     nulls: tuple[str, ...] = ("",)
     date_format: str | None = None
     sheet: str | None = None
+    header_row: int | None = None
     max_expansion: int | None = MAX_EXPANSION
     disarmed: bool = False
 

@@ -277,7 +277,7 @@ class _Table:
 
     def _input(self) -> dict[str, Any]:
         settings = self._settings
-        found = {"decimal": settings.decimal, "date_format": settings.date_format}
+        found = {"decimal": settings.decimal, "thousands": settings.thousands, "date_format": settings.date_format}
         options = {**self._preset, **{key: value for key, value in found.items() if value is not None}}
         if settings.nulls != ("",):
             options["nulls"] = list(settings.nulls)

@@ -19,9 +19,12 @@ INPUT_COMMENTS = {
     "separator": "between the cells",
     "encoding": "the file is not UTF-8; check that letters such as ä, é or ñ are read correctly",
     "decimal": "numbers are written with a comma",
+    "thousands": "between groups of three digits",
     "nulls": "texts that mean a missing value",
     "date_format": "how dates are written",
     "sheet": "of the file",
+    "header_row": "the row or line with the names of the columns",
+    "max_expansion": "times as much text as the compressed file has bytes",
 }
 
 

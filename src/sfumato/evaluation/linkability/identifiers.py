@@ -45,7 +45,8 @@ class IdentifierRules:
 
     @classmethod
     def of(cls, table: NamedColumns, policy: Policy) -> IdentifierRules:
-        settings = TextSettings(policy.input.decimal, policy.input.nulls, policy.input.date_format)
+        read = policy.input
+        settings = TextSettings(read.decimal, read.nulls, read.date_format, thousands=read.thousands)
         return cls(table.types, hints_of(table.names), settings)
 
     def reason(self, name: str, sample: pa.Array, totals: ValueTotals) -> str | None:

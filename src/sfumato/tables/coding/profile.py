@@ -36,16 +36,13 @@ from sfumato.tables.coding.distinct_values import (
     too_large,
 )
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.number_text import INTEGER, NUMBER, NumberForm
 from sfumato.tables.coding.released_labels import WHOLE, local_microseconds
 from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap
-
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.IGNORECASE)
-INTEGER = re.compile(r"[+-]?\d+")
-LEADING_ZERO = re.compile(r"[+-]?0\d")
 
 CATEGORY_BYTES = 300  # that a taxonomy takes for a leaf
 
@@ -86,6 +83,7 @@ class Profiler:
     ) -> None:
         self._name, self._column, self._options, self._text = name, column, options, text
         self._taxonomy_from_file, self._null_tokens = taxonomy, null_tokens
+        self._numbers = NumberForm(options.decimal, options.thousands)
         self._distinct = distinct_values_of(name, source_type)
 
     def add(self, column: pa.Array) -> None:
@@ -303,23 +301,16 @@ class Profiler:
         """Infer the type of text. It is numeric only if every value is a number and none is a code such as 007."""
         if not self._text:
             return "categorical"
-        if self._options.date_format is None and all(
-            NUMBER.fullmatch(self._plain(text)) and not LEADING_ZERO.match(text.strip()) for text in texts
-        ):
+        if self._options.date_format is None and all(map(self._numbers.is_number, texts)):
             return "numeric"
         if all(self._moment(text) is not None for text in texts):
             return "date"
-        if all(NUMBER.fullmatch(self._plain(text)) and not LEADING_ZERO.match(text.strip()) for text in texts):
+        if all(map(self._numbers.is_number, texts)):
             return "numeric"
         return "categorical"
 
-    def _plain(self, text: str) -> str:
-        """Return the number with a decimal point. If the policy sets a comma, text with a point is not a number."""
-        text = text.strip()
-        return text if self._options.decimal == "." else text.replace(".", "x").replace(",", ".")
-
     def _read_numbers(self, texts: list[str]) -> Numbers:
-        plain = [self._plain(text) for text in texts]
+        plain = [self._numbers.plain(text) for text in texts]
         bad = [text for text, number in zip(texts, plain, strict=True) if not NUMBER.fullmatch(number)]
         self._refuse(bad, "is not a number", "are not numbers")
         if all(INTEGER.fullmatch(number) for number in plain):

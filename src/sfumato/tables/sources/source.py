@@ -123,6 +123,7 @@ def _open_file(path: Path, options: InputOptions) -> Source:
             compression=compression,
             max_expansion=options.max_expansion,
             disarmed=options.disarmed,
+            header_line=options.header_row or 1,
         )
     if compression is None and suffix in _PARQUET:
         from sfumato.tables.sources.parquet_source import ParquetSource
@@ -135,7 +136,7 @@ def _open_file(path: Path, options: InputOptions) -> Source:
     if compression is None and suffix in _EXCEL:
         from sfumato.tables.sources.excel_source import open_excel
 
-        return open_excel(path, options.sheet)
+        return open_excel(path, options.sheet, options.header_row)
     raise InputError(
         f"the name of the file {str(path)!r} does not tell what kind of table it is. Give a file that ends in "
         f"{', '.join(_CSV)} (each also with {' or '.join(_COMPRESSIONS)}), "

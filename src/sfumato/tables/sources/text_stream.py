@@ -36,6 +36,14 @@ def open_text(
     return io.BufferedReader(_Utf8Stream(open_bytes(path, compression), encoding, f"the file {str(path)!r}", most))
 
 
+def skip_lines(stream: io.BufferedReader, count: int) -> None:
+    """Read a stream to the end of its first ``count`` lines, whichever of the three line ends they have."""
+    while count and (character := stream.read(1)):
+        if character == b"\r" and stream.peek(1)[:1] == b"\n":
+            stream.read(1)
+        count -= character in b"\r\n"
+
+
 def open_bytes(path: Path, compression: str | None) -> pa.NativeFile:
     """Open the bytes of a file, decompressed."""
     try:

@@ -28,6 +28,7 @@ QUERIES = "Accuracy of queries"
     "top",
     "finest",
     "coarsest",
+    "column_nulls",
     "k",
     "l",
     "require",

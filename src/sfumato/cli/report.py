@@ -36,6 +36,7 @@ SUFFIX = ".report.html"
     "top",
     "finest",
     "coarsest",
+    "column_nulls",
     "k",
     "l",
     "require",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
@@ -86,7 +87,7 @@ class InputOptions:
     than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read. ``header_row`` is
     the row of a sheet, or the line of a text file, that holds the names of the columns, from 1. A compressed file with
     more than ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV
-    file is a release in which formulas begin with an apostrophe.
+    file is a release in which formulas begin with an apostrophe. ``column_nulls``: texts that are null, by column.
     """
 
     separator: str = ","
@@ -99,6 +100,7 @@ class InputOptions:
     header_row: int | None = None
     max_expansion: int | None = MAX_EXPANSION
     disarmed: bool = False
+    column_nulls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.separator) != 1 or not self.separator.isascii() or self.separator in '"\r\n\0':

@@ -54,7 +54,9 @@ def _fault(line: str, column: int, reason: str) -> str:
     if reason.startswith("Illegal character"):
         return "the line holds an invisible character that TOML does not allow. Delete it, or write the line anew."
     if reason.startswith("Unescaped '\\'"):
-        return "unescaped '\\' in a string. Write / instead, or put the text between single quotation marks: 'C:\\data'."
+        return (
+            "unescaped '\\' in a string. Write / instead, or put the text between single quotation marks: 'C:\\data'."
+        )
     if twice := _TWICE.match(reason):
         name = ".".join(part.strip().strip("'\"") for part in twice[1].split(", "))
         return f"the section [{name}] is there twice. Write all its keys into the first one."
@@ -113,12 +115,14 @@ def _key(name: str) -> str:
 def _unclosed_array(line: str, column: int) -> str:
     if line[: column - 1].count('"') % 2 == 0 and line.count('"') % 2:
         return "a quotation mark is missing in a list. Close every text in it."
-    return "a list is not closed, or a comma between two of its items is missing. Write it as [1, 2] or [\"a\", \"b\"]."
+    return 'a list is not closed, or a comma between two of its items is missing. Write it as [1, 2] or ["a", "b"].'
 
 
 def _assignment_fault(line: str, column: int, reason: str) -> str:
     if with_colon := _WITH_COLON.fullmatch(line):
-        return f"a key and its value are separated by =, not by a colon{_example(f'{with_colon[1]} = {with_colon[2]}')}."
+        return (
+            f"a key and its value are separated by =, not by a colon{_example(f'{with_colon[1]} = {with_colon[2]}')}."
+        )
     assignment = _ASSIGNMENT.fullmatch(line)
     if assignment is None:
         return f"{reason[:1].lower()}{reason[1:]}. Write a key and its value, such as k = 10."

@@ -101,7 +101,7 @@ def _privacy(proposal: Proposal) -> list[str]:
 
 
 def _settings(column: ColumnSettings) -> list[str]:
-    settings = column.model_dump(mode="json", exclude_none=True, exclude={"role", "weight"})
+    settings = column.model_dump(mode="json", exclude_none=True, exclude={"role", "weight", "nulls"})
     return [f"{key} = {_value(value)}" for key, value in settings.items()]
 
 

@@ -32,7 +32,8 @@ def test_a_number_is_read_with_its_marks(form: NumberForm, text: str, number: fl
 
 
 @pytest.mark.parametrize(
-    "text", ["1.5", "1.23", "12.34.567", "1234.567", "0.123", "1.2345", "1.234.5", "1..234", ".234", "1,234,5", "1.234,5.6"]
+    "text",
+    ["1.5", "1.23", "12.34.567", "1234.567", "0.123", "1.2345", "1.234.5", "1..234", ".234", "1,234,5", "1.234,5.6"],
 )
 def test_a_text_that_is_not_grouped_by_threes_is_no_number(text: str) -> None:
     assert not GERMAN.is_number(text)

@@ -182,9 +182,7 @@ def _marks(
     if thousands is None:
         form = forms[decimal or "."]
         grouped = [
-            name
-            for name, values in texts.items()
-            if any(map(form.is_grouped, values)) and _are_numbers(values, form)
+            name for name, values in texts.items() if any(map(form.is_grouped, values)) and _are_numbers(values, form)
         ]
         if grouped and (decimal is not None or shown["."]):
             thousands = form.thousands

@@ -89,6 +89,4 @@ def ask_release(
     if second is None:
         return measure_queries(workload, codes, domains, sensitive, first, classes, form=form)
     grouped = grouped_records(first, [domain.name for domain in domains])
-    return measure_queries(
-        workload, codes, domains, sensitive, second, grouped, form=form, nulls=options.nulls
-    )
+    return measure_queries(workload, codes, domains, sensitive, second, grouped, form=form, nulls=options.nulls)

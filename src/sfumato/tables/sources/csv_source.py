@@ -122,14 +122,18 @@ class CsvSource:
             if not header.closed:
                 raise self._open_quote(header)
             if header.fields == 0:
-                raise InputError(f"line {self._header_line} of {self._where} is empty. Put the names of the columns there.")
+                raise InputError(
+                    f"line {self._header_line} of {self._where} is empty. Put the names of the columns there."
+                )
             if not any(record.fields or header.fields == 1 for record in records):
                 raise NoRecordsError(
                     f"{self._where} has a header and no records. Give a file with at least one record."
                 )
         with self._lines() as lines:
             try:
-                names = next(csv.reader(islice(lines, header.last_line - self._header_line + 1), delimiter=self._separator))
+                names = next(
+                    csv.reader(islice(lines, header.last_line - self._header_line + 1), delimiter=self._separator)
+                )
             except csv.Error:
                 raise InputError(f"the header of {self._where} has a name that is too long. Shorten it.") from None
         return checked_names(names, self._where, partial(self._first_cells, header.last_line - self._header_line + 1))

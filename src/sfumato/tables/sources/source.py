@@ -62,6 +62,15 @@ class Source(Protocol):
 
 def open_source(data: object, options: InputOptions) -> Source:
     """Open a table by its name (a file, directory or database table), or a frame."""
+    source = _open(data, options)
+    if not options.column_nulls:
+        return source
+    from sfumato.tables.sources.cleared_source import ClearedSource  # which reads any source
+
+    return ClearedSource(source, options.column_nulls)
+
+
+def _open(data: object, options: InputOptions) -> Source:
     if isinstance(data, str | os.PathLike):
         from sfumato.tables.targets.target import recover_location  # targets read back what they wrote, from here
 

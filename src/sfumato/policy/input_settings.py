@@ -82,12 +82,13 @@ class InputSettings(PolicySection):
 class InputOptions:
     """How the cells of a file are written: the input settings as plain data for the readers of tables.
 
-    A reader needs ``separator``, ``encoding``, ``sheet`` and ``header_row``. The other options say what the text of a CSV cell means,
-    and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless the separator is something other
-    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read. ``header_row`` is
-    the row of a sheet, or the line of a text file, that holds the names of the columns, from 1. A compressed file with
-    more than ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV
-    file is a release in which formulas begin with an apostrophe. ``column_nulls``: texts that are null, by column.
+    A reader needs ``separator``, ``encoding``, ``sheet``, ``header_row`` and ``column_nulls``. The other options say
+    what the text of a CSV cell means, and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless
+    the separator is something other than the comma. ``sheet`` names a sheet of an Excel file; without it the first
+    sheet is read. ``header_row`` is the row of a sheet, or the line of a text file, that holds the names of the
+    columns, from 1. ``column_nulls``: texts that are null, by column. A compressed file with more than
+    ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV file is a
+    release in which formulas begin with an apostrophe.
     """
 
     separator: str = ","

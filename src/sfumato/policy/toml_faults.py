@@ -16,7 +16,7 @@ _QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
 _PARTS = re.compile(r'(?:"[^"]*"|\'[^\']*\'|[^."\'])+')
 _WORDS = re.compile(r"[^\W\d][\w -]*")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-_CURLY = dict.fromkeys("“”„‟«»", '"') | dict.fromkeys("‘’‚‛", "'")
+_CURLY = dict.fromkeys("“”„‟«»", '"') | dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _TWICE = re.compile(r"Cannot declare \((.*?),?\) twice")
 _LONGEST_SHOWN = 60
@@ -46,9 +46,9 @@ def _opening_line(lines: list[str], last: int) -> int:
 
 def _fault(line: str, column: int, reason: str) -> str:
     """Return what is wrong in a line, and what to write."""
-    if curly := next((mark for mark in line if mark in _CURLY), None):
-        if "Illegal character" not in reason:
-            return f'{curly} is not a quotation mark of TOML. Write {_shown(_straight(line))} with the plain marks " ".'
+    curly = next((mark for mark in _QUOTED.sub("", line) if mark in _CURLY), None)
+    if curly is not None and "Illegal character" not in reason:
+        return f'{curly} is not a quotation mark of TOML. Write {_shown(_straight(line))} with the plain marks " ".'
     if reason.startswith("Illegal character '\\n'") or reason in ("Unterminated string", 'Expected "\'"'):
         return _open_quote(line)
     if reason.startswith("Illegal character"):

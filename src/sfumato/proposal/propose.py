@@ -153,7 +153,8 @@ def propose_policy(
     location = location_of(data) if isinstance(data, str | os.PathLike) else None
     if isinstance(location, FileLocation) and is_text_file(location.path):
         check_readable(location.path)
-        detected = find_text_format(location.path, preset.get("encoding"), preset.get("separator"))
+        given = (preset.get(key) for key in ("encoding", "separator", "header_row"))
+        detected = find_text_format(location.path, *given)
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
     source = open_source(data, Policy(input=InputSettings(**preset)).input_options)

@@ -54,8 +54,10 @@ def test_the_tokens_of_a_column_are_null_in_every_kind_of_source(tmp_path: Path,
 
 
 def export(tmp_path: Path) -> Path:
-    rows = [f"{20 + i % 5},{-999 if i % 4 == 0 else 60 + i % 7},{'-1' if i % 3 == 0 else 'x'},{'-1' if i % 6 else 'y'},n"
-            for i in range(40)]  # fmt: skip
+    rows = [
+        f"{20 + row % 5},{60 + row % 7 if row % 4 else -999},{'x' if row % 3 else '-1'},{'-1' if row % 6 else 'y'},n"
+        for row in range(40)
+    ]
     path = tmp_path / "export.csv"
     path.write_text("age,weight,ill,note,name\n" + "\n".join(rows) + "\n")
     return path

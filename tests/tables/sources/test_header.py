@@ -113,5 +113,5 @@ def test_a_bad_line_below_a_title_is_told_by_its_number_in_the_file(tmp_path: Pa
     path = tmp_path / "t.csv"
     path.write_bytes(line_end.join(["Report", "", "age,city", "31,Bonn", f'22,"{SECRET}', 'x"', "3"]).encode())
     source = open_source(path, InputOptions(header_row=3))
-    with pytest.raises(InputError, match="the record at line 7 of .* has 1 fields, but the header has 2"):
+    with pytest.raises(InputError, match=r"the record at line 7 of .* has 1 fields, but the header has 2"):
         list(source.batches(["age"]))

@@ -18,7 +18,7 @@ from sfumato.evaluation.queries.range_queries import range_accuracy
 from sfumato.evaluation.queries.sensitive_values import number_values
 from sfumato.policy import InputOptions
 from sfumato.tables.coding.domains import Codes, Domain
-from sfumato.tables.coding.number_text import NumberForm
+from sfumato.tables.coding.number_text import PLAIN, NumberForm
 from sfumato.tables.released_classes import ReleasedClasses
 from sfumato.tables.sources.source import Source
 
@@ -31,7 +31,7 @@ def measure_queries(
     release: Source,
     records: ReleasedClasses | GroupedRecords,
     *,
-    form: NumberForm = NumberForm(),
+    form: NumberForm = PLAIN,
     nulls: Collection[str] = (),
 ) -> tuple[QueryAccuracy, ...]:
     """Answer the workload from a release, once for each of the original's columns ``sensitive``.

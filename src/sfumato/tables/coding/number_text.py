@@ -39,3 +39,6 @@ class NumberForm:
     def _grouped(self) -> re.Pattern[str]:
         mark, decimal = re.escape(self.thousands or ""), re.escape(self.decimal)
         return re.compile(rf"[+-]?[1-9]\d{{0,2}}({mark}\d{{3}})+({decimal}\d*)?")
+
+
+PLAIN = NumberForm()

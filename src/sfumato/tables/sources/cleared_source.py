@@ -30,6 +30,7 @@ class ClearedSource:
         self._source = source
         self.names, self.types, self.kind, self.text = source.names, source.types, source.kind, source.text
         self.rows = source.rows
+        self.line_of = getattr(source, "line_of", None)
         self._cleared = {
             name: values
             for name, kind in source.types.items()

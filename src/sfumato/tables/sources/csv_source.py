@@ -22,6 +22,7 @@ from sfumato.tables.sources.source_batches import TEXT, NoRecordsError, checked_
 from sfumato.tables.sources.text_stream import open_text, skip_lines
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
+SEPARATORS = (",", ";", "\t", "|")  # that tables of text usually have
 FIRST_LINES = 1000  # below the header, whose cells are compared with it
 
 
@@ -58,6 +59,14 @@ class CsvSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         batches = normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
         return map(rearmed, batches) if self._disarmed else batches
+
+    def line_of(self, record: int) -> int:
+        """Return the line on which a record begins; records are counted from 1. It reads the file up to there."""
+        with self._lines() as lines:
+            records = _records(lines, self._separator, self._header_line)
+            next(records)
+            filled = (each for each in records if each.fields or len(self.names) == 1)
+            return next(islice(filled, record - 1, None)).first_line
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # The last column is always read: only there could a quote that is never closed go unnoticed.
@@ -129,6 +138,8 @@ class CsvSource:
                 raise NoRecordsError(
                     f"{self._where} has a header and no records. Give a file with at least one record."
                 )
+        if header.fields == 1:
+            self._refuse_other_separator()
         with self._lines() as lines:
             try:
                 names = next(
@@ -137,6 +148,20 @@ class CsvSource:
             except csv.Error:
                 raise InputError(f"the header of {self._where} has a name that is too long. Shorten it.") from None
         return checked_names(names, self._where, partial(self._first_cells, header.last_line - self._header_line + 1))
+
+    def _refuse_other_separator(self) -> None:
+        """Refuse a file whose header has one column by this separator, and as many as the first record by another."""
+        with self._lines() as lines:
+            first = [line.rstrip("\r\n") for line in islice((line for line in lines if line.strip()), 2)]
+        for separator in SEPARATORS:
+            counts = {line.count(separator) for line in first}
+            if separator != self._separator and len(counts) == 1 and counts != {0}:
+                shown = "tab" if separator == "\t" else separator
+                raise InputError(
+                    f"{self._where} has one column by the separator {self._separator!r}, and {counts.pop() + 1} by "
+                    f"{separator!r}. Add --separator '{shown}', or separator to [input]; if it really is one column, "
+                    "rename it."
+                )
 
     def _without_header(self) -> str:
         if self._header_line > 1:
@@ -166,6 +191,11 @@ class CsvSource:
     def _ragged(self, record: _Record, expected: int) -> InputError:
         lines = f"line {record.first_line}"
         advice = "Quote cells that hold the separator, and check that the separator is right"
+        if expected == 1:
+            advice = (
+                f"If the lines above it are a title, add --header-row {record.first_line}, or header_row = "
+                f"{record.first_line} to [input]; else check that the separator is right"
+            )
         if record.last_line > record.first_line:
             lines = f"lines {record.first_line} to {record.last_line}"
             advice += "; a quote may be opened in it and not closed where it should be"

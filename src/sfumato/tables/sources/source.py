@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -81,6 +81,12 @@ def _open(data: object, options: InputOptions) -> Source:
     from sfumato.tables.sources.frames import open_frame
 
     return open_frame(data)
+
+
+def place_of(source: Source, record: int) -> str:
+    """Return where a record stands, counted from 1: its line in a text file, or its number."""
+    line_of: Callable[[int], int] | None = getattr(source, "line_of", None)
+    return f"record {record:,}" if line_of is None else f"line {line_of(record):,}"
 
 
 def kind_of_file(path: Path) -> tuple[str, str | None]:

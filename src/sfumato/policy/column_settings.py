@@ -114,7 +114,7 @@ class ColumnSettings(PolicySection):
     type: ColumnType | None = None
     round: Annotated[int | float, BeforeValidator(_grid)] | None = None
     taxonomy: TaxonomySetting | None = None
-    nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ()
+    nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] | None = None
     """Texts that mean a missing value in this column, beside those of the input. They are released as null."""
     weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
     form: ColumnForm | None = None
@@ -212,10 +212,10 @@ class ColumnSettings(PolicySection):
                 if key == "taxonomy" and is_set and self.role == "sensitive":
                     if self.taxonomy_file is None:
                         raise wrong("of a sensitive column must be a file", key)
-                elif key == "nulls" and is_set and self.nulls:
+                elif key == "nulls" and is_set:
                     if self.role == "identifier":
                         raise wrong("is not for identifiers, which are never released. Remove it", key)
-                elif key not in ("role", "nulls") and is_set:
+                elif key != "role" and is_set:
                     raise wrong("is only for quasi-identifiers. Remove it, or change the role", key)
         if self.type is not None and self.type != self.implied_type:
             implied = self.implied_type

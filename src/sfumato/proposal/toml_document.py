@@ -29,7 +29,7 @@ INPUT_COMMENTS = {
 
 
 def policy_document(proposal: Proposal) -> str:
-    """Return the text of the file. Comments hold names of columns and figures, never a value."""
+    """Return the text of the file. Comments hold names of columns and figures, and no value but suspected sentinels."""
     lines = [*_heading(proposal), ""]
     settings = proposal.policy.to_dict().get("input", {})
     if settings:
@@ -101,7 +101,7 @@ def _privacy(proposal: Proposal) -> list[str]:
 
 
 def _settings(column: ColumnSettings) -> list[str]:
-    settings = column.model_dump(mode="json", exclude_none=True, exclude={"role", "weight", "nulls"})
+    settings = column.model_dump(mode="json", exclude_none=True, exclude={"role", "weight"})
     return [f"{key} = {_value(value)}" for key, value in settings.items()]
 
 

@@ -441,7 +441,7 @@ def test_a_record_that_is_too_long_is_refused(tmp_path: Path) -> None:
         ("a,b\n", "has a header and no records"),
         ("a,b\n\n\n", "has a header and no records"),
         ("a\n", "has a header and no records"),
-        (f"a,{SECRET},b,{SECRET}\n1,2,3,4\n", "columns 2 and 4 of"),
+        (f"31,{SECRET},b,{SECRET}\n1,2,3,4\n", "columns 2 and 4 of"),
         (f"{SECRET},,b\n1,2,3\n", "column 2 of"),
         (f"{SECRET}, \n1,2\n", "column 2 of"),
         (f"{SECRET},\n1,2\n", "column 2 of"),
@@ -787,7 +787,7 @@ def test_excel_rows_without_a_cell_are_no_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rows, said",
     [
-        ([["a", SECRET, SECRET], [1, 2, 3]], "columns 2 and 3 of"),
+        ([["31", SECRET, SECRET], [1, 2, 3]], "columns 2 and 3 of"),
         ([["a", None, SECRET], [1, 2, 3]], "column 2 of"),
         ([["a", "b"], [1, 2, SECRET]], "column 3 of"),
         ([["a", "b"]], "no records"),

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.policy import InputSettings
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_python
 from sfumato.tables.coding.number_text import LEADING_ZERO, NumberForm
 from sfumato.tables.coding.value_order import is_missing, text_of
@@ -77,6 +78,11 @@ class TextSettings:
     date_format: str | None = None
     remarks: tuple[str, ...] = ()
     thousands: str | None = None
+
+    @classmethod
+    def of(cls, read: InputSettings) -> TextSettings:
+        """Return the settings of a policy."""
+        return cls(read.decimal, read.nulls, read.date_format, thousands=read.thousands)
 
     @property
     def numbers(self) -> NumberForm:
@@ -146,7 +152,7 @@ def find_text_settings(columns: Sequence[ColumnValues], preset: Mapping[str, Any
     nulls = preset.get("nulls")
     if nulls is None:
         form = NumberForm(decimal or ".", thousands)
-        ordered = {name for name, values in known.items() if _kind_of(values, form, date_format) != "text"}
+        ordered = {name for name, values in known.items() if kind_of_texts(values, form, date_format) != "text"}
         text_columns = [column for column in columns if column.text and column.name in texts]
         nulls = _nulls(text_columns, texts, ordered, remarks)
     return TextSettings(decimal, tuple(nulls), date_format, tuple(remarks), thousands)
@@ -236,14 +242,15 @@ def _formats(texts: Sequence[str]) -> list[str]:
 
 
 def _are_iso(texts: Sequence[str]) -> bool:
-    return all(_ISO.fullmatch(text.strip()) for text in texts) and all(_moment(text, None) for text in texts)
+    return all(_ISO.fullmatch(text.strip()) for text in texts) and all(moment_of(text, None) for text in texts)
 
 
 def _are_dates(texts: Iterable[str], date_format: str) -> bool:
-    return all(_moment(text, date_format) is not None for text in texts)
+    return all(moment_of(text, date_format) is not None for text in texts)
 
 
-def _moment(text: str, date_format: str | None) -> datetime.datetime | None:
+def moment_of(text: str, date_format: str | None) -> datetime.datetime | None:
+    """Return the moment that a text writes, or None if it writes none. A format of None is ISO 8601."""
     try:
         if date_format is None:
             return datetime.datetime.fromisoformat(text.strip())
@@ -320,9 +327,9 @@ def _read(column: ColumnValues, values: Sequence[Any], settings: TextSettings) -
     if not types.is_string(stored):
         return "unusable", math.nan, math.nan
     form = settings.numbers
-    kind = _kind_of(values, form, settings.date_format)
+    kind = kind_of_texts(values, form, settings.date_format)
     if kind == "date":
-        moments = [_moment(text, settings.date_format) for text in values]
+        moments = [moment_of(text, settings.date_format) for text in values]
         return kind, *_days([moment for moment in moments if moment is not None])
     if kind in ("whole", "decimal"):
         numbers = [float(form.plain(text)) for text in values]
@@ -330,7 +337,7 @@ def _read(column: ColumnValues, values: Sequence[Any], settings: TextSettings) -
     return kind, math.nan, math.nan
 
 
-def _kind_of(texts: Sequence[str], form: NumberForm, date_format: str | None) -> str:
+def kind_of_texts(texts: Sequence[str], form: NumberForm, date_format: str | None) -> str:
     """Return whole, decimal, date or text. Numbers with leading zeros are codes, which are text."""
     if date_format is not None and _are_dates(texts[:TRIED_FIRST], date_format) and _are_dates(texts, date_format):
         return "date"

@@ -1,4 +1,4 @@
-"""A forgotten separator or encoding is refused by every reader, with the flag to add."""
+"""A forgotten separator or encoding is noticed by every reader, with the flag to add."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.cli import main
-from sfumato.errors import InputError
+from sfumato.errors import InputError, ReadingWarning
 from sfumato.policy import InputOptions
 from sfumato.tables.sources.source import open_source
 
@@ -28,19 +28,34 @@ def refusal(path: Path, content: str, encoding: str = "utf-8", options: InputOpt
     return str(caught.value)
 
 
+def warned(path: Path, content: str, options: InputOptions | None = None) -> str:
+    path.write_text(content)
+    with pytest.warns(ReadingWarning) as caught:
+        open_source(path, options or InputOptions())
+    (warning,) = caught
+    assert SECRET not in str(warning.message)
+    return str(warning.message)
+
+
 @pytest.mark.parametrize(("separator", "shown"), [(";", "';'"), ("\t", "'tab'"), ("|", "'|'")])
 def test_a_forgotten_separator_is_said_with_its_flag(tmp_path: Path, separator: str, shown: str) -> None:
     content = f"age;sex;city\n31;m;{SECRET}\n2,5;f;x\n".replace(";", separator)
-    message = refusal(tmp_path / "t.csv", content)
+    message = warned(tmp_path / "t.csv", content)
     assert f"has one column by the separator ',', and 3 by {separator!r}. Add --separator {shown}, or" in message
 
 
+def test_a_forgotten_separator_between_quoted_cells_is_said(tmp_path: Path) -> None:
+    message = warned(tmp_path / "t.csv", f'"age";"sex"\n"31";"{SECRET};,"\n')
+    assert "has one column by the separator ',', and 2 by ';'." in message
+
+
 def test_a_comma_that_is_the_separator_after_all_is_said(tmp_path: Path) -> None:
-    message = refusal(tmp_path / "t.csv", f"age,sex\n31,{SECRET}\n", options=InputOptions(separator=";"))
+    message = warned(tmp_path / "t.csv", f"age,sex\n31,{SECRET}\n", InputOptions(separator=";"))
     assert "one column by the separator ';', and 2 by ','. Add --separator ','" in message
 
 
-@pytest.mark.parametrize("content", ["a;b\n1\n2;3\n", "note\na;b\n", "a\n1\n"])
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("content", ["a;b\n1\n2;3\n", "note\na;b\n", "a\n1\n", '"a;b"\n"1;2"\n'])
 def test_a_table_of_one_column_is_read(tmp_path: Path, content: str) -> None:
     (tmp_path / "t.csv").write_text(content)
     assert len(open_source(tmp_path / "t.csv", InputOptions()).names) == 1
@@ -71,7 +86,7 @@ def test_every_command_says_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text(f"age;sex\n31;{SECRET}\n")
-    assert main(command) == 4
+    assert main(command) == 2  # the table has no such column
     assert "Add --separator ';'" in capsys.readouterr().err.replace("\n", " ")
 
 

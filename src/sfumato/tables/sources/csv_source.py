@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -14,7 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, ReadingWarning
 from sfumato.kernels.threads import ahead, in_threads_ahead
 from sfumato.tables.formulas import rearmed
 from sfumato.tables.sources import csv_blocks
@@ -23,6 +25,7 @@ from sfumato.tables.sources.text_stream import open_text, skip_lines
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 SEPARATORS = (",", ";", "\t", "|")  # that tables of text usually have
+_QUOTED = re.compile(r'"[^"]*"')
 FIRST_LINES = 1000  # below the header, whose cells are compared with it
 
 
@@ -59,6 +62,24 @@ class CsvSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         batches = normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
         return map(rearmed, batches) if self._disarmed else batches
+
+    def warn_of_another_separator(self) -> None:
+        """Warn if the table has one column by its separator, and more by one that tables usually have."""
+        if len(self.names) > 1:
+            return
+        with self._lines() as lines:
+            # What stands between quotes is one cell by any separator.
+            first = [_QUOTED.sub("", line) for line in islice((line for line in lines if line.strip()), 2)]
+        for separator in SEPARATORS:
+            counts = {line.count(separator) for line in first}
+            if separator != self._separator and len(counts) == 1 and counts != {0}:
+                shown = "tab" if separator == "\t" else separator
+                warnings.warn(
+                    f"{self._where} has one column by the separator {self._separator!r}, and {counts.pop() + 1} by "
+                    f"{separator!r}. Add --separator '{shown}', or separator to [input], unless it is one column.",
+                    ReadingWarning,
+                    stacklevel=2,
+                )
 
     def line_of(self, record: int) -> int:
         """Return the line on which a record begins; records are counted from 1. It reads the file up to there."""
@@ -138,8 +159,6 @@ class CsvSource:
                 raise NoRecordsError(
                     f"{self._where} has a header and no records. Give a file with at least one record."
                 )
-        if header.fields == 1:
-            self._refuse_other_separator()
         with self._lines() as lines:
             try:
                 names = next(
@@ -148,20 +167,6 @@ class CsvSource:
             except csv.Error:
                 raise InputError(f"the header of {self._where} has a name that is too long. Shorten it.") from None
         return checked_names(names, self._where, partial(self._first_cells, header.last_line - self._header_line + 1))
-
-    def _refuse_other_separator(self) -> None:
-        """Refuse a file whose header has one column by this separator, and as many as the first record by another."""
-        with self._lines() as lines:
-            first = [line.rstrip("\r\n") for line in islice((line for line in lines if line.strip()), 2)]
-        for separator in SEPARATORS:
-            counts = {line.count(separator) for line in first}
-            if separator != self._separator and len(counts) == 1 and counts != {0}:
-                shown = "tab" if separator == "\t" else separator
-                raise InputError(
-                    f"{self._where} has one column by the separator {self._separator!r}, and {counts.pop() + 1} by "
-                    f"{separator!r}. Add --separator '{shown}', or separator to [input]; if it really is one column, "
-                    "rename it."
-                )
 
     def _without_header(self) -> str:
         if self._header_line > 1:

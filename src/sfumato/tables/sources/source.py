@@ -76,7 +76,13 @@ def _open(data: object, options: InputOptions) -> Source:
 
         location = location_of(data)
         recover_location(location)
-        return open_location(location, options)
+        source = open_location(location, options)
+        if source.kind == "csv":
+            from sfumato.tables.sources.csv_source import CsvSource
+
+            assert isinstance(source, CsvSource)
+            source.warn_of_another_separator()
+        return source
     # Imported here: the code for frames is large, and a run from file to file does not need it.
     from sfumato.tables.sources.frames import open_frame
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sfumato.policy import Policy
     from sfumato.proposal import propose_policy
     from sfumato.releases.recoding import Recoding
+    from sfumato.studies.column_taxonomy import taxonomy
     from sfumato.studies.risk import risk
     from sfumato.synthetic import generate
 
@@ -81,6 +82,7 @@ __all__ = [
     "report_private",
     "report_release",
     "risk",
+    "taxonomy",
     "tradeoff",
 ]
 
@@ -106,6 +108,7 @@ _HOME = {
     "risk": "sfumato.studies.risk",
     "report_private": "sfumato.api",
     "report_release": "sfumato.api",
+    "taxonomy": "sfumato.studies.column_taxonomy",
     "tradeoff": "sfumato.api",
 }
 

@@ -34,6 +34,11 @@ def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
                 f"the policy has nulls for the column {name!r}, which a query would take for values. Make them null in "
                 "the table and learn the rules from that, or use the rules as JSON."
             )
+    if recoding.levels:
+        raise UsageError(
+            f"rules by {recoding.method} are levels of columns, for which there is no query. Use the rules as JSON, or "
+            "learn regions with another method, such as mondrian."
+        )
     regions, domains = recoding.regions, recoding.domains
     number = {domain.name: q for q, domain in enumerate(domains)}
     kept = [name for name in recoding.names if name not in number]

@@ -64,8 +64,12 @@ def _fault(line: str, column: int, reason: str) -> str:
         return "this key is there twice. Remove one of the two."
     if line.lstrip().startswith("[") and reason.startswith(("Expected ']'", "Invalid initial character for a key")):
         return _header_fault(line)
-    if reason == "Unclosed array":
+    if reason == "Unclosed array" or (reason == "Invalid value" and line.rstrip().endswith("[")):
         return _unclosed_array(line, column)
+    if reason == "Invalid value" and _HEADER.fullmatch(line):
+        return "a list that begins above this line is not closed. Write ] at its end."
+    if reason == "Unclosed inline table":
+        return "a table between { and } must end on the line on which it begins. Close it, or write it on one line."
     return _assignment_fault(line, column, reason)
 
 

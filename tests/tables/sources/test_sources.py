@@ -480,9 +480,9 @@ def test_bytes_in_another_encoding_are_told_by_place_far_into_the_file(tmp_path:
     "content, encoding, said",
     [
         ("a,b\n1,é".encode()[:-1], "utf-8", "byte 6"),
-        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "utf-8", "set encoding = 'utf-16'"),
+        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "utf-8", "add --encoding utf-16, or encoding = 'utf-16' to [input]"),
         (f"a,b\n1,{SECRET}\n".encode("utf-16-le"), "utf-8", "NUL character at line 1"),
-        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "cp1252", "set encoding = 'utf-16'"),
+        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "cp1252", "add --encoding utf-16, or encoding = 'utf-16' to [input]"),
         (f"a,b\n1,{SECRET}\n".encode("utf-16") + b"x", "utf-16", "not text in the encoding utf-16"),
         (f"a,b\n1,{SECRET}é\n".encode(), "ascii", "near line 2"),
         (f"a,b\n{SECRET},2\n3,\0\n".encode(), "utf-8", "NUL character at line 3"),

@@ -50,6 +50,8 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     'form = "statistics"': {"form": "statistics"},
     'boxes = "regions"': {"boxes": "regions", "method": "mondrian"},
     "seconds": {"effort": "best", "seconds": 3.0},
+    "header_row": {"input": {"header_row": 2}},
+    "nulls of a column": {"column_nulls": {"age": ["-999"]}},
     "coarsest": {"taxonomy": {"age": {"intervals": [5]}}, "coarsest": {"age": 1}},
     "person": {"person": "who"},
     "joint": {"sensitive": ["ill", "ward"], "require": ["distinct(ill, l=2)", "distinct(ward, l=2)"], "joint": True},

@@ -274,7 +274,7 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ('\n[columns.age]\nrol = "x"', "line 3: unknown key 'rol' in [columns.age]. Did you mean 'role'?"),
         (AGE + "wieght = 2", "line 3: unknown key 'wieght' in [columns.age]. Did you mean 'weight'?"),
         ('[columns."zip code"]\nx = 1\nrole = "other"', "line 2: unknown key 'x' in [columns.\"zip code\"]. "
-         "Available: 'role', 'type', 'round', 'taxonomy', 'weight', 'form', 'statistic_round', 'bottom', 'top', "
+         "Available: 'role', 'type', 'round', 'taxonomy', 'nulls', 'weight', 'form', 'statistic_round', 'bottom', 'top', "
          "'finest', 'coarsest'."),
         ("[colums.age]", "line 1: unknown key 'colums'. Did you mean 'columns'?"),
         ("# k\nk = 5", f"line 2: unknown key 'k'. Available: {TOP}."),
@@ -439,11 +439,11 @@ def test_a_wrong_policy_names_the_line_and_what_to_do(load: Load, text: str, exp
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("other = 'keep'\nk 5", "line 2: not valid TOML: expected '=' after a key in a key/value pair."),
+        ("other = 'keep'\nk 5", "line 2: not valid TOML: expected '=' after a key in a key/value pair. Write a "),
         ("other = 'keep'\n[columns", "line 2: not valid TOML: "),
         ('\n\nother = "C:\\taxonomies\\q.csv"\n', "line 3: not valid TOML: unescaped '\\' in a string."),
         ("[input]\n[input]\n", "line 2: not valid TOML: "),
-        ("other = \n", "line 1: not valid TOML: invalid value."),
+        ("other = \n", "line 1: not valid TOML: the key other has no value. Write one, or remove the line."),
         ("other = 'keep'\nnulls = [\n", "line 2: not valid TOML: "),
     ],
 )

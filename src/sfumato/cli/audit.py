@@ -27,6 +27,7 @@ from sfumato.cli.summaries import show_audit, show_counts
     "separator",
     "encoding",
     "sheet",
+    "header_row",
     "max_expansion",
     "memory",
 )

@@ -112,6 +112,15 @@ CoarsestLevels = Annotated[
         help="Show nothing coarser than this level of the taxonomy: its name (decade) or number (3). May be repeated.",
     ),
 ]
+ColumnNulls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column-null",
+        metavar="COL=TOKEN",
+        rich_help_panel=COLUMNS,
+        help="Text that stands for a missing value in this column. It is released empty. May be repeated.",
+    ),
+]
 AcceptLinkable = Annotated[
     list[str] | None,
     typer.Option(

@@ -57,6 +57,15 @@ def by_column(
     return by_name
 
 
+def tokens_by_column(flag: str, values: Sequence[str]) -> dict[str, list[str]]:
+    """Read a repeated flag of the form COL=TOKEN, which may be given several times for a column."""
+    tokens: dict[str, list[str]] = {}
+    for value in values:
+        ((name, token),) = by_column(flag, "TOKEN", [value], str).items()
+        tokens.setdefault(name, []).append(token)
+    return tokens
+
+
 def forms(values: Sequence[str]) -> dict[str | None, str]:
     """Read a repeated ``--form``: FORM for all columns, which is the form of None, or COL=FORM for one."""
     defaults = [value.strip() for value in values if "=" not in value]

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sfumato.cli.flags import InputTable, Json
 from sfumato.cli.output import TextConsole, plain_table, print_json, saying_replaced, version_and_seconds
-from sfumato.cli.policy_flags import with_flags
+from sfumato.cli.policy_flags import READ_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.risk import show_sets
 from sfumato.cli.summaries import show_files
@@ -26,7 +26,7 @@ STYLES = {"identifier": "red", "quasi-identifier": "cyan", "decide": "yellow"}
 SUFFIX = ".policy.toml"
 
 
-@with_flags("k", "separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
+@with_flags("k", *READ_WITH)
 def propose(
     table: InputTable,
     output: Annotated[

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from sfumato.cli import column_flags, flags
-from sfumato.cli.flag_values import by_column, column_names, forms, one_k
+from sfumato.cli.flag_values import by_column, column_names, forms, one_k, tokens_by_column
 
 Result = TypeVar("Result")
 
@@ -26,6 +26,7 @@ DECLARED: dict[str, Any] = {
     "top": column_flags.Tops,
     "finest": column_flags.FinestLevels,
     "coarsest": column_flags.CoarsestLevels,
+    "column_nulls": column_flags.ColumnNulls,
     "accept_linkable": column_flags.AcceptLinkable,
     "k": flags.K,
     "l": flags.L,
@@ -52,12 +53,24 @@ DECLARED: dict[str, Any] = {
     "separator": flags.Separator,
     "encoding": flags.Encoding,
     "decimal": flags.Decimal,
+    "thousands": flags.Thousands,
     "nulls": flags.Nulls,
     "date_format": flags.DateFormat,
     "sheet": flags.Sheet,
+    "header_row": flags.HeaderRow,
     "max_expansion": flags.MaxExpansion,
 }
-READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
+READ_WITH = (
+    "separator",
+    "encoding",
+    "decimal",
+    "thousands",
+    "nulls",
+    "date_format",
+    "sheet",
+    "header_row",
+    "max_expansion",
+)
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(
@@ -117,6 +130,7 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "top": lambda value: by_column("--top", "N", value, _number),
         "finest": lambda value: by_column("--finest", "LEVEL", value, _level),
         "coarsest": lambda value: by_column("--coarsest", "LEVEL", value, _level),
+        "column_nulls": lambda value: tokens_by_column("--column-null", value),
         # A tab may be written as in a shell.
         "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
     }

@@ -94,6 +94,14 @@ RELEASE_FEATURES = (
     Feature('boxes = "regions"', "regions of the domain", (MEMORY,), lambda policy: policy.release.boxes == "regions"),
     # A Spark task that runs again must do the same, so it cannot stop by the clock.
     Feature("seconds", "a search limited by time", (MEMORY, DISK), lambda policy: policy.method.seconds is not None),
+    # Spark reads the files itself.
+    Feature("header_row", "names below a title", (MEMORY, DISK), lambda policy: policy.input.header_row is not None),
+    Feature(
+        "nulls of a column",
+        "null tokens of single columns",
+        (MEMORY, DISK),
+        lambda policy: any(column.nulls for column in policy.columns.values()),
+    ),
     Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
     PERSON,
     JOINT,

@@ -23,6 +23,7 @@ from sfumato.tables.sources.source import open_source
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
+CLEARED = ("sensitive", "other")  # roles of columns that are released as they are
 STOPPED = (
     "a clock or an interruption ends the search, so the same table may be released in other classes the next time, and "
     "whoever has both releases can intersect them"
@@ -129,6 +130,12 @@ def policy_warnings(policy: Policy) -> list[str]:
         files = ", ".join(f"{str(policy.taxonomy_path(name))!r} for column {name!r}" for name in outside)
         warnings.append(
             f"the policy takes taxonomies from outside its own folder: {files}; make sure that you know these files"
+        )
+    if cleared := [name for name, column in policy.columns.items() if column.nulls and column.role in CLEARED]:
+        names = ", ".join(map(repr, cleared))
+        warnings.append(
+            f"cells that hold one of the nulls of their column are released empty: {names}; other cells are released "
+            "as they are"
         )
     warnings += [text for form, text in WARNINGS.items() if policy.asks_for(form)]
     if (policy.privacy.k or 1) < policy.k:

@@ -120,6 +120,8 @@ class CommonFlags(TypedDict, total=False):
     """By quasi-identifier: how much it counts in losses."""
     type: Mapping[str, ColumnType] | None
     """By quasi-identifier: numeric, categorical or date."""
+    column_nulls: Mapping[str, str | Sequence[str]] | None
+    """By column that is released: texts that mean a missing value there, beside those of ``input``."""
 
 
 class PolicyFlags(CommonFlags, LevelFlags, SearchFlags, UseFlags, total=False):
@@ -147,6 +149,9 @@ _PLAIN_SETTINGS: Final = {
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),
 }
+
+# The roles beside quasi-identifiers whose columns may have a setting.
+_FURTHER_ROLES: Final[Mapping[str, tuple[Role, ...]]] = {"taxonomy": ("sensitive",), "nulls": ("sensitive", "other")}
 
 
 def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) -> Policy:
@@ -187,6 +192,7 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("finest", flags.get("finest"))
     merged.describe("coarsest", flags.get("coarsest"))
     merged.describe("weight", flags.get("weight"))
+    merged.describe("nulls", {name: list(_names(tokens)) for name, tokens in (flags.get("column_nulls") or {}).items()})
     form_of_all, form_by_column = _forms(flags.get("form"))
     if form_of_all is not None:
         merged.put(form_of_all, "release", "form")
@@ -255,9 +261,9 @@ class _Merged:
 
     def describe(self, key: str, values: Mapping[str, Any] | None) -> None:
         for name, value in (values or {}).items():
-            allowed = {"quasi-identifier", "sensitive"} if key == "taxonomy" else {"quasi-identifier"}
-            if self._role(name) not in allowed:
-                also = " or sensitive" if key == "taxonomy" else ""
+            further = _FURTHER_ROLES.get(key, ())
+            if self._role(name) not in ("quasi-identifier", *further):
+                also = "".join(f" or {role}" for role in further)
                 raise PolicyError(
                     f"{key} is given for the column {name!r}, which is not a quasi-identifier{also}. "
                     f"Name it among the quasi-identifiers, or leave out its {key}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
@@ -192,7 +193,23 @@ class Policy(PolicySection):
     @property
     def input_options(self) -> InputOptions:
         """How the input is read."""
-        return InputOptions(**self.input.model_dump())
+        return InputOptions(**self.input.model_dump(), column_nulls=self._column_nulls())
+
+    @property
+    def foreign_release_options(self) -> InputOptions:
+        """How a release that another tool made is read: as the input, but below no title, and labels are no tokens."""
+        return replace(
+            self.input_options,
+            header_row=None,
+            column_nulls={
+                name: tokens
+                for name, tokens in self._column_nulls().items()
+                if self.columns[name].role != "quasi-identifier"
+            },
+        )
+
+    def _column_nulls(self) -> dict[str, tuple[str, ...]]:
+        return {name: column.nulls for name, column in self.columns.items() if column.nulls}
 
     @property
     def release_input_options(self) -> InputOptions:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.engines.memory.coded_table import scan
 from sfumato.errors import InputError
@@ -21,6 +23,7 @@ from sfumato.evaluation.linkability.column_facts import (
 )
 from sfumato.evaluation.linkability.column_names import NameHints, hints_of
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determines
+from sfumato.evaluation.linkability.sentinels import reading_remarks
 from sfumato.evaluation.linkability.value_forms import is_identifier
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, more_revealing_sets
 from sfumato.policy import ColumnSettings, InputSettings, Policy
@@ -32,7 +35,7 @@ from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, unify_nulls
 from sfumato.tables.sources.in_memory_source import CollectedSource
-from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
+from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source, place_of
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, check_target, write_staged
 
@@ -162,7 +165,8 @@ def propose_policy(
     location = location_of(data) if isinstance(data, str | os.PathLike) else None
     if isinstance(location, FileLocation) and is_text_file(location.path):
         check_readable(location.path)
-        detected = find_text_format(location.path, preset.get("encoding"), preset.get("separator"))
+        given = (preset.get(key) for key in ("encoding", "separator", "header_row"))
+        detected = find_text_format(location.path, *given)
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
     source = open_source(data, Policy(input=InputSettings(**preset)).input_options)
@@ -189,6 +193,11 @@ class _Table:
         self._nulls = self._settings.nulls if text else ()
         self._facts: dict[str, ColumnFacts] = {column.name: facts_of(column, self._settings) for column in values}
         self._hints: dict[str, NameHints] = hints_of(source.names)
+        self._remarks = tuple(
+            remark
+            for column in values
+            for remark in reading_remarks(column, self._settings, partial(self._place, source, column.name))
+        )
 
     def propose(self, k: int | None, table: str) -> Proposal:
         suggestions = {name: self._suggest(name) for name in self._names}
@@ -212,9 +221,15 @@ class _Table:
             records=self._records,
             sets=exposed.sets,
             left_out=(*exposed.left_out, *left_out),
-            remarks=self._settings.remarks,
+            remarks=(*self._settings.remarks, *self._remarks),
             table=table,
         )
+
+    def _place(self, source: Source, name: str, texts: Collection[str]) -> str:
+        """Return where the first record is that holds one of the texts."""
+        column = self._table.column(name)
+        found = pc.is_in(column.cast(pa.string()), value_set=pa.array(sorted(texts)))
+        return place_of(source, pc.index(found, True).as_py() + 1)
 
     def _suggest(self, name: str) -> Suggestion:
         if name not in self._facts:
@@ -286,7 +301,7 @@ class _Table:
 
     def _input(self) -> dict[str, Any]:
         settings = self._settings
-        found = {"decimal": settings.decimal, "date_format": settings.date_format}
+        found = {"decimal": settings.decimal, "thousands": settings.thousands, "date_format": settings.date_format}
         options = {**self._preset, **{key: value for key, value in found.items() if value is not None}}
         if settings.nulls != ("",):
             options["nulls"] = list(settings.nulls)

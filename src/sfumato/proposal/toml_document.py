@@ -18,14 +18,17 @@ INPUT_COMMENTS = {
     "separator": "between the cells",
     "encoding": "the file is not UTF-8; check that letters such as ä, é or ñ are read correctly",
     "decimal": "numbers are written with a comma",
+    "thousands": "between groups of three digits",
     "nulls": "texts that mean a missing value",
     "date_format": "how dates are written",
     "sheet": "of the file",
+    "header_row": "the row or line with the names of the columns",
+    "max_expansion": "times as much text as the compressed file has bytes",
 }
 
 
 def policy_document(proposal: Proposal) -> str:
-    """Return the text of the file. Comments hold names of columns and figures, never a value."""
+    """Return the text of the file. Comments hold names of columns and figures, and no value but suspected sentinels."""
     lines = [*_heading(proposal), ""]
     settings = proposal.policy.to_dict().get("input", {})
     if settings:

@@ -28,6 +28,12 @@ TYPES = {"date": "DATE", "moment": "TIMESTAMP"}
 def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
     """A SELECT that gives the columns of a release, in the column order of the table that was learnt from."""
     check_dialect(dialect)
+    for name, column in recoding.policy.columns.items():
+        if column.nulls:
+            raise UsageError(
+                f"the policy has nulls for the column {name!r}, which a query would take for values. Make them null in "
+                "the table and learn the rules from that, or use the rules as JSON."
+            )
     if recoding.levels:
         raise UsageError(
             f"rules by {recoding.method} are levels of columns, for which there is no query. Use the rules as JSON, or "

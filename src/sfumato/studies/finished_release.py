@@ -43,7 +43,7 @@ class FinishedRelease:
     def source(self) -> Source:
         """Open the release; the first table, if there are two."""
         # Sfumato writes UTF-8. A release made elsewhere is read as the policy says.
-        options = self.policy.input_options if self.certificate is None else self._written_options
+        options = self.policy.foreign_release_options if self.certificate is None else self._written_options
         return open_source(self.given[0] if isinstance(self.given, tuple) else self.given, options)
 
     @property

@@ -11,6 +11,7 @@ from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
 from sfumato.evaluation.audit.anatomy_audit import GROUP, NOT_HIDDEN
 from sfumato.evaluation.audit.audit import class_key
+from sfumato.evaluation.linkability.column_facts import TextSettings
 from sfumato.evaluation.risk.exposure import LARGEST_SET
 from sfumato.evaluation.risk.reidentification import Population, Risk, measure_risk
 from sfumato.methods import method_named
@@ -68,6 +69,7 @@ def risk(
         tokens=merged.input.nulls if source.text or source.kind == "excel" else (),
         person=person if person in source.names else None,
         largest_set=largest_set,
+        settings=TextSettings.of(merged.input) if certified is None else None,
     )
     return _with_remarks(measured, merged, source.names)
 

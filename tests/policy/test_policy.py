@@ -274,8 +274,8 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ('\n[columns.age]\nrol = "x"', "line 3: unknown key 'rol' in [columns.age]. Did you mean 'role'?"),
         (AGE + "wieght = 2", "line 3: unknown key 'wieght' in [columns.age]. Did you mean 'weight'?"),
         ('[columns."zip code"]\nx = 1\nrole = "other"', "line 2: unknown key 'x' in [columns.\"zip code\"]. "
-         "Available: 'role', 'type', 'round', 'taxonomy', 'nulls', 'weight', 'form', 'statistic_round', 'bottom', 'top', "
-         "'finest', 'coarsest'."),
+         "Available: 'role', 'type', 'round', 'taxonomy', 'nulls', 'weight', 'form', 'statistic_round', 'bottom', "
+         "'top', 'finest', 'coarsest'."),
         ("[colums.age]", "line 1: unknown key 'colums'. Did you mean 'columns'?"),
         ("# k\nk = 5", f"line 2: unknown key 'k'. Available: {TOP}."),
         ("base = '/tmp'", f"line 1: unknown key 'base'. Available: {TOP}."),

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from source_kinds import write_xlsx
 
 import sfumato
-from sfumato.errors import ReadingWarning
+from sfumato.errors import InputError, ReadingWarning
 from sfumato.tables.coding.number_text import PLAIN, NumberForm
 from sfumato.tables.coding.unread_numbers import unread_numbers
 
@@ -85,3 +86,35 @@ def test_thousands_are_read_as_numbers(tmp_path: Path) -> None:
     release = sfumato.anonymize(path, input={"separator": ";", "decimal": ",", "thousands": "."}, **flags)
     assert set(release.data["cost_min"].to_pylist()) == {1000.5}
     assert set(release.data["cost_max"].to_pylist()) == {2300.5}
+
+
+def test_a_policy_that_wants_numbers_says_which_mark_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("age;x\n" + "".join(f"{20 + row % 8},5;y\n" for row in range(40)))
+    with pytest.raises(InputError) as caught:
+        said(path, input={"separator": ";"}, type={"age": "numeric"})
+    assert '8 distinct values are not numbers; the first is in record 1. Add --decimal ",". Correct' in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "flags", "expected"),
+    [
+        (["20", "21", "22", "23", "24"], {}, "holds numbers as text. Set its type to numeric; if they are codes"),
+        (["2,5", "3,5", "4,5", "5,5", "6,5"], {}, 'as text. Set its type to numeric, and add --decimal ","; if they'),
+        ([20, 21, 22, 23, 24, "?"], {"input": {"nulls": ["", "?"]}}, "holds numbers as text. Set its type"),
+        ([20, 21, 22, 23, 24, SECRET], {}, "5 of its distinct values are numbers, and 1 is not; the first that is not"),
+        (["01067", "10115", "20095", "80331", "12345"], {}, None),
+        ([20, 21, 22, 23, 24], {}, None),
+    ],
+)
+def test_numbers_that_are_text_in_a_sheet_are_said(
+    tmp_path: Path, cells: list[object], flags: dict[str, Any], expected: str | None
+) -> None:
+    rows = [["age", "x"], *([cell, "y"] for cell in cells for _ in range(2))]
+    path = write_xlsx(tmp_path / "t.xlsx", {"one": rows})
+    found = said(path, **flags)
+    assert len(found) == (expected is not None)
+    assert expected is None or expected in found[0]
+    assert SECRET not in "".join(found)

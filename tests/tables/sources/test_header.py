@@ -91,9 +91,20 @@ def test_a_sheet_without_a_title_is_read_in_silence(tmp_path: Path, above: list[
     assert read(write(tmp_path, "xlsx", [["age"], [31.0]])) == {"age": [31.0]}
 
 
-def test_a_sheet_whose_second_row_has_a_gap_has_no_title(tmp_path: Path) -> None:
-    path = write(tmp_path, "xlsx", [["age"], [31.0, "Bonn", None], [22.0, None, 1.0]])
-    assert "column 2 of " in refusal(path)
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["age"], ["a", "Bonn", None], ["b", None, 1.0]],  # a gap
+        [["name"], [SECRET, 31.0], ["Ford", 22.0]],  # a record
+        [["name"], [SECRET, "1980-01-31"], ["Ford", "1990-01-31"]],
+        [["name"], [SECRET, "Bonn"], ["Ford", "Bonn"]],
+    ],
+)
+def test_a_row_that_may_be_a_record_is_not_taken_for_names_below_a_title(
+    tmp_path: Path, rows: list[list[object]]
+) -> None:
+    assert "column 2 of " in refusal(write(tmp_path, "xlsx", rows))
 
 
 @pytest.mark.filterwarnings("error")

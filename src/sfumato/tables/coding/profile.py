@@ -329,20 +329,23 @@ class Profiler:
         """Say why a column that looks like one of numbers is taken for text, unless the policy says that it is text."""
         if self._categorical() or not (self._text or self._null_tokens):
             return
-        found = unread_numbers(texts, self._numbers)
-        if found is None or not (found.others or self._text):
+        found = unread_numbers(texts, self._numbers, typed=not self._text)
+        if found is None:
             return
         place = None
         if found.others and self._place_of is not None:
             values = self._distinct.values
             others = (index for index, text in enumerate(values) if text in found.others)
             place = self._place_of(self._first_record(others))
-        warnings.warn(found.sentence(self._name, self._numbers, place), ReadingWarning, stacklevel=2)
+        sentence = found.sentence(self._name, self._numbers, place, typed=not self._text)
+        warnings.warn(sentence, ReadingWarning, stacklevel=2)
 
     def _read_numbers(self, texts: list[str]) -> Numbers:
         plain = [self._numbers.plain(text) for text in texts]
         bad = [text for text, number in zip(texts, plain, strict=True) if not NUMBER.fullmatch(number)]
-        self._refuse(bad, "is not a number", "are not numbers")
+        found = unread_numbers(texts, self._numbers) if bad else None
+        hint = f"Add {found.flags(self._numbers)}. " if found is not None and found.form != self._numbers else ""
+        self._refuse(bad, "is not a number", "are not numbers", hint)
         if all(INTEGER.fullmatch(number) for number in plain):
             try:
                 return np.array([int(number) for number in plain], np.int64)
@@ -375,14 +378,15 @@ class Profiler:
             moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
         return (moment - EPOCH) // datetime.timedelta(microseconds=1)
 
-    def _refuse(self, bad: list[str], singular: str, plural: str) -> None:
+    def _refuse(self, bad: list[str], singular: str, plural: str, hint: str = "") -> None:
         if bad:
             what = f"1 distinct value {singular}" if len(bad) == 1 else f"{len(bad):,} distinct values {plural}"
             assert isinstance(self._distinct, DistinctTexts)
             positions = (position for position, text in enumerate(self._distinct.values) if text in bad)
             raise InputError(
                 f"column {self._name!r}: {what}; the first is in record {self._first_record(positions)}. "
-                "Correct the data, list it in [input] nulls if it means 'missing', or give the column another type."
+                f"{hint}Correct the data, list it in [input] nulls if it means 'missing', or give the column another "
+                "type."
             )
 
     def _first_record(self, positions: Iterable[int]) -> int:

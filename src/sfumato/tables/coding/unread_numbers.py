@@ -25,19 +25,19 @@ class UnreadNumbers:
     numbers: int
     others: frozenset[str] = field(repr=False)
 
-    def sentence(self, name: str, read: NumberForm, place: str | None) -> str:
+    def sentence(self, name: str, read: NumberForm, place: str | None = None, *, typed: bool = False) -> str:
         """Say how to read the column as numbers.
 
-        read: the form in which it was read. place: where the first text is that is no number.
+        read: the form in which it was read. place: where the first text is that is no number. typed: the table has
+        types, and the column is text.
         """
-        flags = " ".join(
-            f'--{key} "{mark}"'
-            for key, mark, before in (
-                ("decimal", self.form.decimal, read.decimal),
-                ("thousands", self.form.thousands, read.thousands),
+        flags = self.flags(read)
+        if typed and not self.others:
+            marks = f", and add {flags}" if flags else ""
+            return (
+                f"column {name!r} holds numbers as text. Set its type to numeric{marks}; if they are codes, set it to "
+                "categorical."
             )
-            if mark is not None and mark != before
-        )
         if not self.others:
             return (
                 f"column {name!r} holds numbers in another form and is read as text. Add {flags}, or the same to "
@@ -52,15 +52,23 @@ class UnreadNumbers:
             "of the column to categorical."
         )
 
+    def flags(self, read: NumberForm) -> str:
+        """Return the flags by which numbers of this form are read; empty if it is the form ``read``."""
+        marks = (("decimal", self.form.decimal, read.decimal), ("thousands", self.form.thousands, read.thousands))
+        return " ".join(f'--{key} "{mark}"' for key, mark, before in marks if mark is not None and mark != before)
 
-def unread_numbers(texts: Sequence[str], read: NumberForm) -> UnreadNumbers | None:
-    """Return what keeps texts from being numbers in the form ``read``, or None if they are numbers, or are text."""
-    if any(LEADING_ZERO.match(text.strip()) for text in texts):
-        return None  # codes
+
+def unread_numbers(texts: Sequence[str], read: NumberForm, *, typed: bool = False) -> UnreadNumbers | None:
+    """Return what keeps texts from being read as numbers in the form ``read``, or None if they are, or are words.
+
+    typed: they are text in a table with types, in which no text is read as numbers unless the policy says so.
+    """
     if all(2 * _found(texts[:TRIED_FIRST], form).numbers < len(texts[:TRIED_FIRST]) for form in (read, *FORMS)):
         return None  # words
+    if any(LEADING_ZERO.match(text.strip()) for text in texts):
+        return None  # codes
     best = max((_found(texts, form) for form in (read, *FORMS)), key=lambda found: found.numbers)  # the first of equals
-    if best.form == read and not best.others:
+    if best.form == read and not best.others and not typed:
         return None
     few = len(best.others) <= max(FEW, SHARE * len(texts))
     enough = best.numbers >= FEWEST and best.numbers > len(best.others)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sfumato.errors import InputError, ReadingWarning
 from sfumato.tables.sources.in_memory_source import CollectedSource
-from sfumato.tables.sources.source_batches import checked_names
+from sfumato.tables.sources.source_batches import checked_names, is_header
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
 
 DAY_ZERO = datetime.date(1899, 12, 31)
@@ -26,7 +26,7 @@ def open_excel(path: Path, sheet: str | None, header_row: int | None = None) -> 
     """Read the sheet of that name, or the first. A sheet fits in memory, so all of it is read at once.
 
     header_row: the row of the sheet that holds the names, from 1. Without it, the names are in the first row that is
-    not empty, or below a title: rows with a single cell above a row without a gap.
+    not empty, or below a title: rows with a single cell above a row of words without a gap.
     """
     where = f"the file {str(path)!r}"
     try:
@@ -69,7 +69,7 @@ def open_excel(path: Path, sheet: str | None, header_row: int | None = None) -> 
     names = checked_names(
         [name or "" for name in rows[header]] if rows else [],
         where,
-        lambda: {cell for row in rows[header + 1 :] for cell in row if cell is not None},
+        lambda: _cells(rows[header + 1 :]),
     )
     if header_row is None and any(map(_filled, rows[:header])):
         above = "row 1 was" if header == 1 else f"rows 1 to {header} were"
@@ -92,7 +92,13 @@ def _header_index(rows: list[list[str | None]]) -> int:
     if not rows or len(rows[0]) == 1:
         return first
     below = next((index for index, row in enumerate(rows) if _filled(row) > 1), first)
-    return below if _filled(rows[below]) == len(rows[below]) else first
+    # A record below a single name must not be taken for names, which may be shown.
+    names = [cell or "" for cell in rows[below]]
+    return below if is_header(names, _cells(rows[below + 1 :])) else first
+
+
+def _cells(rows: list[list[str | None]]) -> set[str]:
+    return {cell for row in rows for cell in row if cell is not None}
 
 
 def _filled(row: list[str | None]) -> int:

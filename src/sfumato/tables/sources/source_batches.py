@@ -43,7 +43,7 @@ def checked_names(
                 "that was written as a column without a name."
             )
         if name in first:
-            shown = f" {name!r}" if cells is not None and _is_header(names, cells()) else ""
+            shown = f" {name!r}" if cells is not None and is_header(names, cells()) else ""
             raise InputError(
                 f"columns {first[name]} and {position} of {where} have the same name{shown}. Rename one of them, or "
                 "add the header if it is missing."
@@ -52,7 +52,7 @@ def checked_names(
     return tuple(names)
 
 
-def _is_header(names: Sequence[str], cells: Collection[str]) -> bool:
+def is_header(names: Sequence[str], cells: Collection[str]) -> bool:
     """Return whether names cannot be a record: all are words, as no record of persons is, and no cell is equal."""
     return all(_WORD.fullmatch(name) and name not in cells for name in names)
 

@@ -20,6 +20,7 @@ from sfumato.cli.summaries import show_audit, show_counts
     "quasi_identifiers",
     "sensitive",
     "identifiers",
+    "drop",
     "k",
     "l",
     "require",

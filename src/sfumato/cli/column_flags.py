@@ -29,7 +29,16 @@ Sensitive = Annotated[
 ]
 Identifiers = Annotated[
     list[str] | None,
-    typer.Option("--identifiers", metavar="A,B", rich_help_panel=COLUMNS, help="Columns that are never released."),
+    typer.Option("--identifiers", metavar="A,B", rich_help_panel=COLUMNS, help="Columns that name somebody; never released."),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="A,B",
+        rich_help_panel=COLUMNS,
+        help="Columns that name nobody and are not released all the same.",
+    ),
 ]
 Other = Annotated[
     list[str] | None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.proposal import Proposal
     from sfumato.proposal.propose import ProposedColumn
 
-STYLES = {"identifier": "red", "quasi-identifier": "cyan", "decide": "yellow"}
+STYLES = {"identifier": "red", "drop": "red", "quasi-identifier": "cyan", "decide": "yellow"}
 SUFFIX = ".policy.toml"
 
 
@@ -123,7 +123,7 @@ def _show_columns(console: TextConsole, proposal: Proposal) -> None:
 
 def _kind(column: ProposedColumn) -> str:
     """Describe the type and the taxonomy in a few words."""
-    if column.described is None or column.role == "identifier":
+    if column.described is None or column.role in ("identifier", "drop"):
         return ""
     taxonomy = column.described.model_dump(mode="json", exclude_none=True).get("taxonomy")
     if not isinstance(taxonomy, dict):

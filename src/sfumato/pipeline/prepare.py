@@ -105,7 +105,7 @@ def _check_separable(policy: Policy, kept: Sequence[str]) -> None:
         if role not in ("quasi-identifier", "sensitive") or (role == "sensitive" and name not in required):
             raise UsageError(
                 f"{policy.method.name} releases quasi-identifiers and one sensitive column, so the column {name!r} "
-                "cannot be kept. Give it the role identifier, which drops it, or choose another method."
+                "cannot be kept. Give it the role drop, or choose another method."
             )
         if name in (GROUP, COUNT):
             raise UsageError(

@@ -63,6 +63,8 @@ class CommonFlags(TypedDict, total=False):
     """Columns that must not be learnt about anybody."""
     identifiers: str | Sequence[str]
     """Columns that name somebody; they are never released."""
+    drop: str | Sequence[str]
+    """Columns that name nobody and are not released all the same, such as costs or free text."""
     other: str | Sequence[str] | None
     """"keep" or "drop" for columns without a role, or the names of those to keep; every column then needs a role."""
     require: str | Sequence[str]
@@ -164,6 +166,7 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
             "quasi-identifier": flags.get("quasi_identifiers", ()),
             "sensitive": flags.get("sensitive", ()),
             "identifier": flags.get("identifiers", ()),
+            "drop": flags.get("drop", ()),
             "other": kept,
         }
     )

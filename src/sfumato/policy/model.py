@@ -185,6 +185,11 @@ class Policy(PolicySection):
         return self._with_role("identifier")
 
     @property
+    def dropped(self) -> tuple[str, ...]:
+        """The columns with the role ``drop``: nobody is named by them, and they are not released all the same."""
+        return self._with_role("drop")
+
+    @property
     def others(self) -> tuple[str, ...]:
         """The columns with the role ``other``; columns without any role are not included."""
         return self._with_role("other")
@@ -223,8 +228,8 @@ class Policy(PolicySection):
 
     def kept_columns(self, names: Iterable[str]) -> list[str]:
         """Those of a table's columns that are released, in the order of the table."""
-        identifiers = set(self.identifiers)
-        return [name for name in names if name not in identifiers and (name in self.columns or self.other == "keep")]
+        withheld = {*self.identifiers, *self.dropped}
+        return [name for name in names if name not in withheld and (name in self.columns or self.other == "keep")]
 
     def weights(self, domains: Iterable[NamedDomain]) -> list[float]:
         """How much each of these quasi-identifiers counts in losses and costs."""

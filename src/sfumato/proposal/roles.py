@@ -22,6 +22,7 @@ FEWEST_RECORDS = 20  # with fewer, different values say little
 FEW_VALUES = 20  # so few different numbers need no intervals
 STEPS = 20  # the narrowest intervals cut the range into about this many parts
 LONG_TEXT = 40
+SENTENCE = 4  # words
 DAYS_OF_YEAR = 365
 
 
@@ -78,6 +79,8 @@ def _by_uniqueness(facts: ColumnFacts) -> tuple[Role, str, str | None]:
         return "decide", f"{alone}: exact measures single people out if somebody knows them", None
     if facts.kind == "text" and looks_like_persons(facts.texts):
         return "identifier", f"{alone}, and the values look like names of persons", None
+    if facts.kind == "text" and share(facts.texts, lambda text: len(text.split()) >= SENTENCE) >= 0.5:
+        return "drop", f"{alone}, and the values are sentences: nothing can be counted by them", None
     return "identifier", alone, None
 
 

@@ -54,8 +54,8 @@ def _heading(proposal: Proposal) -> list[str]:
     of = f" for {plain_name(proposal.table)}" if proposal.table else ""
     text = (
         f"A first policy{of}, proposed from {proposal.records:,} records by Sfumato {__version__}. It is a start, not "
-        "a decision: read the reasons, change what is wrong, give a role (identifier, quasi-identifier, sensitive or "
-        'other) to every column that says "decide", and set k. Until then the file is refused.'
+        "a decision: read the reasons, change what is wrong, give a role (identifier, drop, quasi-identifier, sensitive "
+        'or other) to every column that says "decide", and set k. Until then the file is refused.'
     )
     lines = _comment(text)
     for title, sets in (

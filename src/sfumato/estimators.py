@@ -170,6 +170,11 @@ class Mondrian:
             raise UsageError.unknown_choice("split", self.split, SPLITS)
         if self.output not in (LABELS, BOUNDS):
             raise UsageError.unknown_choice("output", self.output, (LABELS, BOUNDS))
+        if self.policy is not None and self.policy.derive:
+            raise UsageError(
+                "the policy derives columns, and an estimator takes the columns of X as they are. Derive them in a "
+                "step before it, and remove them from the policy."
+            )
 
     def _fitted(self) -> Recoding:
         if not hasattr(self, "recoding_"):

@@ -51,6 +51,7 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     'boxes = "regions"': {"boxes": "regions", "method": "mondrian"},
     "seconds": {"effort": "best", "seconds": 3.0},
     "coarsest": {"taxonomy": {"age": {"intervals": [5]}}, "coarsest": {"age": 1}},
+    "derive": {"derive": {"zip": {"from": "code", "first": 2}}},
     "person": {"person": "who"},
     "joint": {"sensitive": ["ill", "ward"], "require": ["distinct(ill, l=2)", "distinct(ward, l=2)"], "joint": True},
     "a requirement of another package": {"sensitive": "ill", "require": "foreign(ill, l=2)"},

@@ -263,7 +263,7 @@ KINDS = (
     "'delta-disclosure'"
 )
 ROLES = "'identifier', 'drop', 'quasi-identifier', 'sensitive', 'other', 'decide'"
-TOP = "'other', 'accept_linkable', 'input', 'columns', 'privacy', 'workload', 'method', 'engine', 'release'"
+TOP = "'other', 'accept_linkable', 'input', 'derive', 'columns', 'privacy', 'workload', 'method', 'engine', 'release'"
 SECOND = "must be a list of whole numbers, each larger than the one before"
 
 

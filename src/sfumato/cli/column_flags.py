@@ -29,7 +29,9 @@ Sensitive = Annotated[
 ]
 Identifiers = Annotated[
     list[str] | None,
-    typer.Option("--identifiers", metavar="A,B", rich_help_panel=COLUMNS, help="Columns that name somebody; never released."),
+    typer.Option(
+        "--identifiers", metavar="A,B", rich_help_panel=COLUMNS, help="Columns that name somebody; never released."
+    ),
 ]
 Drop = Annotated[
     list[str] | None,
@@ -119,6 +121,17 @@ CoarsestLevels = Annotated[
         metavar="COL=LEVEL",
         rich_help_panel=COLUMNS,
         help="Show nothing coarser than this level of the taxonomy: its name (decade) or number (3). May be repeated.",
+    ),
+]
+Derivations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--derive",
+        metavar="COL=RULE",
+        rich_help_panel=COLUMNS,
+        help="Make a new column before roles apply: years(FROM,TO), also months and days; first(COL,N) characters; "
+        "year(COL), also quarter, month, weekday, year-quarter and year-month; groups(COL,FILE,LEVEL) of a taxonomy. "
+        "May be repeated.",
     ),
 ]
 AcceptLinkable = Annotated[

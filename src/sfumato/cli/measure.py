@@ -28,6 +28,7 @@ QUERIES = "Accuracy of queries"
     "top",
     "finest",
     "coarsest",
+    "derive",
     "k",
     "l",
     "require",

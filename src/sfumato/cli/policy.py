@@ -26,7 +26,7 @@ STYLES = {"identifier": "red", "drop": "red", "quasi-identifier": "cyan", "decid
 SUFFIX = ".policy.toml"
 
 
-@with_flags("k", "separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
+@with_flags("k", "derive", "separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
 def propose(
     table: InputTable,
     output: Annotated[
@@ -53,7 +53,9 @@ def propose(
 
         if output is not None:
             check_policy_target(output, force=force)
-        proposal = propose_policy(table, k=flags.get("k"), input=flags.get("input"), progress=progress)
+        proposal = propose_policy(
+            table, k=flags.get("k"), input=flags.get("input"), derive=flags.get("derive"), progress=progress
+        )
         if output is not None:
             with saying_replaced(output):
                 proposal.save(output, force=force)

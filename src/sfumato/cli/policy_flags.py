@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from sfumato.cli import column_flags, flags
-from sfumato.cli.flag_values import by_column, column_names, forms, one_k
+from sfumato.cli.flag_values import by_column, column_names, derivations, forms, one_k
 
 Result = TypeVar("Result")
 
@@ -28,6 +28,7 @@ DECLARED: dict[str, Any] = {
     "finest": column_flags.FinestLevels,
     "coarsest": column_flags.CoarsestLevels,
     "accept_linkable": column_flags.AcceptLinkable,
+    "derive": column_flags.Derivations,
     "k": flags.K,
     "l": flags.L,
     "require": flags.Requires,
@@ -104,6 +105,7 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "drop": lambda value: column_names("--drop", value),
         "other": lambda value: value[0] if value in (["keep"], ["drop"]) else column_names("--other", value),
         "accept_linkable": lambda value: column_names("--accept-linkable", value),
+        "derive": derivations,
         "target": lambda value: column_names("--target", value),
         "k": one_k,
         "taxonomy": lambda value: by_column("--taxonomy", "FILE", value, str),

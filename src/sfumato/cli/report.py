@@ -36,6 +36,7 @@ SUFFIX = ".report.html"
     "top",
     "finest",
     "coarsest",
+    "derive",
     "k",
     "l",
     "require",

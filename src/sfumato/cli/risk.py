@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 MOST_SHOWN = 5  # sets of columns of each size
 
 
-@with_flags("quasi_identifiers", "person", "form", "separator", "encoding", "nulls", "sheet", "max_expansion")
+@with_flags(
+    "quasi_identifiers",
+    "derive",
+    "person",
+    "form",
+    "separator",
+    "encoding",
+    "nulls",
+    "date_format",
+    "sheet",
+    "max_expansion",
+)
 def risk(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="An original or released table. Any tool may have made it.")

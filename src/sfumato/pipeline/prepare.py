@@ -19,7 +19,7 @@ from sfumato.pipeline.capabilities import check_method_of, refuse_unsupported
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.statistics import WARNINGS
-from sfumato.tables.sources.source import open_source
+from sfumato.tables.sources.input_table import open_input
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
@@ -52,7 +52,7 @@ def read_table(
 ) -> TableInMemory:
     """Read a table into memory. It serves any policy that differs from this one in method, k and l alone."""
     engine = MemoryEngine()
-    job = open_job(data, open_source(data, policy.input_options), policy, progress, taxonomies)
+    job = open_job(data, open_input(data, policy), policy, progress, taxonomies)
     scan = engine.read(job)
     table = engine.encode(scan, engine.profile(scan))
     with progress.phase("check"):
@@ -126,7 +126,7 @@ def policy_warnings(policy: Policy) -> list[str]:
             "a class whose records all share one value reveals it"
         )
     if outside := policy.taxonomies_outside:
-        files = ", ".join(f"{str(policy.taxonomy_path(name))!r} for column {name!r}" for name in outside)
+        files = ", ".join(f"{str(path)!r} for column {name!r}" for name, path in outside)
         warnings.append(
             f"the policy takes taxonomies from outside its own folder: {files}; make sure that you know these files"
         )

@@ -102,6 +102,8 @@ class CommonFlags(TypedDict, total=False):
     """Whether cells of CSV that a spreadsheet takes for formulas stay as they are, or begin with an apostrophe."""
     accept_linkable: str | Sequence[str]
     """Columns to release although they single out records; they are added to those of the policy."""
+    derive: Mapping[str, Mapping[str, Any]] | None
+    """By new column: how it is made before roles apply, as the keys of ``[derive.NAME]`` in a policy file say it."""
     input: Mapping[str, Any] | None
     """How text is read: the keys of ``[input]`` in a policy file."""
     round: Mapping[str, float] | None
@@ -190,6 +192,10 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("form", form_by_column)
     taxonomies = flags.get("taxonomy") or {}
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})
+    for name, rule in (flags.get("derive") or {}).items():
+        groups = rule.get("groups")
+        located = rule if groups is None else {**rule, "groups": _seen_from(start.base, groups)}
+        merged.put_derived(name, located)
     for key, value in (flags.get("input") or {}).items():
         merged.put(value, "input", key)
     for flag, path in _PLAIN_SETTINGS.items():
@@ -264,6 +270,14 @@ class _Merged:
     def put_person(self, name: str) -> None:
         if self._role(name) is None:
             self.put("identifier", "columns", name, "role")
+
+    def put_derived(self, name: str, rule: Mapping[str, Any]) -> None:
+        """Derive a column. The rule replaces one of the same name."""
+        self._data.get("derive", {}).pop(name, None)
+        for key in {path[2] for path in self._lines if path[:2] == ("derive", name) and len(path) > 2}:
+            self._lines[("derive", name, key)] = None
+        for key, value in rule.items():
+            self.put(value, "derive", name, key)
 
     def put_targets(self, names: Sequence[str]) -> None:
         """Set the columns to predict; the data decide whether each is categorical or numeric."""

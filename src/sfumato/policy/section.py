@@ -30,10 +30,11 @@ class PolicySection(BaseModel):
     def _check_keys(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
         for key in data:
-            if key not in cls.model_fields:
+            if key not in fields:
                 raise unknown_key(key, cls._keys())
-        for name, field in cls.model_fields.items():
+        for name, field in fields.items():
             if field.is_required() and name not in data:
                 choices = get_args(field.annotation)
                 raise wrong(f"is missing. Choose one of {listed(choices)}" if choices else "is missing", name)
@@ -42,7 +43,7 @@ class PolicySection(BaseModel):
     @classmethod
     def _keys(cls) -> list[str]:
         """Return the keys that a policy file may hold."""
-        return [name for name, field in cls.model_fields.items() if not field.exclude]
+        return [field.alias or name for name, field in cls.model_fields.items() if not field.exclude]
 
 
 def text_list(value: Any) -> tuple[str, ...]:

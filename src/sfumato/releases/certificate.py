@@ -104,9 +104,5 @@ def _check_types(value: Any, *types: type) -> None:
 
 def shareable_policy(policy: Policy) -> dict[str, Any]:
     """The policy with the names of taxonomy files only: a path would reveal something about the machine."""
-    content = policy.to_dict()
-    for name, column in policy.columns.items():
-        if column.taxonomy_file is not None:
-            # Remove directories with either separator: a policy may come from another system.
-            content["columns"][name]["taxonomy"] = PureWindowsPath(PurePath(column.taxonomy_file).name).name
-    return content
+    # Remove directories with either separator: a policy may come from another system.
+    return policy.with_files(lambda text: PureWindowsPath(PurePath(text).name).name)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import UsageError
+from sfumato.policy import Policy
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete
 from sfumato.releases.rules import json_value
@@ -28,6 +29,7 @@ TYPES = {"date": "DATE", "moment": "TIMESTAMP"}
 def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
     """A SELECT that gives the columns of a release, in the column order of the table that was learnt from."""
     check_dialect(dialect)
+    check_columns_are_stored(recoding.policy)
     regions, domains = recoding.regions, recoding.domains
     number = {domain.name: q for q, domain in enumerate(domains)}
     kept = [name for name in recoding.names if name not in number]
@@ -66,6 +68,15 @@ WITH coded AS (
 SELECT {_listed(selected, 2)}
 FROM placed LEFT JOIN shown ON shown.region = placed.region
 """  # noqa: S608
+
+
+def check_columns_are_stored(policy: Policy) -> None:
+    """Refuse a query of columns that only Sfumato makes: the database has no such columns."""
+    if policy.derive:
+        raise UsageError(
+            "the policy derives columns, which a query does not do. Derive them in a view of the database, remove them "
+            "from the policy, and learn from the view; or leave out the query."
+        )
 
 
 def check_dialect(dialect: str) -> None:

@@ -20,7 +20,8 @@ from sfumato.studies.finished_release import FinishedRelease
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.locations import DirectoryLocation, FileLocation, Location, location_of
 from sfumato.tables.released_classes import find_classes
-from sfumato.tables.sources.source import Source, open_source
+from sfumato.tables.sources.input_table import open_input
+from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.target import current_digests
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
@@ -39,7 +40,7 @@ def audit_finished(
     limit = policy.engine.memory
     with progress.phase("audit", None if limit is None else source.rows):
         second = release.sensitive_source()
-        before = None if original is None else open_source(original, policy.input_options)
+        before = None if original is None else open_input(original, policy)
         if second is not None:
             if limited:
                 raise UsageError(f"a release by {policy.method.name} is audited as a whole. Leave out memory.")

@@ -117,5 +117,6 @@ class MemoryEngine:
 
 def as_input_kind(job: Job, table: pa.Table) -> Any:
     """Return a released table as the kind of frame that came in. Kept columns have the types that they had."""
-    kept = (set(job.source.names) - set(job.policy.quasi_identifiers)) & set(table.column_names)
+    made = {*job.policy.quasi_identifiers, *job.policy.derive}
+    kept = (set(job.source.names) - made) & set(table.column_names)
     return to_frame(table, job.source.kind, job.data, kept)

@@ -7,7 +7,6 @@ domain. The second pass turns batches into codes (``Encoder.encode``).
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ from sfumato.policy import ColumnSettings, Grouping, InputOptions
 from sfumato.progress import Progress
 from sfumato.tables.coding.distinct_values import (
     DAY,
-    EPOCH,
     DistinctNumbers,
     DistinctTexts,
     Numbers,
@@ -38,6 +36,7 @@ from sfumato.tables.coding.distinct_values import (
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.released_labels import WHOLE, local_microseconds
 from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
+from sfumato.tables.coding.written_dates import written_moment
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -340,19 +339,7 @@ class Profiler:
 
     def _moment(self, text: str) -> int | None:
         """Return microseconds since 1970, or None if the text is not a date."""
-        text = text.strip()
-        try:
-            if self._options.date_format is not None:
-                moment = datetime.datetime.strptime(text, self._options.date_format)
-            elif re.match(r"\d{4}-\d\d-\d\d", text):
-                moment = datetime.datetime.fromisoformat(text)
-            else:
-                return None
-        except ValueError:
-            return None
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-        return (moment - EPOCH) // datetime.timedelta(microseconds=1)
+        return written_moment(text, self._options.date_format)
 
     def _refuse(self, bad: list[str], singular: str, plural: str) -> None:
         if bad:

@@ -52,6 +52,7 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     "seconds": {"effort": "best", "seconds": 3.0},
     "coarsest": {"taxonomy": {"age": {"intervals": [5]}}, "coarsest": {"age": 1}},
     "derive": {"derive": {"zip": {"from": "code", "first": 2}}},
+    "pseudonym": {"pseudonyms": "who", "accept_linkable": "who"},
     "person": {"person": "who"},
     "joint": {"sensitive": ["ill", "ward"], "require": ["distinct(ill, l=2)", "distinct(ward, l=2)"], "joint": True},
     "a requirement of another package": {"sensitive": "ill", "require": "foreign(ill, l=2)"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,6 +41,26 @@ Drop = Annotated[
         metavar="A,B",
         rich_help_panel=COLUMNS,
         help="Columns that name nobody and are not released all the same.",
+    ),
+]
+Pseudonyms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pseudonyms",
+        metavar="A,B",
+        rich_help_panel=COLUMNS,
+        help="Columns to release as keyed hashes. They join the records of a person, so --accept-linkable must name "
+        "them too.",
+    ),
+]
+PseudonymKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--pseudonym-key",
+        metavar="FILE",
+        rich_help_panel=COLUMNS,
+        help="The key of the pseudonyms, which 'sfumato key FILE' makes.",
+        readable=False,
     ),
 ]
 Other = Annotated[

@@ -103,7 +103,7 @@ def _summary(recoding: Recoding) -> dict[str, Any]:
     }
 
 
-@with_flags("k", "l", "require", "max_suppressed", "formulas", *READ_WITH)
+@with_flags("k", "l", "require", "pseudonym_key", "max_suppressed", "formulas", *READ_WITH)
 def apply(
     rules: Annotated[Path, typer.Argument(metavar="RULES", help="Rules that sfumato fit has written.", readable=False)],
     table: Annotated[

@@ -11,6 +11,7 @@ from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.memory.linkability import linkable_in_memory
 from sfumato.errors import PolicyError, UsageError
+from sfumato.evaluation.audit.audit import pseudonym_remark
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
@@ -116,7 +117,7 @@ def _check_separable(policy: Policy, kept: Sequence[str]) -> None:
 
 def policy_warnings(policy: Policy) -> list[str]:
     """Return what a data steward should know about any release under this policy."""
-    warnings = []
+    warnings = [pseudonym_remark(policy.pseudonyms)] if policy.pseudonyms else []
     required = {settings.attribute for settings in policy.privacy.sensitive}
     unprotected = [name for name in policy.sensitive if name not in required]
     if unprotected:

@@ -19,7 +19,7 @@ from sfumato.policy.levels import DAY, checked_levels, level_number, level_setti
 from sfumato.policy.section import PolicySection
 from sfumato.policy.taxonomy_paths import FLAT, path_text
 
-Role = Literal["identifier", "drop", "quasi-identifier", "sensitive", "other", "decide"]
+Role = Literal["identifier", "drop", "pseudonym", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from sfumato.parameters import whole_number
 from sfumato.policy.error_text import wrong
-from sfumato.policy.section import PolicySection, given_name, optional_name
+from sfumato.policy.section import PolicySection, given_name, optional_name, optional_path
 
 TimeUnit = Literal["years", "months", "days"]
 DatePart = Literal["year", "quarter", "month", "weekday", "year-quarter", "year-month"]
 
 _FORMS = ("unit", "first", "part", "groups")
-
-
-def _file_name(value: Any) -> str | None:
-    name = optional_name(value)
-    if name is not None and "\0" in name:
-        raise wrong("must be the path of a file")
-    return name
 
 
 class DerivedColumn(PolicySection):
@@ -36,7 +29,7 @@ class DerivedColumn(PolicySection):
     """So many characters from the beginning."""
     part: DatePart | None = None
     """A part of a date."""
-    groups: Annotated[str | None, BeforeValidator(_file_name)] = None
+    groups: Annotated[str | None, BeforeValidator(optional_path)] = None
     """A taxonomy file, whose group stands for a value."""
     level: Annotated[int, BeforeValidator(whole_number(1))] = 1
     """The level of the group; 1 is the first above the values."""

@@ -65,12 +65,16 @@ class CommonFlags(TypedDict, total=False):
     """Columns that name somebody; they are never released."""
     drop: str | Sequence[str]
     """Columns that name nobody and are not released all the same, such as costs or free text."""
+    pseudonyms: str | Sequence[str]
+    """Columns that name somebody; they are released as keyed hashes, and accept_linkable must name them too."""
     other: str | Sequence[str] | None
     """"keep" or "drop" for columns without a role, or the names of those to keep; every column then needs a role."""
     require: str | Sequence[str]
     """Requirements on sensitive columns, each written as ``distinct(diagnosis, l=3)``."""
     person: str | None
     """The column that says whose a record is; one without a role becomes an identifier."""
+    pseudonym_key: str | os.PathLike[str] | None
+    """The key that pseudonyms are made with. A relative path starts from the working directory."""
     joint: bool | None
     """Whether each sensitive column must be protected from those who know the others."""
     null_sensitive: NullSensitive | None
@@ -169,6 +173,7 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
             "sensitive": flags.get("sensitive", ()),
             "identifier": flags.get("identifiers", ()),
             "drop": flags.get("drop", ()),
+            "pseudonym": flags.get("pseudonyms", ()),
             "other": kept,
         }
     )
@@ -194,14 +199,17 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})
     for name, rule in (flags.get("derive") or {}).items():
         groups = rule.get("groups")
-        located = rule if groups is None else {**rule, "groups": _seen_from(start.base, groups)}
-        merged.put_derived(name, located)
+        located = {"groups": _seen_from(start.base, Path(groups))} if isinstance(groups, str | os.PathLike) else {}
+        merged.put_derived(name, {**rule, **located})
     for key, value in (flags.get("input") or {}).items():
         merged.put(value, "input", key)
     for flag, path in _PLAIN_SETTINGS.items():
         setting = flags.get(flag)
         if setting is not None:
             merged.put(setting, *path)
+    key = flags.get("pseudonym_key")
+    if key is not None:
+        merged.put(_seen_from(start.base, Path(key)), "privacy", "pseudonym_key")
     l = flags.get("l")
     if l is not None:
         merged.put_diversity(l)

@@ -122,10 +122,12 @@ class Policy(PolicySection):
         return self.with_files(lambda text: moved(text, self._directory(), directory))
 
     def with_files(self, change: Callable[[str], Any]) -> dict[str, Any]:
-        """Return what a policy file holds, with the path of every taxonomy file changed."""
+        """Return what a policy file holds, with the path of every file that it names changed."""
         data = self.to_dict()
         for (section, name, key), text in self.taxonomy_files.items():
             data[section][name][key] = change(text)
+        if self.privacy.pseudonym_key is not None:
+            data["privacy"]["pseudonym_key"] = change(self.privacy.pseudonym_key)
         return data
 
     @property
@@ -205,6 +207,11 @@ class Policy(PolicySection):
         return self._with_role("drop")
 
     @property
+    def pseudonyms(self) -> tuple[str, ...]:
+        """The columns whose values are released as pseudonyms."""
+        return self._with_role("pseudonym")
+
+    @property
     def others(self) -> tuple[str, ...]:
         """The columns with the role ``other``; columns without any role are not included."""
         return self._with_role("other")
@@ -263,6 +270,12 @@ class Policy(PolicySection):
         if taxonomy is None:
             raise ValueError(f"the column {column!r} has no taxonomy file")
         return self._taxonomy_location(column, taxonomy, f"--taxonomy {column}=FILE")
+
+    @property
+    def pseudonym_key_path(self) -> Path | None:
+        """The path of the key that pseudonyms are made with, if the policy names one."""
+        key = self.privacy.pseudonym_key
+        return None if key is None else self._directory() / key
 
     def groups_path(self, column: str) -> Path:
         """Return the path of the taxonomy file whose groups are a derived column. Raises what taxonomy_path raises."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -71,3 +72,11 @@ def given_name(value: Any) -> str:
 
 def optional_name(value: Any) -> str | None:
     return None if value is None else given_name(value)
+
+
+def optional_path(value: Any) -> str | None:
+    """Accept the path of a file, as text or as a path object."""
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if path is not None and (not isinstance(path, str) or not path or "\0" in path):
+        raise wrong("must be the path of a file")
+    return path

@@ -72,6 +72,11 @@ FROM placed LEFT JOIN shown ON shown.region = placed.region
 
 def check_columns_are_stored(policy: Policy) -> None:
     """Refuse a query of columns that only Sfumato makes: the database has no such columns."""
+    if policy.pseudonyms:
+        raise UsageError(
+            "the policy has pseudonyms, which a query cannot make: it would show the values themselves. Leave out the "
+            "query, or give these columns the role identifier."
+        )
     if policy.derive:
         raise UsageError(
             "the policy derives columns, which a query does not do. Derive them in a view of the database, remove them "

@@ -80,6 +80,7 @@ class ClassRecipe:
         content = self.policy.to_dict()
         content.pop("input", None)
         content.pop("engine", None)
+        content.get("privacy", {}).pop("pseudonym_key", None)
         if content.get("release", {}).pop("formulas", None) is not None and not content["release"]:
             del content["release"]  # how cells are written decides no class
         for section, name, key in self.policy.taxonomy_files:

@@ -18,7 +18,7 @@ from sfumato.pipeline.capabilities import DERIVE, SPARK
 from sfumato.policy import Policy, PolicyFlags, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
-from sfumato.tables.sources.input_table import open_input
+from sfumato.tables.sources.input_table import open_studied
 from sfumato.tables.sources.source import open_source
 
 
@@ -52,7 +52,7 @@ def risk(
         policy = Policy.from_dict(certified["policy"], location_of(data).home)  # type: ignore[arg-type]
     merged = merge_flags(policy, **flags)
     # Sfumato writes UTF-8. Other tables are read as the policy says.
-    source = open_input(data, merged) if certified is None else open_source(data, merged.release_input_options)
+    source = open_studied(data, merged) if certified is None else open_source(data, merged.release_input_options)
     if not merged.quasi_identifiers:
         raise UsageError(
             "nothing says which columns are quasi-identifiers. Name them, or give a policy; 'sfumato policy' proposes "
@@ -60,7 +60,7 @@ def risk(
         )
     key = class_key(merged, source.names)
     if population is not None and size is None:
-        drawn_from = Population(source=open_input(population, merged))
+        drawn_from = Population(source=open_studied(population, merged))
     person = merged.privacy.person
     measured = measure_risk(
         source,

@@ -174,6 +174,8 @@ def test_an_original_is_compared_by_the_key_alone(visits: list[dict[str, str]]) 
     without = sfumato.audit("out.csv", original="visits.csv")
     assert [line.requirement for line in without.unchecked] == ["the pseudonyms of 'patient' are those of the original"]
     assert not without.failed
+    in_parts = sfumato.audit("out.csv", original="visits.csv", memory="1GB")
+    assert (in_parts.unchecked, in_parts.failed) == (without.unchecked, ())
     sfumato.make_key("other.key")
     wrong = sfumato.audit("out.csv", original="visits.csv", pseudonym_key="other.key")
     assert [(line.requirement, line.value) for line in wrong.failed] == [

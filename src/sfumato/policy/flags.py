@@ -207,9 +207,9 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
         setting = flags.get(flag)
         if setting is not None:
             merged.put(setting, *path)
-    key = flags.get("pseudonym_key")
-    if key is not None:
-        merged.put(_seen_from(start.base, Path(key)), "privacy", "pseudonym_key")
+    key_file = flags.get("pseudonym_key")
+    if key_file is not None:
+        merged.put(_seen_from(start.base, Path(key_file)), "privacy", "pseudonym_key")
     l = flags.get("l")
     if l is not None:
         merged.put_diversity(l)

@@ -17,7 +17,7 @@ from source_kinds import in_csv, in_excel, in_parquet
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy import merge_flags
 from sfumato.tables.sources.input_table import open_input, open_studied
-from sfumato.tables.sources.pseudonyms import pseudonym
+from sfumato.tables.sources.pseudonyms import pseudonyms_of
 
 KEY = bytes(range(32))
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -46,12 +46,11 @@ def shown(data: object, key: Path | None, **flags: Any) -> list[str | None]:
     return [value for batch in source.batches(["id"]) for value in batch.column(0).to_pylist()]
 
 
-@given(st.text())
-def test_a_pseudonym_is_a_keyed_hash_of_the_text(text: str) -> None:
-    text = text.encode("utf-8", "replace").decode()
-    assert pseudonym(KEY, text) == expected(text)
-    assert len(pseudonym(KEY, text)) == 26
-    assert pseudonym(KEY[::-1], text) != expected(text)
+@given(st.lists(st.text().map(lambda text: text.encode("utf-8", "replace").decode())))
+def test_a_pseudonym_is_a_keyed_hash_of_the_text(texts: list[str]) -> None:
+    assert pseudonyms_of(texts, KEY) == list(map(expected, texts))
+    assert all(len(pseudonym) == 26 for pseudonym in pseudonyms_of(texts, KEY))
+    assert not set(pseudonyms_of(texts, KEY[::-1])) & set(map(expected, texts))
 
 
 NUMBERS = pa.table({"id": pa.array([17, None, 4711, 17]), "more": ["a", "b", "c", "d"]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -95,12 +96,11 @@ class DerivedSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         read = [name for name in columns if name not in self._rules]
         read += [column for name in columns if name in self._rules for column in self._rules[name].columns]
-        return self._with_derived(list(dict.fromkeys(read)), columns)
+        return map(partial(self._with_derived, columns), self._source.batches(list(dict.fromkeys(read))))
 
-    def _with_derived(self, read: list[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in self._source.batches(read):
-            arrays = [self._derived(name, batch) if name in self._rules else batch.column(name) for name in columns]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    def _with_derived(self, columns: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [self._derived(name, batch) if name in self._rules else batch.column(name) for name in columns]
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _derived(self, name: str, batch: pa.RecordBatch) -> pa.Array:
         rule = self._rules[name]

@@ -22,7 +22,8 @@ from sfumato.tables.coding.column_texts import column_texts, text_column
 from sfumato.tables.coding.keyed_hashes import EXACT
 from sfumato.tables.sources.source import Source
 
-PSEUDONYM_BYTES = 16
+PSEUDONYM_BYTES, LETTERS = 16, 26
+PADDED_BYTES, PADDED_LETTERS = 20, 32
 
 
 class PseudonymSource:
@@ -56,13 +57,15 @@ class PseudonymSource:
                 "Convert it to whole numbers or text."
             )
         codes, texts, missing = column_texts(column, self._null_tokens)
-        return text_column(codes, [pseudonym(self._key, text) for text in texts] or [""], missing)
+        return text_column(codes, pseudonyms_of(texts, self._key) or [""], missing)
 
 
-def pseudonym(key: bytes, text: str) -> str:
-    """Return the pseudonym of a value: 26 letters and digits."""
-    digest = hmac.digest(key, text.encode(), "sha256")[:PSEUDONYM_BYTES]
-    return base64.b32encode(digest).decode().rstrip("=")
+def pseudonyms_of(texts: Sequence[str], key: bytes) -> list[str]:
+    """Return the pseudonym of each text: 26 letters and digits."""
+    digests = (hmac.digest(key, text.encode(), "sha256")[:PSEUDONYM_BYTES] for text in texts)
+    # All at once, since a call takes longer than its work: 20 bytes are 32 letters, of which 26 hold the digest.
+    letters = base64.b32encode(b"".join(digest.ljust(PADDED_BYTES, b"\0") for digest in digests)).decode()
+    return [letters[start : start + LETTERS] for start in range(0, len(letters), PADDED_LETTERS)]
 
 
 def with_pseudonyms(source: Source, policy: Policy) -> Source:

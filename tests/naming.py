@@ -5,6 +5,8 @@ from __future__ import annotations
 from sfumato.errors import UsageError
 from sfumato.methods import Kinds, Method, methods
 from sfumato.methods.coded_workload import ForWorkload
+from sfumato.methods.lattice.lattice_method import LatticeMethod
+from sfumato.requirements import DistinctDiversity, KAnonymity, Requirements
 
 
 def needs_workload(method: Method) -> bool:
@@ -18,6 +20,25 @@ def needs_workload(method: Method) -> bool:
     return False
 
 
+def takes_k_alone(method: Method) -> bool:
+    """Whether it refuses every requirement but k-anonymity."""
+    try:
+        method.check(Requirements((KAnonymity(2), DistinctDiversity("s", 2))))
+    except UsageError:
+        return not method.separates
+    return False
+
+
 def hiding_methods() -> list[str]:
-    """Those that hide identity on any table."""
+    """Those that hide identity on any table, whatever is asked for."""
+    return [name for name in methods_for_k() if not takes_k_alone(methods()[name])]
+
+
+def methods_for_k() -> list[str]:
+    """Those that hide identity on any table; some refuse other requirements than k-anonymity."""
     return sorted(name for name, one in methods().items() if not one.separates and not needs_workload(one))
+
+
+def methods_on_levels() -> list[str]:
+    """Those that release every column on one level, so that a class may show more than its records need."""
+    return sorted(name for name, one in methods().items() if isinstance(one, LatticeMethod))

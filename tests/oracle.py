@@ -503,17 +503,20 @@ def losses(
     k: int,
     weights: Mapping[str, float] | None = None,
     target: str | None = None,
+    suppression_cost: float = 1.0,
 ) -> dict[str, Fraction]:
     """Every loss by its definition. ``records`` is the size of the original; columns are the quasi-identifiers."""
     weight = {name: Fraction((weights or {}).get(name, 1.0)) for name in columns}
     suppressed = records - len(released)
-    penalty = Fraction(suppressed) * sum(weight.values())
+    penalty = Fraction(0)
     for row in released:
         penalty += sum(weight[name] * column.penalty(row[name]) for name, column in columns.items())
     groups = classes(released, list(columns))
     sizes = [len(members) for members in groups.values()]
     result = {
-        "gcp": penalty / sum(weight.values()) / records,
+        "gcp": (penalty / sum(weight.values()) + suppressed) / records,
+        "gcp_released": penalty / sum(weight.values()) / len(released),
+        "cost": (penalty / sum(weight.values()) + Fraction(suppression_cost) * suppressed) / records,
         "c_dm": Fraction(sum(size * size for size in sizes) + records * suppressed),
         "c_avg": Fraction(len(released), len(sizes) * k),
         "c_mdm": Fraction(sum((size - k) ** 2 for size in sizes)),

@@ -57,6 +57,7 @@ def certificate_of(
         "classes": len(sizes),
         "smallest_class": min(sizes),
         "suppressed": left_out,
+        "suppression_cost": release.get("suppression_cost", 1.0),
         "blur_by_column": {name: float(each) for name, each in blur.items()},
         "c_dm": sum(size * size for size in sizes) + records * left_out,
         "c_avg": len(first) / len(sizes) / k,
@@ -74,7 +75,11 @@ def certificate_of(
         ],
     }
     if len(blur) == len(quasi):
-        content["blur"] = float(sum(weights[name] * blur[name] for name in quasi) / sum(weights.values()))
+        mean = sum(weights[name] * blur[name] for name in quasi) / sum(weights.values())
+        content["blur"] = float(mean)
+        if left_out:
+            cost = Fraction(release.get("suppression_cost", 1.0))
+            content["blur_cost"] = float((mean * records - left_out + cost * left_out) / records)
     summarised = [name for name in quasi if {f"{name}_mean", f"{name}_median"} & set(first[0])]
     if summarised:
         content["statistics"] = {name: grid_of(first, name, columns[name]) for name in summarised}

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sfumato.policy import Policy
     from sfumato.proposal import propose_policy
     from sfumato.releases.recoding import Recoding
+    from sfumato.studies.column_taxonomy import taxonomy
     from sfumato.studies.risk import risk
     from sfumato.synthetic import generate
 
@@ -83,6 +84,7 @@ __all__ = [
     "report_private",
     "report_release",
     "risk",
+    "taxonomy",
     "tradeoff",
 ]
 
@@ -109,6 +111,7 @@ _HOME = {
     "report_private": "sfumato.api",
     "report_release": "sfumato.api",
     "make_key": "sfumato.files.key_file",
+    "taxonomy": "sfumato.studies.column_taxonomy",
     "tradeoff": "sfumato.api",
 }
 

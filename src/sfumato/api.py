@@ -368,15 +368,17 @@ def tradeoff(
     methods: str | Sequence[str] | None = None,
     max_loss: float | None = None,
     queries: int | None = None,
+    suppressed: float | Iterable[float] | None = None,
     **flags: Unpack[StudyFlags],
 ) -> Tradeoff:
     """Compute what every ``k`` or ``l`` would cost, and the largest that loses at most ``max_loss``. Makes no release.
 
     Values are a number, a list, of which each is computed, or a range, of which a long one is sampled. Without either,
     k is ``range(2, 101)``. ``methods`` are names, by default the policy's. ``queries`` is the level of the datacube
-    whose error is measured too. Further arguments are those of ``anonymize``.
+    whose error is measured too. ``suppressed`` are shares of the records: the loss is computed with up to so many left
+    out, at one k. Further arguments are those of ``anonymize``.
     """
-    question = TradeoffQuestion.of(merge_flags(policy, **flags), methods, k, l, max_loss, queries)
+    question = TradeoffQuestion.of(merge_flags(policy, **flags), methods, k, l, max_loss, queries, suppressed)
     study = TradeoffStudy(data, question, Progress())
     study.run()
     return Tradeoff(study.steps, question, data, study.seconds, original=study.original)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from coded import asking, random_records, records_of
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naming import hiding_methods
@@ -26,7 +27,7 @@ from strategies import Case, cases
 
 import sfumato
 from sfumato.bounds import bound as module
-from sfumato.bounds.bound import EFFORTS, Bound, BoundEffort, lower_bounds
+from sfumato.bounds.bound import EFFORTS, Bound, BoundEffort, Suppression, lower_bounds
 from sfumato.bounds.box_pool import BoxPool, climb
 from sfumato.bounds.cheapest_boxes import nearest_boxes, search_cheapest
 from sfumato.bounds.dual_prices import prove
@@ -49,6 +50,7 @@ from sfumato.tables.coding.domains import NumericDomain
 NEAR = 2e-8  # what rounding costs, a few units of 2 ** -32 for each attribute
 CLIMBED = 1e-3  # prices come near to the best ones, no nearer than is worth it
 RELEASING = hiding_methods()
+NOBODY = Suppression()
 
 
 def ignored(steps: int) -> None:
@@ -86,8 +88,8 @@ class Optimum:
             found += self._weights[name] * oracle.tight_penalty(column, values)
         return found / total
 
-    def gcp(self, most_left_out: int = 0) -> Fraction:
-        """The least loss; infinite where there is no partition."""
+    def gcp(self, most_left_out: int = 0, each: float = 1.0) -> Fraction:
+        """The least loss with up to so many records left out, each of which counts ``each``."""
         count = len(self._rows)
 
         @cache
@@ -99,7 +101,7 @@ class Optimum:
             if may_go:
                 rest = best(left - {first}, may_go - 1)
                 if rest is not None:
-                    found.append(rest + 1)
+                    found.append(rest + Fraction(each))
             others = sorted(left - {first})
             for size in range(self._k - 1, len(others) + 1):
                 for chosen in combinations(others, size):
@@ -144,7 +146,7 @@ def test_simple_bound_bound_and_optimum_ascend(case: Case, tmp_path_factory: pyt
 
 
 @pytest.mark.not_quick
-@settings(max_examples=25)
+@settings(max_examples=examples(0.4))
 @given(case=cases(rows=7, columns=2, others=False), left_out=st.integers(1, 4))
 def test_leaving_records_out_does_not_undercut_the_bound(
     case: Case, left_out: int, tmp_path_factory: pytest.TempPathFactory
@@ -156,6 +158,42 @@ def test_leaving_records_out_does_not_undercut_the_bound(
     found = sfumato.bound(case.table, effort="best", max_suppressed=share, **flags)
     assert found.gcp <= optimum_of(case).gcp(most_left_out=left_out)
     assert found.simple <= found.gcp
+
+
+@pytest.mark.not_quick
+@settings(max_examples=25)
+@given(
+    case=cases(rows=7, columns=2, others=False),
+    left_out=st.integers(1, 4),
+    each=st.sampled_from([0.0, 0.125, 0.5, 0.875]),
+)
+def test_no_release_costs_less_than_the_bound_on_the_cost(
+    case: Case, left_out: int, each: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    flags = case.settings(tmp_path_factory.mktemp("t"))
+    left_out = min(left_out, case.table.num_rows - 1)
+    flags |= {"max_suppressed": left_out / case.table.num_rows, "suppression_cost": each}
+    best = optimum_of(case)
+    for effort in ("fast", "best"):
+        found = sfumato.bound(case.table, effort=effort, **flags)
+        assert found.simple <= found.cost <= best.gcp(left_out, each)
+        assert found.cost <= found.gcp <= best.gcp(left_out)
+
+
+def test_only_as_many_records_as_allowed_pay_less_than_their_cheapest_box() -> None:
+    # Each of the three far records costs 1 in any class of two; the others cost nothing.
+    table = pa.table({"a": ["x"] * 5 + ["p", "q", "r"]})
+    flags: dict[str, Any] = {"quasi_identifiers": "a", "other": "drop", "k": 2, "taxonomy": {"a": "flat"}}
+    found = {}
+    for allowed in (0, 1, 2, 5):
+        found[allowed] = sfumato.bound(table, **flags, max_suppressed=allowed / 8, suppression_cost=0.25)
+    assert {allowed: bound.cost for allowed, bound in found.items()} == pytest.approx(
+        {0: 3 / 8, 1: 2.25 / 8, 2: 1.5 / 8, 5: 0.75 / 8}, abs=NEAR
+    )
+    assert all(bound.gcp == pytest.approx(3 / 8, abs=NEAR) for bound in found.values())
+    release = sfumato.anonymize(table, **flags, max_suppressed=3 / 8, suppression_cost=0.25)
+    assert (release.losses.suppressed, release.losses.cost) == (3, 0.75 / 8)
+    assert sfumato.bound(table, release=release).release_ratio == pytest.approx(1, abs=1e-6)
 
 
 @st.composite
@@ -394,7 +432,7 @@ def test_a_random_table_is_bounded_well_above_the_simple_bound() -> None:
 
 
 @pytest.mark.not_quick
-@settings(max_examples=20)
+@settings(max_examples=examples(1 / 3))
 @given(case=cases(rows=24, columns=4, others=False), step=st.sampled_from([None, 7]))
 def test_no_method_is_below_the_bound(case: Case, step: int | None, tmp_path_factory: pytest.TempPathFactory) -> None:
     flags = case.settings(tmp_path_factory.mktemp("t"))
@@ -445,13 +483,13 @@ def test_different_values_follow_from_requirements() -> None:
 
 
 def steps_of(
-    records: Records, effort: BoundEffort, seconds: float | None = None, most_suppressed: int = 0
+    records: Records, effort: BoundEffort, seconds: float | None = None, suppression: Suppression = NOBODY
 ) -> list[Bound]:
     return list(
         lower_bounds(
             records,
             asking(5),
-            most_suppressed=most_suppressed,
+            suppression=suppression,
             effort=effort,
             seconds=seconds,
             progress=Progress(),
@@ -522,7 +560,7 @@ def test_progress_reaches_every_record(crowd: Records) -> None:
             assert told[self.name] <= self.total
 
     bounds = lower_bounds(
-        crowd, asking(5), most_suppressed=0, effort=EFFORTS["balanced"], seconds=None, progress=Told()
+        crowd, asking(5), suppression=NOBODY, effort=EFFORTS["balanced"], seconds=None, progress=Told()
     )
     assert len(list(bounds)) > 2
     distinct = len(crowd.codes)
@@ -553,8 +591,8 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
 def test_the_command_tells_the_bound_and_the_ratio(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(told(capsys, "bound", "table.csv", *FLAGS, "--json"))
     assert set(found) == {
-        "records", "distinct", "k", "gcp", "simple", "kind", "method", "exact", "complete", "rounds", "release",
-        "version", "seconds",
+        "records", "distinct", "k", "suppression_cost", "gcp", "cost", "simple", "kind", "method", "exact",
+        "complete", "rounds", "release", "version", "seconds",
     }  # fmt: skip
     assert (found["records"], found["k"], found["release"], found["complete"]) == (200, 5, None, True)
     text = told(capsys, "bound", "table.csv", *FLAGS)
@@ -566,6 +604,7 @@ def test_the_command_tells_the_bound_and_the_ratio(place: Path, capsys: pytest.C
     ratio = made["gcp"] / found["gcp"]
     assert compared["release"] == {
         "gcp": pytest.approx(made["gcp"]),
+        "cost": pytest.approx(made["gcp"]),
         "holds": True,
         "ratio": pytest.approx(ratio),
     }
@@ -599,7 +638,12 @@ def test_a_bound_of_nothing_says_so(place: Path, capsys: pytest.CaptureFixture[s
     Path("coarse.csv").write_text("a\n" + "*\n" * 10)
     arguments = ("bound", "same.csv", "--quasi-identifiers", "a", "-k", "5", "--release", "coarse.csv")
     assert "the bound is 0" in told(capsys, *arguments)
-    assert json.loads(told(capsys, *arguments, "--json"))["release"] == {"gcp": 1.0, "holds": True, "ratio": None}
+    assert json.loads(told(capsys, *arguments, "--json"))["release"] == {
+        "gcp": 1.0,
+        "cost": 1.0,
+        "holds": True,
+        "ratio": None,
+    }
 
 
 def test_an_interruption_tells_what_is_proven_by_then(
@@ -608,7 +652,7 @@ def test_an_interruption_tells_what_is_proven_by_then(
     from sfumato.cli.main import Stopped
 
     def stopped(*_: Any, **__: Any) -> Iterator[Bound]:
-        yield Bound(0.12399, 0.1, "simple", True, False, 200, 150, 5)
+        yield Bound(0.12399, 0.12399, 0.1, "simple", True, False, 200, 150, 5)
         raise Stopped(2)
 
     monkeypatch.setattr("sfumato.api.proven_bounds", stopped)

@@ -231,9 +231,13 @@ def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path
 
 
 @pytest.mark.not_quick
-@pytest.mark.parametrize(
-    "file, old, new, expected",
-    [
+def test_an_edit_compiles_a_kernel_where_it_changes_what_the_kernel_does(package_copy: Path, tmp_path: Path) -> None:
+    texts = {"requirements/numbers.py": NUMBERS, "methods/of_numbers.py": OF_NUMBERS}
+    for name, text in texts.items():
+        (package_copy / "sfumato" / name).write_text(text)
+    assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == "False True"
+    assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == "False False"
+    for file, old, new, expected in (
         ("requirements/numbers.py", "LIMIT = 3", "LIMIT = 4", "True True"),  # a constant of another file
         ("methods/of_numbers.py", "2 * LIMIT", "4 * LIMIT", "True True"),
         ("methods/of_numbers.py", "bounds.high", "bounds.low", "True True"),  # in what numba calls for a function
@@ -241,19 +245,12 @@ def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path
         ("methods/of_numbers.py", "<= TWICE", "< TWICE + 2", "True True"),
         ("methods/of_numbers.py", "Whether it is", "# A text of two\n    lines", "False False"),
         ("methods/of_numbers.py", "\nTWICE", "\n# A comment\nTWICE", "False False"),
-    ],
-)
-def test_an_edit_compiles_a_kernel_where_it_changes_what_the_kernel_does(
-    package_copy: Path, tmp_path: Path, file: str, old: str, new: str, expected: str
-) -> None:
-    for name, text in (("requirements/numbers.py", NUMBERS), ("methods/of_numbers.py", OF_NUMBERS)):
-        (package_copy / "sfumato" / name).write_text(text)
-    assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == "False True"
-    assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == "False False"
-    path = package_copy / "sfumato" / file
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
-    assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == expected
+    ):
+        path = package_copy / "sfumato" / file
+        assert old in texts[file]
+        path.write_text(texts[file].replace(old, new))
+        assert run(ASK_NUMBERS, tmp_path / "cache", package_copy) == expected, new
+        path.write_text(texts[file])
 
 
 @pytest.mark.not_quick

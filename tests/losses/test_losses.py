@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,8 @@ def test_losses_by_hand() -> None:
     assert found == pytest.approx(
         {
             "gcp": (2 * (5 / 40 + 1) / 2 + 3 * 1 / 2 + 1) / 6,  # the sixth record is suppressed
+            "gcp_released": (2 * (5 / 40 + 1) / 2 + 3 * 1 / 2) / 5,
+            "cost": (2 * (5 / 40 + 1) / 2 + 3 * 1 / 2 + 1) / 6,
             "c_dm": 2**2 + 3**2 + 6 * 1,
             "c_avg": 5 / 2 / 2,
             "c_mdm": 0 + 1,
@@ -148,7 +151,9 @@ def test_the_repr_of_losses_is_one_line_of_figures() -> None:
 
 def test_release_of_nothing_loses_everything() -> None:
     nothing = ClassTable(np.empty(0, np.int64), np.empty((0, 2)), np.array([0.5, 0.5]), records=4, k=2)
-    assert Measurement.of(nothing).values() == {"gcp": 1.0, "c_dm": 16, "c_mdm": 0}
+    assert Measurement.of(nothing).values() == {"gcp": 1.0, "cost": 1.0, "c_dm": 16, "c_mdm": 0}
+    for_less = replace(nothing, suppression_cost=0.25)
+    assert Measurement.of(for_less).values() == {"gcp": 1.0, "cost": 0.25, "c_dm": 16, "c_mdm": 0}
 
 
 @pytest.mark.parametrize("name", sorted(losses()))

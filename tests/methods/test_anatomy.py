@@ -561,7 +561,7 @@ def both_tables(rows: Sequence[tuple[Any, ...]], numbers: list[int], listed: Seq
     policy = merge_flags(quasi_identifiers=KEY, sensitive="ill", l=1, method="anatomy")
     prepared = prepare(table, policy, Progress())
     records = prepared.records
-    recoder = Recoder(prepared.encoded.domains, len(rows), bounds=False)
+    recoder = Recoder(prepared.encoded.domains, len(rows), numbered=())
     recoder.add(ClassBatch(records.rows, records.starts, records.codes, records.codes))
     used = sorted(set(columns[3]), key=lambda group: numbers[group])
     assert prepared.encoded.input_rows is not None

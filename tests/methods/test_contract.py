@@ -14,7 +14,7 @@ import pytest
 from conftest import FrameKind
 from examples import examples
 from hypothesis import given, settings
-from naming import hiding_methods
+from naming import hiding_methods, methods_for_k, methods_on_levels
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
@@ -24,7 +24,8 @@ from sfumato.pipeline.prepare import prepare
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 
-METHODS = hiding_methods()
+METHODS = methods_for_k()
+DIVERSE, ON_LEVELS = hiding_methods(), methods_on_levels()
 pytestmark = [
     pytest.mark.parametrize("method", METHODS),
     pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning"),
@@ -72,6 +73,8 @@ def test_release_is_k_anonymous_covers_every_value_and_is_tight(method: str, fol
             assert column.covers(released[name], original[name])
         for name in case.others:
             assert released[name] == original[name]
+    if method in ON_LEVELS:
+        return
     originals: dict[tuple[Any, ...], list[oracle.Row]] = {}
     for original, released in zip(before, after, strict=True):
         originals.setdefault(tuple(released[name] for name in case.quasi), []).append(original)
@@ -81,7 +84,7 @@ def test_release_is_k_anonymous_covers_every_value_and_is_tight(method: str, fol
                 assert column.is_tight(label, [row[name] for row in members])
 
 
-@settings(max_examples=examples(0.5))
+@settings(max_examples=examples(0.2))
 @given(case=cases())
 def test_canonical_order_holds_the_same_rows_sorted_by_what_they_show(method: str, folder: Path, case: Case) -> None:
     settings = case.settings(folder)
@@ -92,13 +95,17 @@ def test_canonical_order_holds_the_same_rows_sorted_by_what_they_show(method: st
 
 
 @pytest.mark.not_quick
-@settings(max_examples=40)
+@settings(max_examples=examples(0.5))
 @given(asked=diverse_cases())
 def test_release_is_diverse_covers_every_value_and_is_in_canonical_order(
     method: str, folder: Path, asked: Diverse
 ) -> None:
     case = asked.case
     policy = sfumato.Policy.from_dict(asked.policy)
+    if method not in DIVERSE and asked.requirements:
+        with pytest.raises(sfumato.UsageError, match="published for k-anonymity alone"):
+            sfumato.anonymize(case.table, policy, method=method, **case.settings(folder))
+        return
     release = sfumato.anonymize(case.table, policy, method=method, keep_order=True, **case.settings(folder))
     before, after = case.table.to_pylist(), released_rows(release.data)
     assert len(after) == len(before)
@@ -232,6 +239,9 @@ def test_a_million_equal_records_are_one_class_without_loss(method: str) -> None
 def test_distinct_records_in_one_column_are_cut_into_classes_of_k(method: str) -> None:
     table = pa.table({"age": list(range(20))})
     released = sfumato.anonymize(table, quasi_identifiers=["age"], k=5, method=method)
+    if method in ON_LEVELS:
+        assert {row["age"] for row in released.data.to_pylist()} == {"*"}
+        return
     assert [row["age"] for row in released.data.to_pylist()[::5]] == ["[0..4]", "[10..14]", "[15..19]", "[5..9]"]
     assert released.losses.gcp == pytest.approx(4 / 19)
 
@@ -239,6 +249,10 @@ def test_distinct_records_in_one_column_are_cut_into_classes_of_k(method: str) -
 def test_thirty_quasi_identifiers_work(method: str) -> None:
     generator = np.random.default_rng(30)
     table = pa.table({f"q{place}": generator.integers(0, 5, 60) for place in range(30)})
+    if method in ("samarati", "incognito"):
+        with pytest.raises(sfumato.UsageError, match="this one has too many nodes"):
+            sfumato.anonymize(table, quasi_identifiers=table.column_names, k=7, method=method)
+        return
     released = sfumato.anonymize(table, quasi_identifiers=table.column_names, k=7, method=method)
     assert oracle.smallest_class(released.data.to_pylist(), table.column_names) == released.audit.smallest_class >= 7
 

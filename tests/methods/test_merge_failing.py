@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
-from naming import hiding_methods
+from naming import hiding_methods, methods_on_levels
 from numpy.typing import NDArray
 
 import sfumato
@@ -295,7 +295,7 @@ def test_it_holds_together_with_kinds_of_ours(crowd: None, method: str) -> None:
     assert crowds(rows, ["age"], oracle.Counting()) >= 2
     assert oracle.is_met(oracle.Asked("entropy", "illness", {"l": 2}), rows, ["age"], oracle.Counting())
     assert oracle.smallest_class(rows, ["age"]) >= 5
-    assert release.audit.classes > 1
+    assert release.audit.classes > 1 or method in methods_on_levels()  # there, all or nothing of a number is shown
 
 
 @by_method

@@ -12,6 +12,7 @@ import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -205,7 +206,7 @@ def test_every_record_of_a_run_can_be_drawn() -> None:
     assert min(seen.values()) > 30
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(2 / 3))
 @given(data=st.data(), count=st.integers(1, 40), dimensions=st.integers(1, 4), centres=st.integers(1, 8))
 def test_one_round_moves_each_centre_to_the_rounded_mean_of_its_records(
     data: st.DataObject, count: int, dimensions: int, centres: int

@@ -31,7 +31,7 @@ from sfumato.pipeline.capabilities import (
 )
 from sfumato.pipeline.release import Release
 from sfumato.policy import merge_flags
-from sfumato.releases.learn_recoding import has_regions
+from sfumato.releases.learn_recoding import learns_rules
 from sfumato.requirements import DistinctDiversity, kinds
 
 ROOT = Path(__file__).parents[2]
@@ -157,6 +157,23 @@ def test_a_feature_that_an_engine_lacks_is_refused_before_the_table_is_read(engi
         sfumato.anonymize(NOWHERE, engine=engine, **asked)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["global", "datafly", "samarati", "incognito"])
+def test_methods_on_levels_leave_records_out_on_every_engine(engine: str, name: str) -> None:
+    with reaches_table(engine):
+        sfumato.anonymize(NOWHERE, engine=engine, **QUASI, method=name, max_suppressed=0.1)
+
+
+@pytest.mark.parametrize("engine", [DISK, SPARK])
+def test_where_another_method_would_leave_records_out_the_refusal_says_so(engine: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        sfumato.anonymize(NOWHERE, engine=engine, **QUASI, method="hilbert", max_suppressed=0.1)
+    assert str(caught.value) == (
+        f"the {engine} engine does not support max_suppressed. Leave it out, or choose --engine memory or --method "
+        "global."
+    )
+
+
 @pytest.mark.parametrize("engine, feature", pairs(RELEASE_FEATURES, BY_FLAG))
 def test_a_flag_that_an_engine_lacks_is_refused_with_exit_code_2(
     engine: str, feature: Feature, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -222,7 +239,7 @@ def test_rules_that_disk_cannot_learn_are_refused_before_the_table_is_read(featu
 
 @pytest.mark.parametrize(
     "name",
-    [name for name, method in methods().items() if has_regions(method)],
+    [name for name, method in methods().items() if learns_rules(method)],
 )
 def test_rules_by_a_method_are_learnt_on_disk_or_refused_as_the_table_says(name: str) -> None:
     asked = {**QUASI, "method": name, **BY_METHOD.get(name, {})}

@@ -19,7 +19,7 @@ import pytest
 from conftest import FrameKind
 from hypothesis import given
 from hypothesis import strategies as st
-from naming import hiding_methods
+from naming import hiding_methods, methods_on_levels
 
 import sfumato
 from sfumato.api import anonymize_to_file
@@ -251,7 +251,7 @@ def test_the_audit_gets_each_rows_own_person_in_either_order(method: str, keep_o
     assert len(rows) == 80
     assert release.audit.verdicts[0].value == oracle.smallest_membership(rows, ["age"], PERSONS) >= 3
     assert release.audit.verdicts[1].value == oracle.fewest_values(rows, ["age"], "illness") >= 2
-    assert release.audit.classes > 3
+    assert release.audit.classes > 3 or method in methods_on_levels()  # there, all or nothing of a number is shown
 
 
 # ---- the person key ----

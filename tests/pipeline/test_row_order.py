@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ by_method = pytest.mark.parametrize("method", hiding_methods())
 SAMPLED = {"method": "mondrian", "sampled": True}
 few = settings(max_examples=max(settings().max_examples // 3, 2))  # an example is two releases by one method
 orders = st.integers(0, 2**32).map(random.Random)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("order")
 
 
 def shuffled(table: pa.Table, order: random.Random) -> pa.Table:
@@ -73,8 +79,8 @@ def assert_order_does_not_matter(table: pa.Table, **asked: Any) -> None:
 @by_method
 @few
 @given(case=cases(), order=orders)
-def test_order_of_the_input_does_not_matter_with_k(method: str, tmp_path_factory: Any, case: Case, order: Any) -> None:
-    asked = case.settings(tmp_path_factory.mktemp("order"))
+def test_order_of_the_input_does_not_matter_with_k(method: str, folder: Path, case: Case, order: Any) -> None:
+    asked = case.settings(folder)
     release, again = (
         sfumato.anonymize(table, method=method, **asked) for table in (case.table, shuffled(case.table, order))
     )
@@ -85,9 +91,9 @@ def test_order_of_the_input_does_not_matter_with_k(method: str, tmp_path_factory
 @few
 @given(diverse=diverse_cases(), order=orders)
 def test_order_of_the_input_does_not_matter_with_diversity(
-    method: str, tmp_path_factory: Any, diverse: Diverse, order: Any
+    method: str, folder: Path, diverse: Diverse, order: Any
 ) -> None:
-    asked = diverse.case.settings(tmp_path_factory.mktemp("order"))
+    asked = diverse.case.settings(folder)
     table = diverse.case.table
     release, again = (
         sfumato.anonymize(rows, policy=Policy.from_dict(diverse.policy), method=method, **asked)

@@ -394,9 +394,9 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         (AGE + 'taxonomy = ""', "line 3: taxonomy of column 'age' must be the path of a file, \"flat\" or a table, "
          "not ''."),
         (AGE + "taxonomy = {}", "line 3: taxonomy of column 'age' must have exactly one of the keys intervals, "
-         "calendar and prefix."),
+         "calendar, prefix and ready."),
         (AGE + "taxonomy = { intervals = [5], prefix = [1] }", "line 3: taxonomy of column 'age' must have exactly one "
-         "of the keys intervals, calendar and prefix."),
+         "of the keys intervals, calendar, prefix and ready."),
         (AGE + "taxonomy = { intervals = [10, 5] }",
          f"line 3: taxonomy.intervals of column 'age' {WIDTHS}, not a list."),
         (AGE + "taxonomy = { intervals = [] }", f"line 3: taxonomy.intervals of column 'age' {WIDTHS}, not a list."),
@@ -547,7 +547,9 @@ def test_parts_made_in_python_are_checked_at_once() -> None:
     assert message_of(lambda: ColumnSettings(role="other", weight=2.0)) == (
         "weight is only for quasi-identifiers. Remove it, or change the role."
     )
-    assert message_of(Grouping) == ("the table must have exactly one of the keys intervals, calendar and prefix.")
+    assert message_of(Grouping) == (
+        "the table must have exactly one of the keys intervals, calendar, prefix and ready."
+    )
     assert message_of(lambda: PrivacySettings(k=True)) == "k must be a whole number of at least 1, not true."
     assert message_of(lambda: ColumnSettings(role="quasi-identifier", taxonomy={"prefix": [0]})) == (  # type: ignore[arg-type]
         "taxonomy.prefix must be a list of whole numbers of at least 1, not a list."

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import csv
-import datetime
-import io
 import json
 import random
 import tomllib
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from conftest import FrameKind
 from hypothesis import given
 from hypothesis import strategies as st
+from proposal_tables import (
+    FIRST,
+    LAST,
+    RECORDS,
+    Make,
+    choice,
+    csv_file,
+    day,
+    decided,
+    latitude,
+    person,
+    table_with,
+    whole,
+    zip_code,
+)
 
 import sfumato
 from sfumato.cli import main
 from sfumato.evaluation.linkability.column_names import hints_of
 from sfumato.policy import Policy
-from sfumato.proposal import Proposal, propose
+from sfumato.proposal import propose
 
-RECORDS = 300
 IDENTIFIER, QUASI, DECIDE = "identifier", "quasi-identifier", "decide"
-FIRST = ["Anna", "Ben", "Carla", "David", "Eva", "Felix", "Greta", "Hans", "Ida", "Jonas", "Klara", "Lars"]
-LAST = ["Miller", "Smith", "Weber", "Fischer", "Meyer", "Wagner", "Becker", "Hoffmann", "Koch", "Bauer"]
-
-Make = Callable[[random.Random, int], object]
-
-
-def choice(text: str) -> Make:
-    return lambda chance, _: chance.choice(text.split())
-
-
-def day(first: int, last: int, form: str = "%Y-%m-%d") -> Make:
-    start, days = datetime.date(first, 1, 1), 365 * (last - first)
-    return lambda chance, _: (start + datetime.timedelta(chance.randrange(days))).strftime(form)
 
 
 def iban(chance: random.Random, _: int) -> str:
@@ -63,36 +59,6 @@ def card(chance: random.Random, _: int) -> str:
         sum(divmod(2 * digit, 10)) if place % 2 == 0 else digit for place, digit in enumerate(reversed(digits))
     )
     return "".join(map(str, digits)) + str(-doubled % 10)
-
-
-def person(chance: random.Random, _: int) -> str:
-    return f"{chance.choice(FIRST)} {chance.choice(LAST)}"
-
-
-def zip_code(chance: random.Random, _: int) -> str:
-    return f"{chance.randrange(10**5):05d}"
-
-
-def latitude(chance: random.Random, _: int) -> str:
-    return f"{chance.uniform(40, 50):.4f}"
-
-
-def whole(low: int, high: int) -> Make:
-    return lambda chance, _: chance.randrange(low, high)
-
-
-def table_with(columns: dict[str, Make], records: int = RECORDS) -> pa.Table:
-    chance = random.Random(3)
-    return pa.table({name: [str(make(chance, row)) for row in range(records)] for name, make in columns.items()})
-
-
-def csv_file(path: Path, table: pa.Table, separator: str = ",", encoding: str = "utf-8") -> Path:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=separator)
-    writer.writerow(table.column_names)
-    writer.writerows(zip(*[column.to_pylist() for column in table.columns], strict=True))
-    path.write_bytes(text.getvalue().encode(encoding))
-    return path
 
 
 def role_of(name: str, make: Make, records: int = RECORDS) -> tuple[str, str]:
@@ -227,36 +193,7 @@ def test_a_column_that_tells_a_quasi_identifier_says_so() -> None:
     assert "nearly reveals" not in reasons["c8"]
 
 
-# ---- types and taxonomies ----
-
-
-@pytest.mark.parametrize(
-    ("name", "make", "column"),
-    [
-        ("age", whole(0, 95), {"type": "numeric", "taxonomy": {"intervals": [5, 10, 20]}}),
-        ("age", whole(20, 30), {"type": "numeric"}),
-        ("zip", zip_code, {"type": "categorical", "taxonomy": {"prefix": [1, 2, 3, 4]}}),
-        ("dob", day(1930, 2010), {"type": "date", "taxonomy": {"calendar": ["month", "quarter", "year", "decade"]}}),
-        ("visit", day(2020, 2024), {"type": "date", "taxonomy": {"calendar": ["month", "quarter", "year"]}}),
-        ("visit", day(2023, 2024), {"type": "date", "taxonomy": {"calendar": ["month", "quarter"]}}),
-        ("lat", latitude, {"type": "numeric", "taxonomy": {"intervals": [0.1, 1, 10]}}),
-        ("sex", choice("m f"), {"type": "categorical"}),
-    ],
-)  # fmt: skip
-def test_types_and_taxonomies_need_no_file(name: str, make: Make, column: dict[str, Any]) -> None:
-    found = sfumato.propose_policy(table_with({name: make}))
-    assert found.policy.to_dict()["columns"][name] == {"role": QUASI, **column}
-    assert found.policy.columns[name].weight == 1
-
-
-@given(st.floats(1e-6, 1e9), st.floats(-1e9, 1e9), st.booleans())
-def test_intervals_of_numbers_are_accepted_by_a_run(span: float, low: float, whole_numbers: bool) -> None:
-    numbers = [low + span * step / 30 for step in range(31)]
-    values = [round(number) for number in numbers] if whole_numbers else numbers
-    column = next(iter(sfumato.propose_policy(pa.table({"income": values})).columns)).described
-    assert column is not None
-    policy = Policy(columns={"income": column}, privacy={"k": 2})  # type: ignore[arg-type]
-    assert sfumato.anonymize(pa.table({"income": values}), policy).audit.holds
+# ---- a policy that runs ----
 
 
 def people(records: int = RECORDS) -> pa.Table:
@@ -273,15 +210,6 @@ def people(records: int = RECORDS) -> pa.Table:
         },
         records,
     )
-
-
-def decided(proposal: Proposal, role: str) -> Policy:
-    """The policy once somebody has given every open column a role, and k."""
-    content = proposal.policy.to_dict()
-    for name in proposal.undecided:
-        content["columns"][name]["role"] = role
-    content.setdefault("privacy", {})["k"] = 5
-    return Policy.from_dict(content)
 
 
 def test_a_proposal_is_refused_until_every_role_and_k_is_decided(tmp_path: Path) -> None:

@@ -31,8 +31,9 @@ TABLE = pa.table(
 )
 FLAGS: dict[str, Any] = {"quasi_identifiers": ["age", "town"], "identifiers": "name", "sensitive": "ill", "k": 3}
 KEYS = [
-    "format", "records", "released", "classes", "smallest_class", "suppressed", "blur", "blur_by_column",
-    "c_dm", "c_avg", "c_mdm", "audit", "method", "engine", "seed", "version", "libraries", "policy", "files",
+    "format", "records", "released", "classes", "smallest_class", "suppressed", "suppression_cost", "blur",
+    "blur_by_column", "c_dm", "c_avg", "c_mdm", "audit", "method", "engine", "seed", "version", "libraries", "policy",
+    "files",
 ]  # fmt: skip
 
 

@@ -403,8 +403,11 @@ def test_parts_meet_requirements_that_refer_to_the_whole_release() -> None:
         ({"finest": 1, "round": 5}, "finest of column 'age' needs levels"),
         ({"finest": -1, "taxonomy": {"intervals": [5]}}, "must be the name of a level"),
         ({"finest": 1.5, "taxonomy": {"intervals": [5]}}, "must be the name of a level"),
-        ({"finest": "year", "taxonomy": {"intervals": [5]}}, "only the levels of a calendar have names"),
-        ({"coarsest": "year", "taxonomy": {"calendar": ["month"]}}, "the levels of this calendar are 'day', 'month'"),
+        (
+            {"finest": "year", "taxonomy": {"intervals": [5]}},
+            "only the levels of calendars and ready-made taxonomies have names",
+        ),
+        ({"coarsest": "year", "taxonomy": {"calendar": ["month"]}}, "the levels of this taxonomy are 'day', 'month'"),
         ({"finest": 2, "coarsest": 1, "taxonomy": {"intervals": [5, 10]}}, "is more specific than finest"),
     ],
 )

@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from numpy.typing import NDArray
 from recoding_tables import ASKED, people
@@ -168,7 +169,7 @@ def test_a_file_that_is_not_there_and_one_of_a_later_format_are_told_apart(tmp_p
     with pytest.raises(InputError, match=r"cannot be read: no such file"):
         sfumato.Recoding.load(tmp_path / "nothing.json")
     text = sfumato.fit(people(), **ASKED).to_json().replace('"format": 1', '"format": 99')
-    with pytest.raises(InputError, match="format 99, but this version reads format 1"):
+    with pytest.raises(InputError, match="format 99, but this version reads the formats 1 and 2"):
         sfumato.Recoding.from_json(text)
 
 
@@ -227,7 +228,7 @@ def in_postgresql(connection: Any, recoding: sfumato.Recoding, table: pa.Table, 
 
 
 @pytest.mark.not_quick
-@settings(max_examples=25)
+@settings(max_examples=examples(0.4))
 @given(case=cases(rows=12))
 def test_postgresql_gives_the_rows_of_transform(
     tmp_path_factory: pytest.TempPathFactory, postgres: Any, case: Case

@@ -105,7 +105,7 @@ def test_a_line_tells_when_from_where_and_to_where_but_no_value(state: Path, fol
     assert first["columns"] == second["columns"]
     assert first["sample"] == second["sample"]
     assert len(first["columns"]) == 3
-    assert set(first["private_figures"]) == {"gcp", "max_size", "chosen", "choice"}
+    assert set(first["private_figures"]) == {"gcp", "gcp_released", "cost", "max_size", "chosen", "choice"}
     assert "town" not in json.dumps(first)
 
 

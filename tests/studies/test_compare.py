@@ -156,7 +156,7 @@ def test_without_k_and_l_those_of_the_policy_are_compared() -> None:
 def test_records_that_are_left_out_are_counted() -> None:
     settings = {**ROLES, "max_suppressed": 0.05, "l": 2}
     found = sfumato.compare(PEOPLE, methods=["hilbert"], k=25, **settings)
-    release = sfumato.anonymize(PEOPLE, k=25, **settings)
+    release = sfumato.anonymize(PEOPLE, k=25, method="hilbert", **settings)
     assert found.rows[0]["suppressed"] == release.losses.suppressed > 0
     assert found.rows[0]["records"] == 240
 

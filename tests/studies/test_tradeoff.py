@@ -811,3 +811,74 @@ def test_its_name_tells_how_many_points_there_are() -> None:
     found = sfumato.tradeoff(PEOPLE, k=[5, 300], **ROLES)
     assert isinstance(found, Tradeoff)
     assert repr(found) == "<Tradeoff of 2 points, 1 of them without a result>"
+
+
+# ---- the share that is left out ----
+
+
+FAR = pa.table({"age": [*range(20, 40), 300, 600, 1000]})
+ONE = {"quasi_identifiers": "age", "other": "drop", "method": "hilbert"}
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
+def test_the_loss_falls_with_the_share_that_is_left_out_and_the_cost_has_its_least_value_in_between() -> None:
+    shares = [0, 1 / 23, 2 / 23, 3 / 23, 6 / 23]
+    found = sfumato.tradeoff(FAR, **ONE, k=5, suppressed=shares, suppression_cost=0.5)
+    points = found.points
+    assert [point["max_suppressed"] for point in points] == shares
+    assert [point["suppressed"] for point in points] == [0, 1, 2, 3, 6]
+    for point in points:
+        alone = sfumato.anonymize(FAR, **ONE, k=5, max_suppressed=point["max_suppressed"], suppression_cost=0).losses
+        assert (point["gcp"], point["gcp_released"]) == pytest.approx((alone.gcp, alone.gcp_released))
+        stay = 23 - point["suppressed"]
+        assert point["cost"] == pytest.approx((point["gcp_released"] * stay + 0.5 * point["suppressed"]) / 23)
+    released = [point["gcp_released"] for point in points[:4]]
+    assert released == sorted(released, reverse=True)
+    costs = [point["cost"] for point in points]
+    assert min(costs) == costs[3]
+    summary = found.summary()
+    assert (summary["asked"]["suppressed"], summary["suppression_cost"]) == (shares, 0.5)
+
+
+def test_the_command_shows_and_draws_the_loss_by_the_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(FAR, "far.parquet")
+    flags = ["--quasi-identifiers", "age", "-k", "5", "--suppression-cost", "0.5", "--suppressed", "0..0.1,0.2"]
+    command = ["tradeoff", "far.parquet", *flags]
+    assert main([*command, "--methods", "hilbert", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [point["max_suppressed"] for point in found["points"]] == pytest.approx([*np.linspace(0, 0.1, 11), 0.2])
+    assert main([*command, "--methods", "hilbert", "-o", "shares.html"]) == 0
+    text = capsys.readouterr().out
+    assert "released" in text
+    page = Path("shares.html").read_text()
+    assert "records left out, %" in page
+    assert "left out as 0.5" in page
+    assert main([*command, "--methods", "hilbert,mondrian"]) == 0
+    assert "mondrian" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("further", "message"),
+    [
+        (["--suppressed", "0..0.1", "-k", "2..5"], "at one k and one l"),
+        (["--suppressed", "0..0.1", "-k", "5", "--max-loss", "0.1"], "not a share to leave out"),
+        (["--suppressed", "0.1", "-k", "5", "--max-suppressed", "0.1"], "shares to compare are given"),
+        (["--suppressed", "0.1..0", "-k", "5"], "ends before it starts"),
+        (["--suppressed", "1", "-k", "5"], "is not understood"),
+        (["--suppressed", "a", "-k", "5"], "is not understood"),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(
+    further: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tradeoff", "missing.csv", "--quasi-identifiers", "age", *further]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("shares", [[], [1.0], [-0.1], [float("nan")], [True]])
+def test_a_share_to_leave_out_is_at_least_0_and_below_1(shares: list[float]) -> None:
+    with pytest.raises(sfumato.UsageError, match="share"):
+        sfumato.tradeoff(FAR, **ONE, k=5, suppressed=shares)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,7 +76,7 @@ def test_the_first_records_do_not_depend_on_how_many_are_asked_for(generator: Ge
     assert table_of(generator, 65_537).equals(many.slice(0, 65_537))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(1 / 3), deadline=None)
 @given(records=st.integers(1, 140_000), seed=st.integers(0, 2**64))
 def test_every_number_of_records_is_made_exactly(records: int, seed: int) -> None:
     assert sum(batch.num_rows for batch in Normal(dimensions=1).batches(records, seed)) == records

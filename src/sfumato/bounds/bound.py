@@ -1,11 +1,13 @@
-"""A proven lower bound on GCP: from nearest neighbours, from cheapest boxes, from prices, each no lower than the last.
+"""A proven lower bound on the loss: from nearest neighbours, from cheapest boxes, from prices, each no lower.
 
 Costs are integers, rounded once from weight times NCP (``losses.exact_costs``). On each attribute the cost of a box
 differs by less than ``ROUNDING`` units from the exact one, so that much is subtracted for every record: the bound holds
 for the loss as it is measured.
 
-A suppressed record counts as a loss of 1. The cheapest box around it costs no more, so the simple bound holds however
-many records are suppressed. Prices can be higher; where records may be suppressed, prices are capped at ``full``.
+Where records may be suppressed, each of them pays what a suppressed record counts instead of its price: 1 in GCP, the
+``suppression_cost`` of the policy in ``cost``. A release chooses which, so the bound gives it those of the dearest, as
+many as the policy allows, that gain by this. Prices above what a suppressed record counts are of use only for records
+that the limit forces to stay; they are capped there unless the cheapest boxes alone show that there are such records.
 """
 
 from __future__ import annotations
@@ -56,25 +58,37 @@ EFFORTS = {
 
 @dataclass(frozen=True)
 class MeasuredRelease:
-    """The loss of a finished release, and whether it meets the policy; the bound holds only for one that does.
+    """The losses of a finished release, and whether it meets the policy; the bound holds only for one that does.
 
     ``holds`` is None if the release does not show whether it does.
     """
 
     gcp: float
+    cost: float
     holds: bool | None
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """How many rows may be left out, and what each of them counts in ``cost``, as a share of all its information."""
+
+    most: int = 0
+    cost: float = 1.0
 
 
 @dataclass(frozen=True)
 class Bound:
     """A lower bound on the loss of any release of a table, whatever the method.
 
-    ``gcp`` is the bound, ``simple`` the bound that the cheapest boxes alone prove. ``kind`` says what proved it:
-    neighbours, simple or prices. ``exact``: every cheapest box is known exactly. ``complete``: the search came to its
-    end. ``release`` is a release to compare with the bound.
+    ``gcp`` is the bound on GCP, ``cost`` that on the loss in which a record that is left out counts
+    ``suppression_cost``; they are equal where none may be left out or it counts 1. ``simple`` is the bound on ``cost``
+    that the cheapest boxes alone prove. ``kind`` says what proved it: neighbours, simple or prices. ``exact``: every
+    cheapest box is known exactly. ``complete``: the search came to its end. ``release`` is a release to compare with
+    the bound.
     """
 
     gcp: float
+    cost: float
     simple: float
     kind: str
     exact: bool
@@ -83,20 +97,21 @@ class Bound:
     distinct: int
     k: int
     rounds: int = 0
+    suppression_cost: float = 1.0
     release: MeasuredRelease | None = None
 
-    def ratio(self, gcp: float) -> float:
-        """Return an upper limit on how many times the best possible loss the loss ``gcp`` is."""
-        if gcp <= self.gcp:
+    def ratio(self, cost: float) -> float:
+        """Return an upper limit on how many times the best possible cost the cost of a release is."""
+        if cost <= self.cost:
             return 1.0
-        return gcp / self.gcp if self.gcp > 0 else math.inf
+        return cost / self.cost if self.cost > 0 else math.inf
 
     @property
     def release_ratio(self) -> float | None:
         """Return the ratio of the release, or None where there is none or it does not meet the policy."""
         if self.release is None or self.release.holds is False:
             return None
-        return self.ratio(self.release.gcp)
+        return self.ratio(self.release.cost)
 
     @property
     def method(self) -> str:
@@ -121,13 +136,15 @@ def lower_bounds(
     records: Records,
     requirements: Requirements,
     *,
-    most_suppressed: int,
+    suppression: Suppression,
     effort: BoundEffort,
     seconds: float | None,
     progress: Progress,
 ) -> Iterator[Bound]:
     """Yield bounds as they are proven, each at least as high as the one before."""
     until = math.inf if seconds is None else time.monotonic() + seconds
+
+    price = math.floor(suppression.cost * records.costs.full)
 
     def out_of_time() -> bool:
         return time.monotonic() > until
@@ -137,10 +154,25 @@ def lower_bounds(
         cheapest = nearest_boxes(problem, progress.advance)
 
     def bound_of(prices: NDArray[np.int64], kind: str, *, complete: bool, rounds: int = 0) -> Bound:
-        simple = _gcp(problem, cheapest.least, records.count)
-        gcp = _gcp(problem, prices, records.count)
+        most, full = suppression.most, records.costs.full
+        simple = _proven(problem, cheapest.least, most, price)
+        # The best prices by their sum need not be the best with a limit on the records that are left out.
+        cost = max(simple, _proven(problem, prices, most, price))
+        gcp = max(_proven(problem, cheapest.least, most, full), _proven(problem, prices, most, full))
         exact = bool(cheapest.exact.all())
-        return Bound(gcp, simple, kind, exact, complete, records.count, problem.count, problem.k, rounds)
+        return Bound(
+            gcp=gcp,
+            cost=cost,
+            simple=simple,
+            kind=kind,
+            exact=exact,
+            complete=complete,
+            records=records.count,
+            distinct=problem.count,
+            k=problem.k,
+            rounds=rounds,
+            suppression_cost=suppression.cost,
+        )
 
     small = problem.count <= LARGEST
     yield bound_of(cheapest.least, "neighbours", complete=not small)
@@ -154,8 +186,9 @@ def lower_bounds(
     if last:
         return
     highest = PRICE_LIMIT // problem.k
-    if most_suppressed > 0:
-        highest = min(highest, records.costs.full)
+    if suppression.most > 0:
+        forced = problem.count_above(cheapest.least, price) > suppression.most
+        highest = min(highest, records.costs.full if forced else price)
     raised = raised_prices(
         problem,
         cheapest,
@@ -172,7 +205,8 @@ def lower_bounds(
         with progress.phase("prices", problem.count):
             prices = next(raised)
         before, bound = bound, bound_of(prices, "prices", complete=False, rounds=number)
-        poor_rounds = poor_rounds + 1 if number > SETTLING and bound.gcp < before.gcp * (1 + effort.gain) else 0
+        bound = replace(bound, gcp=max(bound.gcp, before.gcp), cost=max(bound.cost, before.cost))
+        poor_rounds = poor_rounds + 1 if number > SETTLING and bound.cost < before.cost * (1 + effort.gain) else 0
         last = number == effort.rounds or poor_rounds == ENOUGH
         bound = replace(bound, complete=last and not out_of_time())
         yield bound
@@ -180,6 +214,8 @@ def lower_bounds(
             return
 
 
-def _gcp(problem: BoundProblem, prices: NDArray[np.int64], records: int) -> float:
-    """Return the GCP that the prices prove."""
-    return max(problem.sum(prices) - ROUNDING * problem.attributes * records, 0) / (records * UNIT)
+def _proven(problem: BoundProblem, prices: NDArray[np.int64], most: int, suppressed: int) -> float:
+    """Return the mean loss that the prices prove if ``most`` rows may be left out, each for ``suppressed`` units."""
+    records = int(problem.tree.weights.sum())
+    total = problem.sum(prices) - problem.largest_excess(prices, suppressed, most)
+    return max(total - ROUNDING * problem.attributes * records, 0) / (records * UNIT)

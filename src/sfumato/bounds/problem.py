@@ -73,6 +73,18 @@ class BoundProblem:
         """Return what all records pay together. prices: int64[m], by position in the tree."""
         return int((prices * self.tree.weights).sum())
 
+    def count_above(self, prices: NDArray[np.int64], price: int) -> int:
+        """Return how many records pay more than ``price``."""
+        return int(self.tree.weights[prices > price].sum())
+
+    def largest_excess(self, prices: NDArray[np.int64], price: int, most: int) -> int:
+        """Return what up to ``most`` records, those that gain most, would save together by paying ``price`` instead."""
+        dearer = np.flatnonzero(prices > price)
+        excess, weights = prices[dearer] - price, self.tree.weights[dearer]
+        order = np.argsort(-excess, kind="stable")
+        before = np.cumsum(weights[order]) - weights[order]
+        return int((np.clip(most - before, 0, weights[order]) * excess[order]).sum())
+
     def box_costs(self, low: Codes, high: Codes) -> NDArray[np.int64]:
         result: NDArray[np.int64] = box_costs(low, high, self.costs.layout, self.costs.units)
         return result

@@ -80,12 +80,20 @@ def _summary(bound: Bound) -> dict[str, Any]:
     release = None
     if bound.release is not None:
         finite = ratio is not None and math.isfinite(ratio)
-        release = {"gcp": bound.release.gcp, "holds": bound.release.holds, "ratio": ratio if finite else None}
+        measured = bound.release
+        release = {
+            "gcp": measured.gcp,
+            "cost": measured.cost,
+            "holds": measured.holds,
+            "ratio": ratio if finite else None,
+        }
     return {
         "records": bound.records,
         "distinct": bound.distinct,
         "k": bound.k,
+        "suppression_cost": bound.suppression_cost,
         "gcp": bound.gcp,
+        "cost": bound.cost,
         "simple": bound.simple,
         "kind": bound.kind,
         "method": bound.method,
@@ -105,6 +113,9 @@ def _show(console: TextConsole, bound: Bound, ended: bool, table: str) -> None:
     console.heading(
         f"no release of these {bound.records:,} records has an information loss (GCP) below {_percent(bound.gcp)}"
     )
+    if bound.cost < bound.gcp:
+        counted = f"{bound.suppression_cost:g} instead of 1"
+        console.print(f"with a record that is left out counted as {counted}, none is below {_percent(bound.cost)}")
     console.print(f"proven by {bound.method}")
     if bound.kind == "prices":
         console.print(f"the cheapest box around each single record proves {_percent(bound.simple)}")
@@ -118,7 +129,7 @@ def _show(console: TextConsole, bound: Bound, ended: bool, table: str) -> None:
             comparison = f"at most {math.ceil(ratio * 1000) / 1000:.3f} times the best possible"
         if bound.release.holds is None:
             comparison += ", if it meets the policy: not all of that can be checked from the release"
-        console.print(f"the release has {bound.release.gcp:.2%}: {comparison}")
+        console.print(f"the release has {bound.release.cost:.2%}: {comparison}")
     if not bound.complete:
         console.print(f"{'stopped early' if ended else 'interrupted'}: a longer search may prove more")
     if bound.release is None:

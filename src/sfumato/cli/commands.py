@@ -23,6 +23,7 @@ from sfumato.cli.policy import propose
 from sfumato.cli.report import report_release
 from sfumato.cli.risk import risk
 from sfumato.cli.rules import apply, fit
+from sfumato.cli.taxonomy import taxonomy
 from sfumato.cli.tradeoff import tradeoff
 
 # All paths are declared with readable=False: Typer would report a file that may not be read as a wrong flag (exit code
@@ -69,6 +70,7 @@ app.command()(tradeoff)
 app.command()(evaluate)
 app.command()(plot)
 app.command("policy")(propose)
+app.command()(taxonomy)
 app.command()(risk)
 app.command("report")(report_release)
 app.command()(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 RANGE = re.compile(r"(\d+)(?:\s*\.\.\s*(\d+))?")
+SHARES = re.compile(r"(0?\.\d{1,18}|0)(?:\s*\.\.\s*(0?\.\d{1,18}|0))?")
+STEPS = 10  # from one end of a range of shares to the other
 MOST_VALUES = 1000
 LARGEST_DIGITS = 18
 CALL = re.compile(r"(?P<name>[a-z-]+)\s*\((?P<arguments>.*)\)")
@@ -131,3 +134,21 @@ def many_ranges(flag: str, text: str) -> list[range]:
             )
         ranges.append(range(first, last + 1))
     return ranges
+
+
+def many_shares(flag: str, text: str) -> list[float]:
+    """Read ``0.05``, ``0,0.01,0.05``, ``0..0.1``, which is eleven values, or several of these with commas."""
+    shares: dict[float, None] = {}
+    for piece in text.split(","):
+        ends = SHARES.fullmatch(piece.strip())
+        if ends is None:
+            raise UsageError(
+                f"{flag} {text!r} is not understood. Give shares below 1, such as {flag} 0.05, {flag} 0,0.01,0.05 or "
+                f"{flag} 0..0.1."
+            )
+        first, last = Fraction(ends[1]), Fraction(ends[2] or ends[1])
+        if first > last:
+            raise UsageError(f"{flag} {text!r} has a range that ends before it starts. Write ranges upwards.")
+        steps = STEPS if last > first else 1
+        shares |= dict.fromkeys(float(first + (last - first) * step / steps) for step in range(steps + 1))
+    return list(shares)

@@ -146,6 +146,14 @@ Seconds = Annotated[
         help="Search for this many seconds instead. Equal seeds then no longer give equal bytes.",
     ),
 ]
+Cells = Annotated[
+    bool,
+    typer.Option(
+        "--cells",
+        rich_help_panel=RELEASE,
+        help="With --method global: suppress single cells before whole records are left out.",
+    ),
+]
 Engine = Annotated[
     str | None,
     typer.Option(
@@ -197,6 +205,15 @@ MaxSuppressed = Annotated[
         metavar="F",
         rich_help_panel=RELEASE,
         help="The share of the records that may be left out, such as 0.01. Default: 0.",
+    ),
+]
+SuppressionCost = Annotated[
+    float | None,
+    typer.Option(
+        "--suppression-cost",
+        metavar="C",
+        rich_help_panel=RELEASE,
+        help="What a left-out record costs, as a share of all its information, 0 to 1. Default: 1.",
     ),
 ]
 Forms = Annotated[

@@ -12,7 +12,15 @@ from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable, Te
 from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import terminal_progress
-from sfumato.cli.summaries import show_audit, show_counts, show_loss, show_losses, show_queries, show_tasks
+from sfumato.cli.summaries import (
+    show_audit,
+    show_counts,
+    show_left_out,
+    show_loss,
+    show_losses,
+    show_queries,
+    show_tasks,
+)
 
 QUERIES = "Accuracy of queries"
 
@@ -33,6 +41,7 @@ QUERIES = "Accuracy of queries"
     "l",
     "require",
     "select",
+    "suppression_cost",
     "form",
     "separator",
     "encoding",
@@ -143,6 +152,7 @@ def measure(
         "classes": report.classes,
         "smallest_class": report.smallest_class,
         "suppressed": losses.suppressed,
+        "suppression_cost": losses.suppression_cost,
         **losses.values,
         **({"workload": tasks} if tasks else {}),
         "columns": losses.columns,
@@ -163,6 +173,7 @@ def measure(
         show_counts(console, summary)
         show_audit(console, summary["audit"])
         show_loss(console, losses.values["gcp"], losses.columns)
+        show_left_out(console, summary)
         show_losses(console, losses.values)
         show_tasks(console, tasks)
         show_queries(console, losses.queries)

@@ -124,11 +124,11 @@ def _show_columns(console: TextConsole, proposal: Proposal) -> None:
 
 
 def _kind(column: ProposedColumn) -> str:
-    """Describe the type and the taxonomy in a few words."""
-    if column.described is None or column.role in ("identifier", "drop"):
+    """Describe the type and the levels in a few words."""
+    if column.role in ("identifier", "drop"):
         return ""
-    taxonomy = column.described.model_dump(mode="json", exclude_none=True).get("taxonomy")
-    if not isinstance(taxonomy, dict):
-        return str(column.described.type)
-    ((rule, steps),) = taxonomy.items()
-    return f"{column.described.type}, {rule} {', '.join(map(str, steps))}"
+    settings = column.settings
+    parts = [str(settings.pop("type", ""))]
+    for rule, steps in settings.pop("taxonomy", {}).items():
+        parts.append(f"{rule} {', '.join(map(str, steps)) if isinstance(steps, list) else steps}")
+    return "; ".join([*parts, *(f"{key} {value}" for key, value in settings.items())])

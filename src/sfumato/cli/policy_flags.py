@@ -42,12 +42,14 @@ DECLARED: dict[str, Any] = {
     "method": flags.MethodName,
     "effort": flags.EffortLevel,
     "seconds": flags.Seconds,
+    "cells": flags.Cells,
     "engine": flags.Engine,
     "memory": flags.Memory,
     "sampled": flags.Sampled,
     "seed": flags.Seed,
     "keep_order": flags.KeepOrder,
     "max_suppressed": flags.MaxSuppressed,
+    "suppression_cost": flags.SuppressionCost,
     "form": flags.Forms,
     "boxes": flags.Boxes,
     "formulas": flags.Formulas,
@@ -63,7 +65,9 @@ READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet"
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(
-    name for name in DECLARED if name not in ("k", "l", "method", "keep_order", "formulas", "memory", "sampled")
+    name
+    for name in DECLARED
+    if name not in ("k", "l", "method", "cells", "keep_order", "formulas", "memory", "sampled")
 )
 
 

@@ -85,7 +85,11 @@ def fit(
         return
     console = TextConsole()
     names = ", ".join(domain.name for domain in recoding.domains)
-    console.heading(f"{len(recoding):,} regions over {names}, learnt by {recoding.method}")
+    if recoding.levels:
+        names = ", ".join(f"{name} on level {level}" for name, level in recoding.levels.items())
+        console.heading(f"{names}, learnt by {recoding.method}")
+    else:
+        console.heading(f"{len(recoding):,} regions over {names}, learnt by {recoding.method}")
     console.print(
         "the rules contain bounds of regions and names of categories, which are values of the table: do not share them"
     )
@@ -95,7 +99,7 @@ def fit(
 
 def _summary(recoding: Recoding) -> dict[str, Any]:
     return {
-        "regions": len(recoding),
+        **({"levels": dict(recoding.levels)} if recoding.levels else {"regions": len(recoding)}),
         "quasi_identifiers": [domain.name for domain in recoding.domains],
         "method": recoding.policy.method.name,
         "chosen": recoding.method,

@@ -30,8 +30,10 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
     show_counts(console, summary)
     show_audit(console, summary["audit"])
     show_loss(console, summary["gcp"], summary["columns"])
+    show_left_out(console, summary)
+    _show_lower_costs(console, summary)
     if "bound" in summary:
-        show_bound(console, summary["gcp"], summary["bound"])
+        show_bound(console, summary["cost"], summary["bound"])
     show_tasks(console, summary.get("workload", ()))
     for text in summary["warnings"]:
         console.warning(text)
@@ -41,10 +43,24 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
     if not choice.get("exact", True):
         tried_on = f"{choice['tried_on']:,} of the records"
         console.print(f"        chosen on {tried_on}: on those, and only on those, hilbert is known not to lose less")
+    if "lattice" in summary:
+        _show_levels(console, summary["levels"], summary["lattice"])
     show_files(console, files)
     for text in summary.get("replaced", ()):
         console.print(f"{'':7} instead of {text}")
     console.print(f"next    {next_step}")
+
+
+def _show_levels(console: TextConsole, levels: Mapping[str, int], lattice: Mapping[str, Any]) -> None:
+    """Print the level of each column, and what is known about all other levels."""
+    console.print("levels  " + ", ".join(f"{name} {level}" for name, level in levels.items()))
+    if lattice["complete"]:
+        console.print(f"        none of the {lattice['nodes']:,} combinations of levels loses less")
+    elif "least_possible" in lattice:
+        console.print(
+            f"        the search ended after {lattice['tested']:,} of {lattice['nodes']:,} combinations of levels; "
+            f"none loses less than {lattice['least_possible']:.2%}"
+        )
 
 
 def show_counts(console: TextConsole, summary: Mapping[str, Any]) -> None:
@@ -90,18 +106,41 @@ def show_loss(console: TextConsole, gcp: float, columns: Mapping[str, float]) ->
     console.print(table)
 
 
-def show_bound(console: TextConsole, gcp: float, bound: float) -> None:
+def show_left_out(console: TextConsole, summary: Mapping[str, Any]) -> None:
+    """Print what the released records lose, and the cost in which those left out count as the policy says."""
+    if summary["suppressed"] and summary["released"]:
+        console.print(
+            f"the released records lose {summary['gcp_released']:.1%}. With a record that was left out counted as "
+            f"{summary['suppression_cost']:g} instead of 1, the loss is {summary['cost']:.1%}"
+        )
+
+
+def _show_lower_costs(console: TextConsole, summary: Mapping[str, Any]) -> None:
+    """Print what a lower cost of left-out records would leave out and gain, once for each number of records."""
+    shown = summary["suppressed"]
+    for other in summary.get("other_costs", ()):
+        count, gain = other["suppressed"], other["gain"]
+        if count > shown and gain > 0:
+            console.print(
+                f"at a suppression cost of {other['suppression_cost']:g}, about {count:,} records "
+                f"({count / summary['records']:.2%}) would be left out, and the others would lose {gain:.1%} less than "
+                "with all records: an estimate from what this search tried"
+            )
+            shown = count
+
+
+def show_bound(console: TextConsole, cost: float, bound: float) -> None:
     """Compare the loss with the least possible one."""
     from sfumato.report.sentences import beside_the_least
 
-    comparison = f": this is {beside_the_least(gcp, bound)}" if bound else ", which says nothing about the least loss"
+    comparison = f": this is {beside_the_least(cost, bound)}" if bound else ", which says nothing about the least loss"
     console.print(f"no release of this table loses less than {bound:.2%}{comparison}")
 
 
 def show_losses(console: TextConsole, values: Mapping[str, float | int]) -> None:
-    """Print every loss except GCP, which ``show_loss`` prints by column."""
+    """Print every loss except those that ``show_loss`` and ``show_left_out`` print."""
     for name, value in values.items():
-        if name != "gcp":
+        if name not in ("gcp", "gcp_released", "cost"):
             number = f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
             console.print(f"{LOSSES.get(name, name)}: {number}")
 

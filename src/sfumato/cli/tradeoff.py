@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.cli.flag_values import many_ranges
+from sfumato.cli.flag_values import many_ranges, many_shares
 from sfumato.cli.flags import Force, InputTable, Json, ManyK, ManyL, PolicyFile
 from sfumato.cli.output import TextConsole, plain_table
 from sfumato.cli.policy_flags import FLAGS_OF_MANY, with_flags
@@ -48,6 +48,14 @@ def tradeoff(
             help="Also measure the query error: the divergence of every group-by of LEVEL quasi-identifiers.",
         ),
     ] = None,
+    suppressed: Annotated[
+        str | None,
+        typer.Option(
+            "--suppressed",
+            metavar="F",
+            help="Show the loss by the share of records left out instead, at one k: 0..0.1, or 0,0.01,0.05.",
+        ),
+    ] = None,
     output: ResultsFile = None,
     theme: Theme = "light",
     policy: PolicyFile = None,
@@ -60,6 +68,8 @@ def tradeoff(
 ) -> int:
     """Show what every k or l would cost, and find the largest within a limit of the loss. Makes no release.
 
+    With --suppressed, shows instead what leaving out records would gain. The most useful go first, as many as allowed.
+
     Without -k, k goes from 2 to 100, unless -l has several values. Of a range with more than 20 values, some are
     computed, in growing steps; the output says which. With --target, models also learn from each release of a method
     with regions.
@@ -68,13 +78,14 @@ def tradeoff(
     """
     every_k = None if k is None else many_ranges("-k", k)
     every_l = None if l is None else many_ranges("-l", l)
+    shares = None if suppressed is None else many_shares("--suppressed", suppressed)
 
     def prepare(full_policy: Policy, progress: Progress) -> StudyRun[Tradeoff]:
         from sfumato.evaluation.dual_problem import TradeoffQuestion
         from sfumato.report.tradeoff import Tradeoff
         from sfumato.studies.tradeoff import TradeoffStudy
 
-        question = TradeoffQuestion.of(full_policy, methods, every_k, every_l, max_loss, queries)
+        question = TradeoffQuestion.of(full_policy, methods, every_k, every_l, max_loss, queries, shares)
         study = TradeoffStudy(table, question, progress)
 
         def results() -> Tradeoff | None:
@@ -124,12 +135,12 @@ def _in_detail(tradeoff: Tradeoff, steps: Sequence[TradeoffStep]) -> Table:
     from sfumato.report.tradeoff import audited, columns_of, is_answer
 
     columns, answers = columns_of(steps), {answer.method: answer for answer in tradeoff.answers}
-    table, with_l = _started_table(tradeoff)
+    table = _started_table(tradeoff)
     for heading in columns:
         table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
     table.add_column("audit")
     for step in steps:
-        cells = [f"{step.k:,}", *([f"{step.l:,}"] if with_l else [])]
+        cells = list(tradeoff.parameters(step).values())
         cells += [cell(step) if step.code == 0 else "" for cell in columns.values()]
         cells.append(audited(step) if step.code == 0 else outcome(step))
         table.add_row(*map(Text, cells), style="bold" if is_answer(step, answers) else "" if step.code == 0 else "dim")
@@ -141,18 +152,19 @@ def _by_method(tradeoff: Tradeoff, points: Sequence[TradeoffStep]) -> Table:
     from sfumato.report.comparison import outcome
     from sfumato.report.tradeoff import columns_of, is_answer
 
-    measures = {name: cell for name, cell in columns_of(points).items() if name in ("GCP", "KL", "accuracy", "error")}
+    shown = ("GCP", "GCP released", "KL", "accuracy", "error")
+    measures = {name: cell for name, cell in columns_of(points).items() if name in shown}
     answers = {answer.method: answer for answer in tradeoff.answers}
-    steps = {(step.k, step.l, step.method): step for step in points}
+    steps = {(tuple(tradeoff.parameters(step).values()), step.method): step for step in points}
     methods = list(dict.fromkeys(step.method for step in points))
-    table, with_l = _started_table(tradeoff)
+    table = _started_table(tradeoff)
     for method in methods:
         for measure in measures:
             table.add_column(f"{measure}\n{method}", justify="right")
-    for k, l in dict.fromkeys((step.k, step.l) for step in points):
-        cells = [Text(f"{k:,}"), *([Text(f"{l:,}")] if with_l else [])]
+    for parameters in dict.fromkeys(place for place, _ in steps):
+        cells = list(map(Text, parameters))
         for method in methods:
-            step = steps.get((k, l, method))
+            step = steps.get((parameters, method))
             if step is None or step.code != 0:
                 cells += [Text("" if step is None else outcome(step)), *([Text()] * (len(measures) - 1))]
                 continue
@@ -162,10 +174,9 @@ def _by_method(tradeoff: Tradeoff, points: Sequence[TradeoffStep]) -> Table:
     return table
 
 
-def _started_table(tradeoff: Tradeoff) -> tuple[Table, bool]:
-    """Start a table with the column k and, where l was asked for, the column l; return whether it has the latter."""
+def _started_table(tradeoff: Tradeoff) -> Table:
+    """Start a table with the columns of what was asked for: k, and l and the share to leave out where they were."""
     table = plain_table(collapse_padding=True)
-    with_l = any(step.l is not None for step in tradeoff.steps)
-    for name in ("k", "l") if with_l else ("k",):
-        table.add_column(name, justify="right", no_wrap=True)
-    return table, with_l
+    for name in tradeoff.parameters(tradeoff.steps[0]):
+        table.add_column(name.replace(" ", "\n"), justify="right", no_wrap=True)
+    return table

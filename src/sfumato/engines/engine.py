@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sfumato.evaluation.public_figures import Examination
-from sfumato.methods import AUTO
+from sfumato.methods import AUTO, method_named
+from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.fingerprints import Fingerprints
@@ -72,7 +73,10 @@ class Outcome:
 def outcome_of(method: str, progress: Progress) -> Outcome:
     """Name the method of a release. For ``auto`` that is the one whose classes the search started from."""
     choice = progress.decisions.get("choice", {}) if method == AUTO else {}
-    return Outcome(choice.get("start", method), choice)
+    facts = {}
+    if isinstance(method_named(method), LatticeMethod):
+        facts = {key: progress.decisions[key] for key in ("levels", "lattice")}
+    return Outcome(choice.get("start", method), choice, facts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from sfumato.evaluation.comparison_points import Point, Row, points_of
 from sfumato.evaluation.parameter_values import ParameterValues, RequestedValues
 from sfumato.methods import method_named
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
-from sfumato.policy import Policy
+from sfumato.policy import Policy, merge_flags
 
 BEYOND = 20
 """The number of values above the answer to compute where a larger k may cost less."""
@@ -36,8 +36,13 @@ class TradeoffStep(Row):
 
     ``audited``: the point was produced and audited as a release; otherwise the engine tested its classes by their
     counts. ``accuracy`` is that of a decision tree on test folds, ``mean_absolute_error`` that of a regression tree.
+    ``max_suppressed`` is the share that may be left out, where that is what varies; ``gcp_released`` is the loss of the
+    records that stay, ``cost`` the loss in which those left out count as the policy says.
     """
 
+    max_suppressed: float | None = None
+    gcp_released: float | None = None
+    cost: float | None = None
     kl: float | None = None
     accuracy: float | None = None
     mean_absolute_error: float | None = None
@@ -51,7 +56,10 @@ class TradeoffStep(Row):
             "method": self.method,
             "k": self.k,
             "l": self.l,
+            "max_suppressed": self.max_suppressed,
             "gcp": self.gcp,
+            "gcp_released": self.gcp_released,
+            "cost": self.cost,
             "kl": self.kl,
             "accuracy": self.accuracy,
             "mean_absolute_error": self.mean_absolute_error,
@@ -61,8 +69,15 @@ class TradeoffStep(Row):
         }
 
     @property
-    def place(self) -> tuple[str, int, int | None]:
-        return self.method, self.k, self.l
+    def place(self) -> tuple[str, int, int | None, float | None]:
+        return self.method, self.k, self.l, self.max_suppressed
+
+    @property
+    def label(self) -> str:
+        """The requested k, l and share, in words."""
+        if self.max_suppressed is None:
+            return super().label
+        return f"{super().label}, up to {self.max_suppressed:.4g} left out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +98,11 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class TradeoffQuestion:
-    """The request for a trade-off. A k or l of None means the policy's."""
+    """The request for a trade-off. A k or l of None means the policy's.
+
+    suppressed: the shares of records to leave out, at one k and l. The search then leaves out as many records as gain
+    anything, whatever the cost of the policy: the cost decides which point of the curve is best, and not the curve.
+    """
 
     policy: Policy
     methods: str | Sequence[str]
@@ -91,6 +110,7 @@ class TradeoffQuestion:
     l: ParameterValues | None
     max_loss: float | None = None
     queries: int | None = None
+    suppressed: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -101,11 +121,15 @@ class TradeoffQuestion:
         l: RequestedValues | None = None,
         max_loss: float | None = None,
         queries: int | None = None,
+        suppressed: float | Iterable[float] | None = None,
     ) -> TradeoffQuestion:
         """Build the question, and refuse every mistake that can be seen before a table is read."""
         many_k = None if k is None else ParameterValues.of("k", k)
         many_l = None if l is None else ParameterValues.of("l", l)
-        if many_k is None and (many_l is None or len(many_l) == 1):
+        shares = None if suppressed is None else _shares(suppressed)
+        if shares is not None:
+            _check_alone(policy, many_k, many_l, max_loss)
+        elif many_k is None and (many_l is None or len(many_l) == 1):
             many_k = ParameterValues((USUAL,))
         if max_loss is not None:
             if isinstance(max_loss, bool) or not 0 <= max_loss <= 1:  # nor NaN
@@ -124,6 +148,7 @@ class TradeoffQuestion:
             l=many_l,
             max_loss=max_loss,
             queries=queries,
+            suppressed=shares,
         )
         _ = question.points  # raises what is wrong with the policy of any point
         return question
@@ -157,7 +182,13 @@ class TradeoffQuestion:
     def points(self) -> list[Point]:
         """The points to compute first, points of one k together."""
         sampled_k, sampled_l = (None if values is None else values.sample() for values in (self.k, self.l))
-        return points_of(self.policy, self.methods, sampled_k, sampled_l)
+        if self.suppressed is None:
+            return points_of(self.policy, self.methods, sampled_k, sampled_l)
+        points: list[Point] = []
+        for share in self.suppressed:
+            policy = merge_flags(self.policy, max_suppressed=share, suppression_cost=0.0)
+            points += points_of(policy, self.methods, sampled_k, sampled_l)
+        return points
 
     def point(self, method: str, value: int, like: Row) -> Point:
         """The point like ``like`` with another value of the parameter that varies."""
@@ -235,6 +266,29 @@ class TradeoffQuestion:
         )
 
 
+def _shares(given: float | Iterable[float]) -> tuple[float, ...]:
+    """Return the shares of records to leave out, ascending, each once."""
+    shares = sorted(set(given if isinstance(given, Iterable) else (given,)))
+    if not shares:
+        raise UsageError("the list of shares to leave out is empty. Give at least one, such as 0.05.")
+    if any(isinstance(share, bool) or not 0 <= share < 1 for share in shares):  # nor NaN
+        raise UsageError("a share of the records to leave out must be at least 0 and below 1. Write 0.05 for 5%.")
+    return tuple(map(float, shares))
+
+
+def _check_alone(policy: Policy, k: ParameterValues | None, l: ParameterValues | None, max_loss: float | None) -> None:
+    """Refuse what cannot vary or be searched for together with the share of records that are left out."""
+    if any(values is not None and len(values) > 1 for values in (k, l)):
+        raise UsageError("the share left out varies at one k and one l. Give a single value for each of them.")
+    if max_loss is not None:
+        raise UsageError("a largest loss finds the largest k or l, not a share to leave out. Leave one of the two out.")
+    if policy.release.max_suppressed_fraction:
+        raise UsageError(
+            "both a share that may be left out and shares to compare are given. Leave out max_suppressed_fraction or "
+            "--max-suppressed."
+        )
+
+
 def largest_within(
     values: ParameterValues, allowed: Mapping[int, bool], allows: Callable[[int], bool], *, beyond: int
 ) -> int | None:
@@ -274,7 +328,9 @@ def by_method(steps: Iterable[TradeoffStep]) -> dict[str, list[TradeoffStep]]:
 
 
 def latest(steps: Iterable[TradeoffStep]) -> list[TradeoffStep]:
-    """The last step of each point, sorted by k, l and method, methods in order of first appearance."""
+    """The last step of each point, sorted by k, l, share and method, methods in order of first appearance."""
     last = {step.place: step for step in steps}
     methods = list(by_method(last.values()))
-    return sorted(last.values(), key=lambda step: (step.k, step.l or 0, methods.index(step.method)))
+    return sorted(
+        last.values(), key=lambda step: (step.k, step.l or 0, step.max_suppressed or 0, methods.index(step.method))
+    )

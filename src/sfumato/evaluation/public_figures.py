@@ -7,8 +7,9 @@ left out: whoever sees the released ranges, and what share of that range they ar
 The *blur* of a column is therefore measured within the release: the share of what the column shows that a record leaves
 open, on average. A range of numbers or dates counts by its width, over the distance from the smallest to the largest
 released bound; a group of a taxonomy by its leaves, over all leaves of the file. A single value counts 0, ``*`` counts
-1, and so does a record that was left out. A column with ``prefix`` has no blur, because its leaves come from the
-original.
+1, and so does a record that was left out; in ``blur_cost`` it counts the ``suppression_cost`` of the policy. A column
+with ``prefix`` or the ready-made taxonomy of ICD-10 has no blur, because its leaves come from the original; other
+ready-made taxonomies have the same leaves for every table.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from sfumato.policy import ColumnSettings, Grouping, Policy
 from sfumato.tables.coding.domains import CategoricalDomain
 from sfumato.tables.coding.released_labels import DAY, WHOLE, label_of, read_number, released_ends, without_signs
 from sfumato.tables.released_classes import ReleasedClasses
+from sfumato.taxonomies.ready import has_fixed_leaves, taxonomy_of_release
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 SIZE_LOSSES: tuple[Loss, ...] = (Discernibility(), AverageClassSize(), ModifiedDiscernibility())
@@ -147,9 +149,12 @@ def public_figures(
     released = audit.records
     blur = {name: column.mean(released, left_out) for name, column in totals.columns.items()}
     weights = {name: policy.columns[name].weight for name in policy.quasi_identifiers}
-    mean = {}
+    cost = policy.release.suppression_cost
+    means = {}
     if len(blur) == len(weights):  # a total over some of the columns would be another figure
-        mean = {"blur": sum(weights[name] * each for name, each in blur.items()) / sum(weights.values())}
+        means["blur"] = sum(weights[name] * each for name, each in blur.items()) / sum(weights.values())
+        if left_out:
+            means["blur_cost"] = means["blur"] - (1 - cost) * left_out / (released + left_out)
     extent = Extent(released + left_out, released, np.empty(0), policy.k)
     sizes = {loss.name: loss.value(totals.sizes[loss.name], extent) for loss in SIZE_LOSSES}
     hidden = {"value"} if in_persons else set()
@@ -159,7 +164,8 @@ def public_figures(
         "classes": audit.classes,
         "smallest_class": audit.smallest_class,
         "suppressed": left_out,
-        **mean,
+        "suppression_cost": cost,
+        **means,
         "blur_by_column": blur,
         **{name: value for name, value in sizes.items() if value is not None},
         **({"statistics": dict(grids)} if grids else {}),
@@ -171,6 +177,8 @@ def public_figures(
 
 def _leaves_of_original(settings: ColumnSettings) -> bool:
     """Whether it takes the original to know how many values a released group stands for."""
+    if settings.ready_name is not None:
+        return not has_fixed_leaves(settings.ready_name)
     return isinstance(settings.taxonomy, Grouping) and settings.taxonomy.prefix is not None
 
 
@@ -180,8 +188,10 @@ def _blur(
     """The blur of a column. shown: the number of records with each label."""
     hidden = shown.get(WHOLE, 0)
     plain = {label: count for label, count in shown.items() if label is not None and label != WHOLE}
-    if settings.taxonomy_file is not None:
-        domain = CategoricalDomain(name, taxonomies[name], has_null=False)
+    ready = taxonomy_of_release(settings.ready_name, plain, name)
+    taxonomy = taxonomies[name] if settings.taxonomy_file is not None else ready
+    if taxonomy is not None:
+        domain = CategoricalDomain(name, taxonomy, has_null=False)
         shares = domain.penalties(list(plain)).tolist()
         if any(map(math.isnan, shares)):
             raise _unknown_values(name, sum(map(math.isnan, shares)))

@@ -38,13 +38,15 @@ class TaskLoss:
 class Losses:
     """Every loss by name, the mean penalty of a record by column, and the number of suppressed records.
 
-    ``tasks``: how well the release serves the workload that the policy names.
+    ``tasks``: how well the release serves the workload that the policy names. ``suppression_cost``: what a suppressed
+    record counts in the loss ``cost``.
     """
 
     values: dict[str, float | int]
     columns: dict[str, float]
     suppressed: int = 0
     tasks: tuple[TaskLoss, ...] = ()
+    suppression_cost: float = 1.0
 
     def __repr__(self) -> str:
         return f"<Losses: {self._figures()}>"
@@ -71,13 +73,24 @@ def measure_release(
     k: int,
     majority: NDArray[np.int64] | None = None,
     groups: NDArray[np.int64] | None = None,
+    suppression_cost: float = 1.0,
 ) -> Losses:
     """Measure every loss of a release.
 
     ``records`` is the size of the original; records beyond those of the release were suppressed. ``groups`` are the
-    sizes of the groups of a release that has its sensitive values in a second table.
+    sizes of the groups of a release that has its sensitive values in a second table. ``suppression_cost`` is what a
+    suppressed record counts in the loss ``cost``.
     """
-    measured = measure_classes(classes, domains, weights, records=records, k=k, majority=majority, groups=groups)
+    measured = measure_classes(
+        classes,
+        domains,
+        weights,
+        records=records,
+        k=k,
+        majority=majority,
+        groups=groups,
+        suppression_cost=suppression_cost,
+    )
     return losses_of(measured, domains)
 
 
@@ -90,6 +103,7 @@ def measure_classes(
     k: int,
     majority: NDArray[np.int64] | None = None,
     groups: NDArray[np.int64] | None = None,
+    suppression_cost: float = 1.0,
 ) -> Measurement:
     """Measure the classes of a release, or a part of them. The arguments are those of ``measure_release``."""
     penalty_of_label = []
@@ -110,7 +124,7 @@ def measure_classes(
         for q, domain in enumerate(domains):
             penalties[begin:end, q] = penalty_of_label[q][classes.shown[domain.name][begin:end]]
     shares = np.asarray(weights, np.float64) / float(np.sum(weights))
-    return Measurement.of(ClassTable(classes.sizes, penalties, shares, records, k, majority, groups))
+    return Measurement.of(ClassTable(classes.sizes, penalties, shares, records, k, majority, groups, suppression_cost))
 
 
 def losses_of(measurement: Measurement, domains: Sequence[Domain]) -> Losses:
@@ -119,4 +133,5 @@ def losses_of(measurement: Measurement, domains: Sequence[Domain]) -> Losses:
         raise InputError("the release has more records than the original. Check that both files belong together.")
     names = [domain.name for domain in domains]
     columns = dict(zip(names, measurement.by_column().tolist(), strict=True))
-    return Losses(measurement.values(), columns, measurement.extent.suppressed)
+    extent = measurement.extent
+    return Losses(measurement.values(), columns, extent.suppressed, suppression_cost=extent.suppression_cost)

@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.losses.certainty_penalty import GlobalCertaintyPenalty, by_column
+from sfumato.losses.certainty_penalty import (
+    GlobalCertaintyPenalty,
+    ReleasedPenalty,
+    SuppressionWeightedPenalty,
+    by_column,
+)
 from sfumato.losses.classification import ClassificationMetric
 from sfumato.losses.discernibility import AverageClassSize, Discernibility, ModifiedDiscernibility
 from sfumato.losses.largest_perimeter import LargestPerimeter
@@ -25,6 +30,8 @@ def losses() -> dict[str, Loss]:
     """Return every loss by name: the built-in ones first, then those of installed packages."""
     built_in: list[Loss] = [
         GlobalCertaintyPenalty(),
+        ReleasedPenalty(),
+        SuppressionWeightedPenalty(),
         Discernibility(),
         AverageClassSize(),
         ModifiedDiscernibility(),

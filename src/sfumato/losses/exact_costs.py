@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
 from sfumato.kernels.decorator import kernel
-from sfumato.tables.coding.domains import Domain, NumericDomain
+from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
 from sfumato.taxonomies.code_tree import CodeTree
 
 UNIT = 1 << 32
@@ -59,16 +59,7 @@ def exact_costs(domains: Sequence[Domain], weights: Sequence[float], records: in
     start = 0
     for attribute, (domain, share) in enumerate(zip(domains, shares.tolist(), strict=True)):
         full = round(share * UNIT)
-        if domain.tree is not None:
-            ends, costs = _ancestors(domain, domain.tree, full)
-            if domain.size <= TABLE_LIMIT:
-                form, stride, units = TABLE, domain.size, _table(ends, costs)
-            else:
-                form, stride, units = CLIMB, ends.shape[1], np.stack([ends, costs], axis=2).ravel()
-        elif isinstance(domain, NumericDomain):
-            form, stride, units = DIFFERENCE, domain.size, _positions(domain, full)
-        else:
-            raise TypeError(f"there are no costs for a domain of type {type(domain).__name__}")
+        form, stride, units = _attribute_units(domain, full)
         layout[attribute] = form, start, stride, full
         parts.append(units)
         start += len(units)
@@ -76,6 +67,24 @@ def exact_costs(domains: Sequence[Domain], weights: Sequence[float], records: in
     if result.full * records >= 1 << 62:
         raise UsageError(f"{records:,} records are too many for exact 64-bit costs. Split the table.")
     return result
+
+
+def shown_costs(domain: Domain, low: Codes, high: Codes, full: int) -> NDArray[np.int64]:
+    """Return the cost of boxes over one domain, such as the groups of a level. full: what ``*`` costs there."""
+    form, stride, units = _attribute_units(domain, full)
+    return attribute_costs(np.array([[form, 0, stride, full]]), units, 0, low, high)
+
+
+def _attribute_units(domain: Domain, full: int) -> tuple[int, int, NDArray[np.int64]]:
+    """Return the form, the stride and the units of one attribute, as described in the module docstring."""
+    if domain.tree is not None:
+        ends, costs = _ancestors(domain, domain.tree, full)
+        if domain.size <= TABLE_LIMIT:
+            return TABLE, domain.size, _table(ends, costs)
+        return CLIMB, ends.shape[1], np.stack([ends, costs], axis=2).ravel()
+    if isinstance(domain, NumericDomain):
+        return DIFFERENCE, domain.size, _positions(domain, full)
+    raise TypeError(f"there are no costs for a domain of type {type(domain).__name__}")
 
 
 def _positions(domain: NumericDomain, full: int) -> NDArray[np.int64]:

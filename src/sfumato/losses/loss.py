@@ -6,7 +6,7 @@ some classes, ``join`` adds two totals, and ``value`` turns the total of all cla
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,8 @@ class ClassTable:
     sizes: int64[c]. penalties: float64[c, d], the normalised certainty penalty of the values that each class shows.
     weights: float64[d], summing to 1. records: the number of records of the original. majority: int64[c], how many
     records of each class have its most frequent value in the target column, where one is named. groups: int64[g], the
-    sizes of the groups, where sensitive values are released by group in a table of their own.
+    sizes of the groups, where sensitive values are released by group in a table of their own. suppression_cost: what a
+    record that was left out counts in the loss ``cost``.
     """
 
     sizes: NDArray[np.int64]
@@ -30,6 +31,7 @@ class ClassTable:
     k: int
     majority: NDArray[np.int64] | None = None
     groups: NDArray[np.int64] | None = None
+    suppression_cost: float = 1.0
 
     @property
     def indistinguishable(self) -> NDArray[np.int64]:
@@ -39,17 +41,18 @@ class ClassTable:
     @property
     def extent(self) -> Extent:
         """Return how much of the release these classes cover."""
-        return Extent(self.records, int(self.sizes.sum()), self.weights, self.k)
+        return Extent(self.records, int(self.sizes.sum()), self.weights, self.k, self.suppression_cost)
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The number of records of the original and of the release. weights, k: see ClassTable."""
+    """The number of records of the original and of the release. weights, k, suppression_cost: see ClassTable."""
 
     records: int
     released: int
     weights: NDArray[np.float64]
     k: int
+    suppression_cost: float = 1.0
 
     @property
     def suppressed(self) -> int:
@@ -57,7 +60,7 @@ class Extent:
 
     def join(self, other: Extent) -> Extent:
         """Add further classes of the same release."""
-        return Extent(self.records, self.released + other.released, self.weights, self.k)
+        return replace(self, released=self.released + other.released)
 
 
 class Loss(Protocol):

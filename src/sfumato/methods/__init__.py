@@ -16,6 +16,10 @@ from sfumato.methods.clustering.nearest_neighbour_groups import NearestNeighbour
 from sfumato.methods.clustering.topdown import TopDown
 from sfumato.methods.coded_workload import CodedWorkload, ForWorkload, Kinds
 from sfumato.methods.lattice.cell_peeling import CellPeeling
+from sfumato.methods.lattice.datafly import Datafly
+from sfumato.methods.lattice.global_recoding import GlobalRecoding
+from sfumato.methods.lattice.incognito import Incognito
+from sfumato.methods.lattice.samarati import Samarati
 from sfumato.methods.lattice.single_dimensional import SingleDimensional
 from sfumato.methods.lattice.top_down_specialization import TopDownSpecialization
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
@@ -60,6 +64,7 @@ def methods() -> dict[str, Method]:
     ]
     built_in += [GainTree(), EligibleTree(), CellPeeling(), TopDown()]
     built_in += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups()]
+    built_in += [GlobalRecoding(), Datafly(), Samarati(), Incognito()]
     built_in.append(Anatomy())
     by_name = {method.name: method for method in built_in}
     for entry in entry_points(group="sfumato.methods"):

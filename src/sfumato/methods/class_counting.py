@@ -5,25 +5,42 @@ The audit counts independently, from the finished release and with other code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.method import Records
+from sfumato.methods.method import SensitiveValues
 from sfumato.requirements import ClassCounts, Histogram, Refinement, Requirements
 from sfumato.requirements.conjunction import Conjunction, conjunction
 
 
+class CountedRows(Protocol):
+    """Rows of which classes are made, such as ``Records``. sensitive, persons: by row number."""
+
+    @property
+    def rows(self) -> NDArray[np.uint32]: ...
+
+    @property
+    def sensitive(self) -> Mapping[str, SensitiveValues]: ...
+
+    @property
+    def persons(self) -> NDArray[np.uint32] | None: ...
+
+
 @dataclass(frozen=True)
 class Counting:
-    """Counts classes of the given records; the reference distribution is that of the whole table."""
+    """Counts classes of the given records; the reference distribution is that of the whole table.
 
-    records: Records
+    weights: int64, by row number, how many equal records each row stands for; None if every row is one record.
+    """
+
+    records: CountedRows
     requirements: Requirements
+    weights: NDArray[np.int64] | None = None
 
     def classes(self, rows: NDArray[np.uint32], owner: NDArray[np.integer], count: int) -> ClassCounts:
         """Count the classes 0..count-1; ``owner`` is the class of each of the ``rows``."""
@@ -39,14 +56,14 @@ class Counting:
     def runs(self, rows: NDArray[np.uint32], starts: NDArray[np.int64]) -> ClassCounts:
         """Count classes of consecutive rows: class i has rows[starts[i]:starts[i + 1]]."""
         sizes = np.diff(starts)
-        if not self.requirements.attributes and self.records.persons is None:
+        if not self.requirements.attributes and self.records.persons is None and self.weights is None:
             return ClassCounts(sizes)
         return self.classes(rows, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
 
     @cached_property
     def whole(self) -> ClassCounts:
         """Count all records as one class: requirements that it fails cannot be met by merging classes."""
-        return self.runs(self.records.rows, np.array([0, self.records.count]))
+        return self.runs(self.records.rows, np.array([0, len(self.records.rows)]))
 
     @cached_property
     def totals(self) -> dict[str, NDArray[np.int64]]:
@@ -57,7 +74,7 @@ class Counting:
             counts = values.totals
             if counts is None:
                 pairs = self._once([values.codes[rows]], rows)
-                counts = np.bincount(values.codes[rows][pairs], minlength=values.distinct + 1)[: values.distinct]
+                counts = self._sums(values.codes[rows], rows, pairs, values.distinct + 1)[: values.distinct]
             totals[name] = counts
         return totals
 
@@ -75,7 +92,7 @@ class Counting:
     def _counts(
         self, rows: NDArray[np.uint32], owner: NDArray[np.integer], count: int, names: Sequence[str]
     ) -> ClassCounts:
-        sizes = np.bincount(owner[self._once([owner], rows)], minlength=count)
+        sizes = self._sums(owner, rows, self._once([owner], rows), count)
         return ClassCounts(sizes, {name: self._histogram(name, rows, owner, count) for name in names})
 
     def _histogram(self, name: str, rows: NDArray[np.uint32], owner: NDArray[np.integer], count: int) -> Histogram:
@@ -91,13 +108,22 @@ class Counting:
             known = np.bincount(owner[self._once([owner], rows)], minlength=count)
         return Histogram(
             owner[first_of_pair].astype(np.int64),
-            np.bincount(number, minlength=len(first)),
+            self._sums(number, rows[pairs], np.arange(len(number)), len(first)),
             codes[first_of_pair].astype(np.int64),
             self.references[name],
             values.numbers,
             known,
             values.hierarchy,
         )
+
+    def _sums(
+        self, owner: NDArray[np.integer], rows: NDArray[np.uint32], counted: NDArray[np.int64], count: int
+    ) -> NDArray[np.int64]:
+        """Return how many records, or persons, of the ``counted`` indices each owner has: int64[count]."""
+        if self.weights is None or self.records.persons is not None:
+            return np.bincount(owner[counted], minlength=count)
+        # Sums of floats are exact up to 2 ** 53 records.
+        return np.bincount(owner[counted], self.weights[rows[counted]], minlength=count).astype(np.int64)
 
     def _once(self, columns: Sequence[NDArray[Any]], rows: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return the indices to count: all; with persons, one for each person in each combination of the columns."""

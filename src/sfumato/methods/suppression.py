@@ -1,32 +1,23 @@
-"""Suppression: records that are left out so that a requirement can be met at all, or because that lowers the loss.
+"""Suppression: records that are left out so that a requirement can be met at all.
 
-Not eligible: a part of the table that the coarsest levels set apart, and that cannot meet the requirements, goes as a
-whole if nothing less helps. Where a sensitive value is too frequent in the whole table, every value above a common
-count is cut down to it: the largest count with which the requirement holds. The records of such a value that are
-closest together in the order of the quasi-identifiers go first: there the value is hardest to hide.
-
-Outliers: a suppressed record counts as a loss of 1 on every quasi-identifier, so suppressing it pays if the others of
-its class gain more than that. The best candidate of each class is taken, the classes are formed again without them, and
-the result with less loss is kept. The search ends with a round that gains less than one part in a thousand (``WORTH``),
-so it may suppress fewer records than an exhaustive search would.
+A part of the table that the coarsest levels set apart, and that cannot meet the requirements, goes as a whole if
+nothing less helps. Where a sensitive value is too frequent in the whole table, every value above a common count is cut
+down to it: the largest count with which the requirement holds. The records of such a value that are closest together in
+the order of the quasi-identifiers go first: there the value is hardest to hide. ``outlier_search`` leaves out further
+records where that lowers the loss.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
-from sfumato.kernels.decorator import kernel
-from sfumato.losses.exact_costs import box_cost, total_cost, widen
 from sfumato.methods.class_counting import Counting
-from sfumato.methods.level_parts import divided, every_part_holds, part_numbers
-from sfumato.methods.method import ClassBatch, Records
+from sfumato.methods.level_parts import divided, part_numbers
+from sfumato.methods.method import Records
 from sfumato.requirements import ClassCounts, Histogram, Joint, Requirement, Requirements
 
-WORTH = 1000  # a round must gain one part in this many for another to follow
 NOTHING = np.empty(0, np.uint32)
 
 Rows = NDArray[np.uint32]
@@ -170,110 +161,3 @@ def _above_cap(counting: Counting, part: Requirement, rows: Rows) -> Rows:
         removed_keys = crowded[np.sort(first)][: counts[value] - low]
         suppressed.append(rows[positions[np.isin(keys[positions], removed_keys)]])
     return np.concatenate([NOTHING, *suppressed])
-
-
-def trimmed(
-    records: Records,
-    requirements: Requirements,
-    most: int,
-    classes_of: Callable[[Records], ClassBatch],
-) -> ClassBatch:
-    """Return the classes of the records, without up to ``most`` outliers where that lowers the loss."""
-    full = records.costs.full
-    left_out, best = NOTHING, classes_of(records)
-    total = _total(best, records)
-    while len(left_out) < most:
-        candidates = _outliers(best, records)[: most - len(left_out)]
-        better = None
-        while len(candidates) and better is None:
-            rest = records.without(np.concatenate([left_out, candidates]))
-            if every_part_holds(rest, requirements):
-                batch = classes_of(rest)
-                value = _total(batch, records) + full * (len(left_out) + len(candidates))
-                better = (value, batch) if value < total else None
-            if better is None:
-                candidates = candidates[: len(candidates) // 2]
-        if better is None:
-            break
-        left_out = np.concatenate([left_out, candidates])
-        settled = (total - better[0]) * WORTH <= total
-        total, best = better
-        if settled:
-            break
-    return best
-
-
-def _total(batch: ClassBatch, records: Records) -> int:
-    return total_cost(batch.starts, batch.low, batch.high, records.costs.layout, records.costs.units)
-
-
-def _outliers(batch: ClassBatch, records: Records) -> Rows:
-    """Return the row of each class whose absence saves most, if more than a suppressed record costs; the best first."""
-    code_of_row = np.empty(int(records.rows.max()) + 1, np.int64)
-    code_of_row[records.rows] = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
-    record_of, costs = code_of_row[batch.rows], records.costs
-    position, saving = best_absences(
-        records.codes, record_of, batch.starts, batch.low, batch.high, costs.layout, costs.units
-    )
-    worth = saving > records.costs.full
-    order = np.lexsort([position[worth], -saving[worth]])
-    rows: Rows = batch.rows[position[worth][order]]
-    return rows
-
-
-@kernel
-def best_absences(codes, record_of, starts, class_low, class_high, layout, units):
-    """Return for each class the position whose absence saves most, and the saving: two int64[c].
-
-    codes: uint[m, d]; record_of: int64[n], the record at each position; starts: int64[c + 1]; class_low, class_high:
-    uint[c, d]. Among equal savings, as with both of two records, the record farther from the neighbouring classes wins.
-    """
-    classes, d = len(starts) - 1, codes.shape[1]
-    best, saving = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
-    # The two lowest and the two highest codes of a class, by attribute.
-    lowest, highest = np.zeros((2, d), np.int64), np.zeros((2, d), np.int64)
-    low, high = np.zeros(d, np.int64), np.zeros(d, np.int64)
-    for i in range(classes):
-        begin, end = starts[i], starts[i + 1]
-        lowest[:] = np.int64(1) << 40
-        highest[:] = -1
-        for position in range(begin, end):
-            for q in range(d):
-                code = np.int64(codes[record_of[position], q])
-                if code < lowest[0, q]:
-                    lowest[1, q] = lowest[0, q]
-                    lowest[0, q] = code
-                elif code < lowest[1, q]:
-                    lowest[1, q] = code
-                if code > highest[0, q]:
-                    highest[1, q] = highest[0, q]
-                    highest[0, q] = code
-                elif code > highest[1, q]:
-                    highest[1, q] = code
-        best[i] = begin
-        farthest = np.int64(-1)
-        if end - begin < 2:
-            continue
-        whole = box_cost(lowest[0], highest[0], layout, units) * (end - begin)
-        for position in range(begin, end):
-            touches = False
-            for q in range(d):
-                code = np.int64(codes[record_of[position], q])
-                low[q] = lowest[1, q] if code == lowest[0, q] else lowest[0, q]
-                high[q] = highest[1, q] if code == highest[0, q] else highest[0, q]
-                touches |= low[q] != lowest[0, q] or high[q] != highest[0, q]
-            if touches:
-                saved = whole - box_cost(low, high, layout, units) * (end - begin - 1)
-                distance = np.int64(1) << 62
-                for other in (i - 1, i + 1):
-                    if saved >= saving[i] and 0 <= other < classes:
-                        for q in range(d):
-                            low[q] = class_low[other, q]
-                            high[q] = class_high[other, q]
-                        widen(low, high, codes[record_of[position]])
-                        distance = min(distance, box_cost(low, high, layout, units))
-                if saved > saving[i] or (saved == saving[i] and distance > farthest):
-                    saving[i] = saved
-                    best[i] = position
-                    farthest = distance
-    return best, saving

@@ -26,6 +26,7 @@ from sfumato.tables.coding.profile import LEADING_ZERO
 from sfumato.tables.coding.released_labels import DAY as MICROSECONDS
 from sfumato.tables.coding.released_labels import WHOLE, label_of, read_number, released_ends, without_signs
 from sfumato.tables.coding.value_order import is_missing
+from sfumato.taxonomies.ready import taxonomy_of_release
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 Range = tuple[float, float]
@@ -83,6 +84,8 @@ def axis_of(
 ) -> Axis:
     """The axis of a quasi-identifier with these released values. ``nulls`` are texts that mean null."""
     texts = [None if is_missing(value, nulls) else label_of(value) for value in values]
+    if taxonomy is None and column is not None:
+        taxonomy = taxonomy_of_release(column.ready_name, [text for text in texts if text is not None], name)
     if taxonomy is not None:
         return _by_taxonomy(name, texts, length, taxonomy)
     known = [text for text in texts if text is not None and text != WHOLE]

@@ -44,16 +44,17 @@ class Picture:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def write(self, path: str | Path, *, force: bool = False) -> Path:
+    def write(self, path: str | Path, *, force: bool = False, private: bool = False) -> Path:
         """Write the picture, whole or not at all, in the format of the suffix: .svg, .png or .pdf.
 
-        An existing file is replaced only with ``force``: nothing in a picture says who has made it.
+        An existing file is replaced only with ``force``: nothing in a picture says who has made it. Only its owner can
+        read a ``private`` file.
         """
         target = Path(path)
         check_picture(target, force=force)
         content = self._content(target.suffix.lower())
         with Stage() as stage:
-            staged = stage.path(target)
+            staged = stage.path(target, private=private)
             try:
                 staged.write_bytes(content)
             except OSError as error:

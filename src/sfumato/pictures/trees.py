@@ -1,4 +1,4 @@
-"""Draw the part of a taxonomy that a release shows: the released nodes with their records, and the groups above."""
+"""Draw trees of categories: what a release shows of a taxonomy, or a taxonomy with the records of a column."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sfumato.pictures.picture import Picture
-from sfumato.pictures.svg_marks import Box, Label, Mark, Stroke, fit_text, picture_of_marks
+from sfumato.pictures.svg_marks import LETTER, Box, Label, Mark, Stroke, fit_text, picture_of_marks
 from sfumato.pictures.theme import theme_named
 
 WIDTH = 312.0
@@ -14,6 +14,8 @@ ROW, THICK = 20.0, 11.0
 INDENT = 14.0
 BARS = 190.0  # where the bars begin
 NUMBERS = 50.0
+WIDE, LONGEST_NAME = 660.0, 400.0  # of a picture that stands alone
+BOLD = 1.1  # the width of a bold letter beside the usual one
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,33 @@ class Branch:
 
 def tree(rows: Sequence[Branch], *, title: str, subtitle: Sequence[str] = (), theme: str = "light") -> Picture:
     """The nodes from the top, indented by depth, each with a bar for the records that show it."""
+    released = "; ".join(f"{row.name}: {row.records:,}" for row in rows if row.records)
+    description = f"Groups and values that the release shows, with their records. {released}."
+    return _drawn(rows, WIDTH, BARS, description, title=title, subtitle=subtitle, theme=theme)
+
+
+def whole_tree(rows: Sequence[Branch], *, title: str, subtitle: Sequence[str] = (), theme: str = "light") -> Picture:
+    """A taxonomy from the top, indented by depth, each node with a bar for the records under it."""
+    counted = "; ".join(f"{row.name}: {row.records:,}" for row in rows)
+    description = f"Groups and values of a taxonomy, with the records under each. {counted}."
+    names = max((row.depth * INDENT + len(row.name) * LETTER * BOLD for row in rows), default=0.0)
+    return _drawn(rows, WIDE, min(names, LONGEST_NAME) + 20, description, title=title, subtitle=subtitle, theme=theme)
+
+
+def _drawn(
+    rows: Sequence[Branch],
+    width: float,
+    bars: float,
+    description: str,
+    *,
+    title: str,
+    subtitle: Sequence[str],
+    theme: str,
+) -> Picture:
+    """Draw the rows. bars: where the bars begin."""
     look = theme_named(theme)
     most = max([1, *(row.records for row in rows)])
-    longest = WIDTH - BARS - NUMBERS
+    longest = width - bars - NUMBERS
     last_of_depth: dict[int, int] = {}
     stems: dict[int, Mark] = {}  # by parent, so that each is drawn once
     marks: list[Mark] = []
@@ -42,13 +68,11 @@ def tree(rows: Sequence[Branch], *, title: str, subtitle: Sequence[str] = (), th
             stems[parent] = Stroke(x, (parent + 0.5) * ROW + 7, x, middle, look.line)
             marks.append(Stroke(x, middle, x + INDENT - 6, middle, look.line))
         colour = look.ink if row.records else look.soft
-        marks.append(Label(left, middle, fit_text(row.name, BARS - 10 - left), colour, bold=bool(row.records)))
+        marks.append(Label(left, middle, fit_text(row.name, bars - 10 - left), colour, bold=bool(row.records)))
         if row.records:
-            end = BARS + max(longest * row.records / most, 0.8)
-            marks.append(Box(BARS, middle - THICK / 2, end, middle + THICK / 2, look.series[0]))
+            end = bars + max(longest * row.records / most, 0.8)
+            marks.append(Box(bars, middle - THICK / 2, end, middle + THICK / 2, look.series[0]))
             marks.append(Label(end + 6, middle, f"{row.records:,}", look.soft))
     height = max(ROW * len(rows), ROW)
-    released = "; ".join(f"{row.name}: {row.records:,}" for row in rows if row.records)
-    description = f"Groups and values that the release shows, with their records. {released}."
     marks = [*stems.values(), *marks]
-    return picture_of_marks(marks, WIDTH, height, look, title=title, subtitle=subtitle, description=description)
+    return picture_of_marks(marks, width, height, look, title=title, subtitle=subtitle, description=description)

@@ -41,6 +41,7 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
         table = read_table(data, _open_policy(recoding, data), progress, recoding.taxonomies)
         encoded = table.encoded
         with progress.phase("partition", encoded.count):
+            learnt, recoding = recoding, recoding.for_table(encoded.codes, encoded.domains)
             regions = recoding.regions.regions_of(encoded.codes, encoded.domains)
             outside = int(np.count_nonzero(regions == OUTSIDE))
             regions = _without_failing(recoding, table, regions)
@@ -56,7 +57,7 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
             progress,
             persons=table.records.persons,
         )
-    rules = hashlib.sha256(recoding.to_json().encode()).hexdigest()
+    rules = hashlib.sha256(learnt.to_json().encode()).hexdigest()
     job = replace(
         table.job,
         policy=policy,

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from sfumato.errors import UsageError
 from sfumato.methods import AUTO, Kinds, Method, check_method, chosen_name, method_named, methods
 from sfumato.methods.auto import Auto
+from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.trees.gain_tree import GainTree
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.policy import Policy
-from sfumato.releases.learn_recoding import has_regions, regional
+from sfumato.releases.learn_recoding import learns_rules, regional
 
 MEMORY, DISK, SPARK = "memory", "disk", "spark"
 ENGINES = (MEMORY, DISK, SPARK)
@@ -22,19 +23,38 @@ ENGINES = (MEMORY, DISK, SPARK)
 class Feature:
     """Something that a policy, a flag or a call may ask for.
 
-    name: as users write it. asked: whether a policy asks for it; flags and calls name the feature themselves.
+    name: as users write it. asked: whether a policy asks for it; flags and calls name the feature themselves. engines:
+    those that have it with every method. on_levels: those that have it with methods on the lattice of levels alone.
     """
 
     name: str
     meaning: str
     engines: tuple[str, ...]
     asked: Callable[[Policy], bool] = lambda policy: False
+    on_levels: tuple[str, ...] = ()
 
-    def refuse_on(self, engine: str) -> None:
-        """Raise UsageError if the engine does not have the feature."""
-        if engine in ENGINES and engine not in self.engines:
-            others = " or ".join(f"--engine {other}" for other in self.engines)
-            raise UsageError(f"the {engine} engine does not support {self.name}. Leave it out, or choose {others}.")
+    def has(self, engine: str, method: Method | None = None) -> bool:
+        """Whether an engine has the feature with a method; without one, with every method."""
+        return engine in self.engines or (engine in self.on_levels and isinstance(method, LatticeMethod))
+
+    def refuse_on(self, engine: str, method: Method | None = None) -> None:
+        """Raise UsageError if the engine does not have the feature with the method."""
+        if engine in ENGINES and not self.has(engine, method):
+            others = [f"--engine {other}" for other in self.engines]
+            others += ["--method global"] if engine in self.on_levels else []
+            raise UsageError(
+                f"the {engine} engine does not support {self.name}. Leave it out, or choose {' or '.join(others)}."
+            )
+
+    def cell(self, engine: str) -> str:
+        """Return whether an engine has the feature, as the docs say it."""
+        if engine in self.engines:
+            return "yes"
+        return _names_on_levels() if engine in self.on_levels else "-"
+
+
+def _names_on_levels() -> str:
+    return ", ".join(f"`{name}`" for name, method in methods().items() if isinstance(method, LatticeMethod))
 
 
 def _from_another_package(policy: Policy) -> bool:
@@ -64,6 +84,7 @@ RELEASE_FEATURES = (
         "records left out",
         (MEMORY,),
         lambda policy: policy.release.max_suppressed_fraction > 0,
+        (DISK, SPARK),
     ),
     Feature("keep_order", "rows in the order of the input", (MEMORY, DISK), lambda policy: policy.release.keep_order),
     Feature('form = "bounds"', "typed bounds beside the labels", ENGINES, lambda policy: policy.asks_for("bounds")),
@@ -121,7 +142,7 @@ def _rule(name: str) -> str | None:
 
 def takes_method(engine: str, method: Method) -> bool:
     """Whether an engine can form the classes of a method."""
-    if engine == MEMORY or isinstance(method, Auto):
+    if engine == MEMORY or isinstance(method, Auto | LatticeMethod):
         return True
     if isinstance(method, OptimalOneDimensional):
         # An ordering from another package may not say.
@@ -134,16 +155,26 @@ def takes_method(engine: str, method: Method) -> bool:
 def learns_by(engine: str, method: Method) -> bool:
     """Whether an engine can learn rules by a method. Samples and selections need the records in memory."""
     if engine == DISK:
-        return isinstance(method, MondrianMethod) and method.splits == "strict" and method.rule != "selection"
+        strict = isinstance(method, MondrianMethod) and method.splits == "strict" and method.rule != "selection"
+        return strict or isinstance(method, LatticeMethod)
     return engine == MEMORY
 
 
 def check_method_of(policy: Policy) -> None:
     """Refuse a method that cannot meet the requirements, or that has no place for what the release should show."""
     method = method_named(policy.method.name)
-    if policy.release.boxes == "regions":
+    regions = policy.release.boxes == "regions"
+    if regions and policy.method.cells:
+        raise UsageError("rules for further tables suppress no single cells. Remove --cells.")
+    if regions and not isinstance(method, LatticeMethod):
         method = regional(method)
-    if _has_coarsest(policy) and (method.separates or policy.release.boxes == "regions"):
+    if policy.method.cells and not (isinstance(method, LatticeMethod) and method.suppresses_cells):
+        raise UsageError(
+            f"cells are suppressed by the method global alone, and the policy names {policy.method.name}. Remove "
+            "--cells, or choose --method global."
+        )
+    divides = regions and not isinstance(method, LatticeMethod)
+    if _has_coarsest(policy) and (method.separates or divides):
         with_what = f"the method {method.name}" if method.separates else "regions that apply to new records"
         raise UsageError(f"coarsest does not go with {with_what}. Remove one of the two.")
     if method.separates and (policy.release.keep_order or policy.numbered):
@@ -156,11 +187,12 @@ def refuse_unsupported(engine: str, policy: Policy) -> None:
     """Refuse a release that the engine cannot make, before the table is read. ``auto`` chooses one that can."""
     if engine not in ENGINES:
         return
+    name = policy.method.name
+    method = method_named(chosen_name(name, None))
     for feature in RELEASE_FEATURES:
         if feature.asked(policy):
-            feature.refuse_on(engine)
-    name = policy.method.name
-    if not takes_method(engine, method_named(chosen_name(name, None))):
+            feature.refuse_on(engine, method)
+    if not takes_method(engine, method):
         able = ", ".join(known for known, method in methods().items() if takes_method(engine, method))
         raise UsageError(
             f"the {engine} engine does not support the method {name!r}. Choose one of {able}, or --engine memory."
@@ -169,13 +201,14 @@ def refuse_unsupported(engine: str, policy: Policy) -> None:
 
 def refuse_unsupported_learning(engine: str, policy: Policy) -> None:
     """Refuse to learn rules that the engine cannot learn, before the table is read."""
+    asked = method_named(policy.method.name)
     for feature in LEARNING_FEATURES:
         if feature is LEARNING or feature.asked(policy):
-            feature.refuse_on(engine)
+            feature.refuse_on(engine, asked)
     if engine == DISK:
         if policy.engine.sampled:
             raise UsageError("rules are learnt from counts of the whole table, never from samples. Remove --sampled.")
-        method = regional(method_named(policy.method.name))
+        method = asked if isinstance(asked, LatticeMethod) else regional(asked)
         if not learns_by(engine, method):
             raise UsageError(
                 f"the disk engine does not support learning rules by {method.name!r}. Choose mondrian, or --engine "
@@ -190,7 +223,9 @@ def as_markdown() -> str:
     def row(text: str, engines: tuple[str, ...]) -> str:
         return f"| {text} | " + " | ".join("yes" if engine in engines else "-" for engine in ENGINES) + " |"
 
-    lines += [row(f"{feature.meaning} (`{feature.name}`)", feature.engines) for feature in RELEASE_FEATURES]
+    for feature in RELEASE_FEATURES:
+        cells = " | ".join(feature.cell(engine) for engine in ENGINES)
+        lines.append(f"| {feature.meaning} (`{feature.name}`) | {cells} |")
     by_engines: dict[tuple[str, ...], list[str]] = {}
     for name, method in methods().items():
         able = tuple(engine for engine in ENGINES if takes_method(engine, method))
@@ -199,7 +234,7 @@ def as_markdown() -> str:
     lines += [
         row(f"rules by `{name}`", tuple(engine for engine in ENGINES if learns_by(engine, method)))
         for name, method in methods().items()
-        if has_regions(method)
+        if learns_rules(method)
     ]
     lines += [row(f"rules with {feature.name}", feature.engines) for feature in LEARNING_FEATURES[1:]]
     return "\n".join(lines) + "\n"

@@ -16,6 +16,7 @@ from sfumato.engines.spark.session import is_spark_frame
 from sfumato.engines.target_output import check_kept_columns, check_target_location
 from sfumato.errors import UsageError
 from sfumato.methods import AUTO, method_named
+from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.pipeline.capabilities import (
     DISK,
@@ -149,6 +150,8 @@ def plan_run(
 
 
 def _way(policy: Policy) -> str:
+    if isinstance(method_named(policy.method.name), LatticeMethod):
+        return "levels"
     if not policy.method.name.startswith(MondrianMethod().name) and not (
         policy.workload and policy.method.name == AUTO
     ):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from sfumato.kernels.decorator import on_compilation
-from sfumato.methods import method_named
+from sfumato.pipeline.capabilities import check_method_of
 from sfumato.pipeline.engine_choice import choose_learning_engine
 from sfumato.pipeline.prepare import open_job
 from sfumato.policy import EngineSettings, Policy, merge_flags
 from sfumato.progress import Progress
-from sfumato.releases.learn_recoding import regional
 from sfumato.releases.recoding import Recoding
 
 
 def fit_recoding(data: object, policy: Policy, progress: Progress) -> Recoding:
     """Learn a recoding with the engine that fits, after every check that a release would go through."""
-    regional(method_named(policy.method.name))  # refuses other methods before the table is opened
+    check_method_of(learning_policy(policy))  # refuses methods without rules before the table is opened
     engine, source = choose_learning_engine(data, policy, progress)
     try:
         with on_compilation(progress.compiling):

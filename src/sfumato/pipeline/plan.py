@@ -18,8 +18,8 @@ FREQUENCY_GROUPS = 1 << 10  # that are counted at once, approximately
 class Plan:
     """An engine, the reason for it, and what is expected of the run. Sizes are bytes; unknown ones are None.
 
-    needed: memory for the table. read: the size of the input. way: how classes are formed on disk: along a line, or by
-    regions divided by counts or samples.
+    needed: memory for the table. read: the size of the input. way: how classes are formed on disk: along a line, by
+    regions divided by counts or samples, or by levels of columns.
     """
 
     engine: str
@@ -30,7 +30,7 @@ class Plan:
     read: int | None
     columns: int
     k: int
-    way: str = "line"  # counts, samples
+    way: str = "line"  # counts, samples, levels
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as JSON and the summary of a run have it."""
@@ -66,7 +66,7 @@ class Plan:
     @property
     def _divided(self) -> ExpectedIo | None:
         """What the analysis of Rothko expects, if regions are divided on disk."""
-        if self.engine != "disk" or self.way == "line" or self.records is None:
+        if self.engine != "disk" or self.way in ("line", "levels") or self.records is None:
             return None
         fits = MemoryBudget.of(self.memory).rows(self.width)
         if self.way == "samples":
@@ -78,6 +78,8 @@ class Plan:
         """How often packed records are read and written."""
         if self.engine == "memory":
             return 0, 0
+        if self.way == "levels":
+            return RELEASE_READS + 1, RELEASE_WRITES
         if self._divided is None:
             return LINE_READS, LINE_WRITES
         return RELEASE_READS + self._divided.reads, RELEASE_WRITES + self._divided.writes
@@ -87,6 +89,8 @@ class Plan:
         if self.engine == "memory":
             return ["read the input once", "hold it in memory", "write the release once", "read it once to audit it"]
         formed = "spread the codes over ranges of keys, write each range in order"
+        if self.way == "levels":
+            formed = "read the codes once to count the distinct records, which are held in memory"
         if self._divided is not None:
             reads, writes = self._divided.reads, self._divided.writes
             formed = f"read the codes about {reads:,} times to divide them, and write them into parts {writes:,} times"

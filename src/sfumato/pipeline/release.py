@@ -178,6 +178,7 @@ def public_summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
             in_persons=policy.privacy.person is not None,
             grids=draft.rows.outcome.facts.get("statistics"),
         ),
+        **{key: value for key, value in draft.rows.outcome.facts.items() if key == "levels"},
         "method": policy.method.name,
         "engine": draft.engine.name,
         "seed": seed if method_named(policy.method.name).separates else seed or 0,
@@ -191,6 +192,7 @@ def summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
     public, losses = public_summary_of(draft, examination), examination.losses
     summary = {
         **{key: public[key] for key in ("records", "released", "classes", "smallest_class", "suppressed")},
+        "suppression_cost": losses.suppression_cost,
         **outcome.facts,
         **draft.facts,
         **losses.values,

@@ -15,13 +15,14 @@ from pydantic_core import PydanticCustomError
 from sfumato.parameters import is_positive, positive_number
 from sfumato.policy.column_forms import ColumnForm
 from sfumato.policy.error_text import FILE_TAG, GROUPING_TAG, instead, listed, wrong
-from sfumato.policy.levels import DAY, checked_levels, level_number, level_setting
+from sfumato.policy.levels import DAY, READY_LEVELS, checked_levels, level_number, level_setting
 from sfumato.policy.section import PolicySection
 from sfumato.policy.taxonomy_paths import FLAT, path_text
 
 Role = Literal["identifier", "drop", "pseudonym", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
+ReadyName = Literal["countries", "months", "weekdays", "icd-10"]
 
 STATISTIC_ROUND, MEAN_ROUND = "statistic_round", "mean_round"  # the key, and its name before there were medians
 
@@ -88,16 +89,18 @@ def _taxonomy_form(value: Any) -> str:
 
 
 class Grouping(PolicySection):
-    """A taxonomy written as a rule. Exactly one of the three keys is set."""
+    """A taxonomy written as a rule. Exactly one of the keys is set."""
 
     intervals: Annotated[tuple[int | float, ...] | None, BeforeValidator(_interval_widths)] = None
     calendar: Annotated[tuple[CalendarUnit, ...] | None, BeforeValidator(_calendar_units)] = None
     prefix: Annotated[tuple[int, ...] | None, BeforeValidator(_prefix_lengths)] = None
+    ready: ReadyName | None = None
+    """The name of a taxonomy that needs no file."""
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise wrong("must have exactly one of the keys intervals, calendar and prefix", show=False)
+            raise wrong("must have exactly one of the keys intervals, calendar, prefix and ready", show=False)
         return self
 
 
@@ -134,6 +137,11 @@ class ColumnSettings(PolicySection):
         return self.taxonomy if isinstance(self.taxonomy, str) and self.taxonomy != FLAT else None
 
     @property
+    def ready_name(self) -> ReadyName | None:
+        """The name of the taxonomy, if it is a ready-made one."""
+        return self.taxonomy.ready if isinstance(self.taxonomy, Grouping) else None
+
+    @property
     def implied_type(self) -> ColumnType | None:
         """The type that the policy names or the taxonomy implies; None if the data decide."""
         if self.taxonomy is None:
@@ -161,6 +169,8 @@ class ColumnSettings(PolicySection):
     @property
     def level_names(self) -> tuple[str, ...]:
         """The names of the levels below ``*``, where they have names."""
+        if self.ready_name is not None:
+            return READY_LEVELS[self.ready_name]
         units = self.taxonomy.calendar if isinstance(self.taxonomy, Grouping) else None
         return () if units is None else (DAY, *units)
 
@@ -192,7 +202,10 @@ class ColumnSettings(PolicySection):
         given = {key: level for key in ("finest", "coarsest") if (level := getattr(self, key)) is not None}
         for key, level in given.items():
             if self.taxonomy is None or self.taxonomy == FLAT:
-                raise wrong("needs levels. Give the column a taxonomy: a file, intervals, a calendar or prefixes", key)
+                raise wrong(
+                    "needs levels. Give the column a taxonomy: a file, intervals, a calendar, prefixes or a ready one",
+                    key,
+                )
             try:
                 level_number(level, self.level_names)
             except PydanticCustomError as error:

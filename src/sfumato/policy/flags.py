@@ -87,6 +87,8 @@ class CommonFlags(TypedDict, total=False):
     """How classes are found: the name of an ordering, a tree or another method, or "auto"."""
     least_gain: float | None
     """Where a split gains less than this for the workload, regions are divided at the median."""
+    cells: bool | None
+    """Whether "global" suppresses single cells before it leaves out whole records."""
     engine: EngineName | None
     """What the computation runs on."""
     memory: int | str | None
@@ -97,6 +99,8 @@ class CommonFlags(TypedDict, total=False):
     """Whether the rows keep the order of the input."""
     max_suppressed: float | None
     """The share of the records that may be left out."""
+    suppression_cost: float | None
+    """What a record that is left out costs, from 0 to 1: a share of all its information."""
     form: FormFlag | None
     """What stands beside the labels of numbers and dates: a word for all columns, or by column, where None is the word
     for all others."""
@@ -138,6 +142,7 @@ _PLAIN_SETTINGS: Final = {
     "null_sensitive": ("privacy", "null_sensitive"),
     "method": ("method", "name"),
     "least_gain": ("method", "least_gain"),
+    "cells": ("method", "cells"),
     "effort": ("method", "effort"),
     "seconds": ("method", "seconds"),
     "engine": ("engine", "name"),
@@ -146,6 +151,7 @@ _PLAIN_SETTINGS: Final = {
     "seed": ("release", "seed"),
     "keep_order": ("release", "keep_order"),
     "max_suppressed": ("release", "max_suppressed_fraction"),
+    "suppression_cost": ("release", "suppression_cost"),
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),
 }

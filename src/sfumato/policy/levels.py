@@ -14,6 +14,13 @@ from sfumato.errors import PolicyError
 from sfumato.policy.error_text import listed, wrong
 
 DAY = "day"  # the values of a calendar
+# The levels of ready-made taxonomies, from the values on.
+READY_LEVELS = {
+    "countries": ("country", "subregion", "region"),
+    "months": ("month", "quarter", "half-year"),
+    "weekdays": ("weekday", "week-part"),
+    "icd-10": ("code", "category", "block", "chapter"),
+}
 
 
 def level_setting(value: Any) -> int | str:
@@ -26,13 +33,15 @@ def level_setting(value: Any) -> int | str:
 
 
 def level_number(level: int | str, names: Sequence[str]) -> int:
-    """Return the number of a level. names: of a calendar, from the day on; empty where levels have no names."""
+    """Return the number of a level. names: from the values on; empty where levels have no names."""
     if not isinstance(level, str):
         return level
     if not names:
-        raise wrong("is a name, but only the levels of a calendar have names. Write its number")
+        raise wrong(
+            "is a name, but only the levels of calendars and ready-made taxonomies have names. Write its number"
+        )
     if level not in names:
-        raise wrong(f"is {level!r}, but the levels of this calendar are {listed(names)}. Choose one of them")
+        raise wrong(f"is {level!r}, but the levels of this taxonomy are {listed(names)}. Choose one of them")
     return names.index(level)
 
 

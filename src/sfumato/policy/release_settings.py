@@ -24,6 +24,12 @@ def _fraction(value: Any) -> float:
     return float(value)
 
 
+def _cost(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value <= 1:  # type: ignore[operator]
+        raise wrong("must be a number from 0, which costs nothing, to 1, which is all information of the record")
+    return float(value)
+
+
 class ReleaseSettings(PolicySection):
     """How the release is written."""
 
@@ -31,6 +37,8 @@ class ReleaseSettings(PolicySection):
     keep_order: StrictBool = False
     max_suppressed_fraction: Annotated[float, BeforeValidator(_fraction)] = 0.0
     """The share of the records that may be left out."""
+    suppression_cost: Annotated[float, BeforeValidator(_cost)] = 1.0
+    """What a record that is left out costs: a share of all its information."""
     form: ColumnForm = "labels"
     """The form of every number and date whose column does not name its own."""
     boxes: BoxKind = "smallest"

@@ -24,6 +24,8 @@ class MethodSettings(PolicySection):
     """How long the search goes on, in seconds, instead of the effort. The same seed then gives different bytes."""
     least_gain: LeastGain = 0.01
     """Where a split gains less than this for the workload, regions are divided at the median."""
+    cells: StrictBool = False
+    """Whether ``global`` suppresses single cells before it leaves out whole records."""
 
 
 class EngineSettings(PolicySection):

@@ -1,9 +1,10 @@
-"""Propose a first policy for a table: roles, types and taxonomies, each with its reason.
+"""Propose a first policy for a table: roles, types and levels, each with its reason.
 
-text_format    the encoding and separator of a file
-roles          the role, type and taxonomy of a column, from what evaluation.linkability says about it
-propose        the entry point: propose_policy and Proposal
-toml_document  the policy as a file with comments
+text_format      the encoding and separator of a file
+roles            the role of a column, from what evaluation.linkability says about it
+proposed_levels  its type, taxonomy and limits as a quasi-identifier
+propose          the entry point: propose_policy and Proposal
+toml_document    the policy as a file with comments
 """
 
 from __future__ import annotations

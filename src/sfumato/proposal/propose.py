@@ -41,6 +41,7 @@ MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
 MANY = 0.01  # share of the records
 MOST_COMPARED = 1_000_000_000  # records, over all pairs of columns
+PROPOSED_KEYS = ("type", "taxonomy", "round", "top", "finest")  # of a quasi-identifier
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,23 @@ class ProposedColumn:
     alone: int
     described: ColumnSettings | None
     """Its settings as a quasi-identifier."""
+    levels_reason: str
+    """Why it has these levels as a quasi-identifier; empty if there is nothing to say."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the policy says about it as a quasi-identifier, beside the role."""
+        if self.described is None:
+            return {}
+        return self.described.model_dump(mode="json", exclude_none=True, exclude={"role", "weight"})
 
     def as_dict(self) -> dict[str, Any]:
-        described = {} if self.described is None else self.described.model_dump(mode="json", exclude_none=True)
         return {
             "name": self.name,
             "role": self.role,
             "reason": self.reason,
-            "type": described.get("type"),
-            "taxonomy": described.get("taxonomy"),
+            **{key: self.settings.get(key) for key in PROPOSED_KEYS},
+            "levels_reason": self.levels_reason,
             "distinct": self.distinct,
             "missing": self.missing,
             "alone": self.alone,
@@ -259,7 +268,7 @@ class _Table:
                 reason = (
                     f"{before.reason}; it nearly reveals the quasi-identifier {revealed!r}: make it one too, or drop it"
                 )
-                determining[name] = Suggestion(before.role, reason, before.column)
+                determining[name] = Suggestion(before.role, reason, before.levels)
         return determining
 
     def _distinct_codes(self, name: str) -> Any:
@@ -269,7 +278,7 @@ class _Table:
         undecided = [
             name
             for name, suggestion in suggestions.items()
-            if suggestion.role == "decide" and suggestion.column is not None and self._facts[name].distinct > 1
+            if suggestion.role == "decide" and suggestion.levels is not None and self._facts[name].distinct > 1
         ]
         # If there are too many, those that make most records unique come first.
         undecided.sort(key=lambda name: -self._facts[name].alone)
@@ -294,8 +303,8 @@ class _Table:
         return options
 
     def _column(self, suggestion: Suggestion) -> dict[str, Any]:
-        if suggestion.role == "quasi-identifier" and suggestion.column is not None:
-            return suggestion.column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+        if suggestion.role == "quasi-identifier" and suggestion.levels is not None:
+            return suggestion.levels.column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         return {"role": suggestion.role}
 
     def _proposed(self, name: str, suggestion: Suggestion) -> ProposedColumn:
@@ -307,14 +316,15 @@ class _Table:
             distinct=0 if facts is None else facts.distinct,
             missing=0 if facts is None else self._records - facts.known,
             alone=0 if facts is None else facts.alone,
-            described=suggestion.column,
+            described=None if suggestion.levels is None else suggestion.levels.column,
+            levels_reason="" if suggestion.levels is None else suggestion.levels.reason,
         )
 
 
 def _superseded(suggestions: Mapping[str, Suggestion], derive: Mapping[str, Any]) -> dict[str, Suggestion]:
     """Drop the columns from which others are derived, which say less and are there to be released instead."""
     return {
-        rule["from"]: Suggestion("drop", f"the column {name!r} is derived from it", suggestions[rule["from"]].column)
+        rule["from"]: Suggestion("drop", f"the column {name!r} is derived from it")
         for name, rule in derive.items()
         if suggestions[rule["from"]].role in ("quasi-identifier", "decide")
     }

@@ -1,4 +1,4 @@
-"""Suggest a role, a type and a taxonomy for a column, each with its reason.
+"""Suggest a role for a column, with its reason, and what it would be as a quasi-identifier.
 
 Values with the form of an identifier decide first; then the name, if the values agree with it; then dates, words of
 demographic columns, and whether every record has a different value. If none of these settle the role, it is "decide".
@@ -13,33 +13,29 @@ from sfumato.evaluation.linkability.column_facts import ColumnFacts
 from sfumato.evaluation.linkability.column_names import ColumnMeaning, NameHints
 from sfumato.evaluation.linkability.identifiers import VARIED, fits, identifier_reason, looks_postal
 from sfumato.evaluation.linkability.value_forms import holds_email, looks_like_persons, share, vocabulary_of
-from sfumato.policy import ColumnSettings, Grouping
-from sfumato.policy.column_settings import CalendarUnit, ColumnType, Role
+from sfumato.policy.column_settings import Role
+from sfumato.proposal.proposed_levels import NEARLY_UNIQUE, ProposedLevels, propose_levels
 
 UNIQUE = 0.95  # of the records with a value have one that no other record has
-NEARLY_UNIQUE = 0.2
 FEWEST_RECORDS = 20  # with fewer, different values say little
-FEW_VALUES = 20  # so few different numbers need no intervals
-STEPS = 20  # the narrowest intervals cut the range into about this many parts
 LONG_TEXT = 40
 SENTENCE = 4  # words
-DAYS_OF_YEAR = 365
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A suggested role and its reason. ``column`` holds the settings as a quasi-identifier, if it could be one."""
+    """A suggested role and its reason. ``levels`` holds the settings as a quasi-identifier, if it could be one."""
 
     role: Role
     reason: str
-    column: ColumnSettings | None = None
+    levels: ProposedLevels | None = None
 
 
 def suggest(facts: ColumnFacts, hints: NameHints) -> Suggestion:
     """Suggest the role of a column, and say why."""
     role, reason, kind = _role(facts, hints)
-    column = None if facts.kind in ("nothing", "unusable") else _column_settings(facts, kind)
-    return Suggestion(role, reason, column)
+    levels = None if facts.kind in ("nothing", "unusable") else propose_levels(facts, kind)
+    return Suggestion(role, reason, levels)
 
 
 def _role(facts: ColumnFacts, hints: NameHints) -> tuple[Role, str, str | None]:
@@ -102,50 +98,6 @@ def _undecided(facts: ColumnFacts, meaning: ColumnMeaning | None) -> str:
     if facts.distinct > 1 and facts.alone_share >= NEARLY_UNIQUE:
         parts.append(_alone(facts))
     return "; ".join(parts) or "neither its name nor its values show what it is"
-
-
-# ---- type and taxonomy ----
-
-
-def _column_settings(facts: ColumnFacts, kind: str | None) -> ColumnSettings:
-    """Return the settings of the column as a quasi-identifier: its type, and a taxonomy that needs no file."""
-    column_type: ColumnType = "categorical"
-    taxonomy: Grouping | None = None
-    if kind == "postal":
-        longest = min(facts.width, 5)
-        taxonomy = Grouping(prefix=tuple(range(1, longest))) if longest > 1 else None
-    elif facts.kind == "date":
-        column_type, taxonomy = "date", Grouping(calendar=_units(facts.span))
-    elif facts.kind in ("whole", "decimal"):
-        column_type, taxonomy = "numeric", _intervals(facts, kind)
-    return ColumnSettings(role="quasi-identifier", type=column_type, taxonomy=taxonomy)
-
-
-def _units(days: float) -> tuple[CalendarUnit, ...]:
-    if days < DAYS_OF_YEAR / 4:
-        return ("week",)
-    if days < 2 * DAYS_OF_YEAR:
-        return ("month", "quarter")
-    if days < 10 * DAYS_OF_YEAR:
-        return ("month", "quarter", "year")
-    return ("month", "quarter", "year", "decade")
-
-
-def _intervals(facts: ColumnFacts, kind: str | None) -> Grouping | None:
-    """Return round widths, each twice the one before."""
-    if kind == "coordinate":
-        return Grouping(intervals=(0.1, 1, 10))
-    if facts.distinct <= FEW_VALUES or not math.isfinite(facts.span) or facts.span <= 0:
-        return None
-    if kind == "age":
-        return Grouping(intervals=(5, 10, 20))
-    exponent = math.floor(math.log10(facts.span / STEPS))
-    first = next(digit for digit in (1, 2, 5, 10) if digit * 10.0**exponent >= facts.span / STEPS * 0.999)
-    widths = [float(f"{first * factor}e{exponent}") for factor in (1, 2, 4)]
-    if facts.kind == "whole":
-        widths = [width for width in widths if width > 1 and width.is_integer()]
-        return Grouping(intervals=tuple(map(int, widths))) if widths else None
-    return Grouping(intervals=tuple(int(width) if width.is_integer() else width for width in widths))
 
 
 def _are_codes(facts: ColumnFacts) -> bool:

@@ -12,8 +12,7 @@ from sfumato._version import __version__
 from sfumato.evaluation.risk.exposure import Exposure
 
 if TYPE_CHECKING:
-    from sfumato.policy import ColumnSettings
-    from sfumato.proposal.propose import Proposal
+    from sfumato.proposal.propose import Proposal, ProposedColumn
 
 WIDTH = 110
 INPUT_COMMENTS = {
@@ -36,17 +35,15 @@ def policy_document(proposal: Proposal, directory: Path | None = None) -> str:
     if settings:
         lines += [
             "[input]",
-            *(f"{key} = {_value(value)}  # {INPUT_COMMENTS[key]}" for key, value in settings.items()),
+            *(f"{key} = {toml_value(value)}  # {INPUT_COMMENTS[key]}" for key, value in settings.items()),
             "",
         ]
     for name, rule in proposal.policy.with_paths_from(directory or Path.cwd()).get("derive", {}).items():
-        lines += [_header("derive", name), *(f"{key} = {_value(value)}" for key, value in rule.items()), ""]
+        lines += [_header("derive", name), *(f"{key} = {toml_value(value)}" for key, value in rule.items()), ""]
     for column in proposal.columns:
-        lines += [_header("columns", column.name), *_comment(column.reason), f"role = {_value(column.role)}"]
-        if column.role == "quasi-identifier" and column.described is not None:
-            lines += _settings(column.described)
-        elif column.role == "decide" and column.described is not None:
-            lines += [f"# as a quasi-identifier: {', '.join(_settings(column.described))}"]
+        lines += [_header("columns", column.name), *_comment(column.reason), f"role = {toml_value(column.role)}"]
+        if column.role not in ("identifier", "drop"):
+            lines += _settings(column)
         lines.append("")
     return "\n".join([*lines, *_privacy(proposal)]) + "\n"
 
@@ -98,22 +95,25 @@ def _privacy(proposal: Proposal) -> list[str]:
     if privacy.person is not None:
         lines += [
             *_comment("Some persons have several records, so persons are counted. Remove this line if that is wrong."),
-            f"person = {_value(privacy.person)}",
+            f"person = {toml_value(privacy.person)}",
         ]
     return lines
 
 
-def _settings(column: ColumnSettings) -> list[str]:
-    settings = column.model_dump(mode="json", exclude_none=True, exclude={"role", "weight"})
-    return [f"{key} = {_value(value)}" for key, value in settings.items()]
+def _settings(column: ProposedColumn) -> list[str]:
+    """Return the lines about the column as a quasi-identifier: the type first, then the levels with their reason."""
+    lines = [f"{key} = {toml_value(value)}" for key, value in column.settings.items()]
+    if column.role == "decide":
+        lines = [f"# as a quasi-identifier: {', '.join(lines)}"] if lines else []
+    return [*lines[:1], *_comment(column.levels_reason), *lines[1:]]
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """Write a value on one line."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_value(inner)}" for key, inner in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {toml_value(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
 
 

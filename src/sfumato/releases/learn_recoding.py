@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sfumato.errors import UsageError
 from sfumato.methods import AUTO, Method, method_named, methods
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.method import Records, Regional
 from sfumato.methods.trees.region_tree import Tiling
 from sfumato.policy import Policy
@@ -27,13 +28,18 @@ def regional(method: Method) -> Regional:
     if method.name == AUTO:
         method = method_named(DEFAULT)
     if not has_regions(method):
-        known = ", ".join(name for name, each in methods().items() if has_regions(each))
+        known = ", ".join(name for name, each in methods().items() if learns_rules(each))
         raise UsageError(
             f"{method.name} has no regions that tile the domain, so it cannot recode further records. Choose one of "
             f"{known}."
         )
     assert isinstance(method, Regional)
     return method
+
+
+def learns_rules(method: Method) -> bool:
+    """Whether a method gives rules for further tables: by regions that tile the domain, or by levels of columns."""
+    return has_regions(method) or isinstance(method, LatticeMethod)
 
 
 def has_regions(method: Method) -> bool:

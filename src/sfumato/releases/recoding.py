@@ -8,7 +8,7 @@ which the recoding was learnt, but it may have only one record of another table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sfumato.errors import UsageError
 from sfumato.kernels.threads import in_threads
 from sfumato.policy import ColumnSettings, Policy
+from sfumato.releases.level_regions import domains_of_levels, level_regions
 from sfumato.releases.regions import Regions, TreeOfRegions
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain, ReleasedValues, numbers_of
@@ -36,7 +37,9 @@ class Recoding:
     """Regions over the domain of the quasi-identifiers, and the released values of their records.
 
     ``policy`` and ``method`` are those with which the recoding was learnt, ``taxonomies`` those of sensitive columns,
-    ``names`` the columns that a release of the table would have. Get a recoding from ``sfumato.fit``.
+    ``names`` the columns that a release of the table would have. ``levels`` is the level of each quasi-identifier, if
+    the recoding shows every column on one level; its regions then depend on the table. Get a recoding from
+    ``sfumato.fit``.
     """
 
     regions: Regions
@@ -44,6 +47,7 @@ class Recoding:
     method: str
     taxonomies: Mapping[str, Taxonomy] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    levels: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -60,6 +64,22 @@ class Recoding:
         sensitive = {name: each for name, each in (taxonomies or {}).items() if name not in policy.quasi_identifiers}
         regions = Regions.of(tree, domains)
         return cls(regions, policy, method, sensitive, tuple(names) or policy.quasi_identifiers)
+
+    @classmethod
+    def of_levels(
+        cls,
+        levels: Mapping[str, int],
+        domains: Sequence[Domain],
+        *,
+        policy: Policy,
+        method: str,
+        taxonomies: Mapping[str, Taxonomy],
+        names: Sequence[str],
+    ) -> Recoding:
+        """The recoding that shows every column on its level. domains: of the table that it was learnt from."""
+        sensitive = {name: each for name, each in taxonomies.items() if name not in policy.quasi_identifiers}
+        regions = Regions.whole(domains_of_levels(domains, levels))
+        return cls(regions, policy, method, sensitive, tuple(names), dict(levels))
 
     @classmethod
     def load(cls, path: str | Path) -> Recoding:
@@ -112,13 +132,15 @@ class Recoding:
 
     def __repr__(self) -> str:
         names = ", ".join(domain.name for domain in self.domains)
-        return f"<Recoding by {self.method}: {len(self):,} regions over {names}>"
+        what = "levels" if self.levels else f"{len(self):,} regions"
+        return f"<Recoding by {self.method}: {what} over {names}>"
 
     def regions_of(self, data: object) -> NDArray[np.int64]:
-        """The region of each record: int64[n], -1 for a record with a value outside the domain."""
-        source = self.open_source(data)
-        table = _read(source, [domain.name for domain in self.domains])
-        return self._regions(source, table)
+        """The region of each record: int64[n], -1 for a record with a value outside the domain.
+
+        With ``levels`` the regions are those of this table.
+        """
+        return self._located(data)[1]
 
     def bounds(self, data: object) -> NDArray[np.float64]:
         """The region of each record as numbers to learn from: float64[n, 2d], the smallest and largest of each column.
@@ -126,7 +148,8 @@ class Recoding:
         Dates are days and moments microseconds since 1970, categories their index among the leaves of the taxonomy,
         null is one more than the largest value. A record outside the domain gets the bounds of the whole domain.
         """
-        return self._bounds(self.regions_of(data))
+        recoding, regions = self._located(data)
+        return recoding._bounds(regions)
 
     def bound_names(self) -> list[str]:
         """The names of the columns of ``bounds``."""
@@ -150,8 +173,8 @@ class Recoding:
         """The recoded table, and the region of each record."""
         kept = self.policy.kept_columns(source.names)
         table = _read(source, kept)
-        regions = self._regions(source, table)
-        shown = zip(self.domains, self.shown(), strict=True)
+        recoding, regions = self._regions(source, table)
+        shown = zip(recoding.domains, recoding.shown(), strict=True)
         recoded = {domain.name: self._spread(domain, values, regions) for domain, values in shown}
 
         def column(name: str) -> list[tuple[str, pa.Array]]:
@@ -180,7 +203,8 @@ class Recoding:
         if learnt.implied_type == "date" and learnt.taxonomy is not None:
             return learnt  # a calendar turns moments into days
         assert isinstance(domain, NumericDomain)
-        if not len(domain.values):  # the column held only nulls, which have no type
+        if not len(domain.values) and (not self.levels or domain.kind == "categorical"):
+            # The column held only nulls, which have no type.
             return ColumnSettings(role="quasi-identifier", weight=learnt.weight, form=learnt.form)
         return ColumnSettings(
             role="quasi-identifier",
@@ -208,7 +232,18 @@ class Recoding:
                 raise UsageError.unknown_column(domain.name, "the recoding", source.names)
         return source
 
-    def _regions(self, source: Source, table: pa.Table) -> NDArray[np.int64]:
+    def for_table(self, codes: Codes, domains: Sequence[Domain]) -> Recoding:
+        """The recoding with the regions that a table needs: with ``levels`` these are its own groups."""
+        if not self.levels:
+            return self
+        return replace(self, regions=level_regions(self.domains, self.levels, codes, domains))
+
+    def _located(self, data: object) -> tuple[Recoding, NDArray[np.int64]]:
+        source = self.open_source(data)
+        return self._regions(source, _read(source, [domain.name for domain in self.domains]))
+
+    def _regions(self, source: Source, table: pa.Table) -> tuple[Recoding, NDArray[np.int64]]:
+        """The recoding for a table, and the region of each record."""
         options = self.policy.input_options
 
         def encoded(domain: Domain) -> tuple[Codes, Domain]:
@@ -217,8 +252,9 @@ class Recoding:
             return np.concatenate([encoder.encode(chunk) for chunk in column.chunks]), encoder.domain
 
         columns = in_threads(encoded, self.domains)
-        domains = [domain for _, domain in columns]
-        return self.regions.regions_of(np.column_stack([codes for codes, _ in columns]), domains)
+        domains, codes = [domain for _, domain in columns], np.column_stack([codes for codes, _ in columns])
+        recoding = self.for_table(codes, domains)
+        return recoding, recoding.regions.regions_of(codes, domains)
 
     def _spread(self, domain: Domain, shown: ReleasedValues, regions: NDArray[np.int64]) -> list[tuple[str, pa.Array]]:
         """The released columns of one quasi-identifier, by record."""

@@ -79,6 +79,22 @@ class Regions:
             region_domains.append(region_domain)
         return cls(tuple(region_domains), attribute, first_child, low, high, leaves)
 
+    @classmethod
+    def whole(cls, domains: Sequence[Domain]) -> Regions:
+        """A single region: the whole of these domains."""
+        low = np.zeros((1, len(domains)), np.uint32)
+        high = np.array([[max(domain.size - 1, 0) for domain in domains]], np.uint32)
+        none = np.full((2, 1), OUTSIDE, np.int64)
+        return cls(tuple(domains), none[0], none[1], low, high, np.zeros(1, np.int64))
+
+    @classmethod
+    def exactly(cls, tree: TreeOfRegions, domains: Sequence[Domain]) -> Regions:
+        """The regions of a tree over the codes of these domains, of which no value lies between two codes."""
+        nodes, first_child, leaves = _reachable_nodes(tree)
+        attribute = np.where(first_child < 0, OUTSIDE, tree.attribute[nodes])
+        low, high = (ends[nodes].astype(np.uint32) for ends in (tree.low, tree.high))
+        return cls(tuple(domains), attribute, first_child, low, high, leaves)
+
     def __len__(self) -> int:
         return len(self.leaves)
 
@@ -123,29 +139,37 @@ class Regions:
 
     def _codes(self, q: int, domain: Domain) -> NDArray[np.int64]:
         """The code of a region's end for each code of another domain of the column: int64[size of domain]."""
-        own = self.domains[q]
-        null = own.size - own.has_null
-        translated = np.full(domain.size, OUTSIDE, np.int64)
-        values = domain.size - domain.has_null
-        if domain.has_null and own.has_null:
-            translated[values] = null
-        if isinstance(own, NumericDomain) and isinstance(domain, NumericDomain):
-            if null:
-                ends = _end_codes(self.high[:, q], null)
-                below, numbers = _converted(domain, own)
-                if own.finest:
-                    below, numbers = own.cell_starts(below), own.cell_starts(numbers)
-                inside = (below >= own.values[0]) & (numbers <= own.values[-1])
-                if is_discrete(own):
-                    inside &= below == numbers
-                index = np.searchsorted(own.values[ends], numbers)
-                translated[:values] = np.where(inside, ends[np.minimum(index, len(ends) - 1)], OUTSIDE)
-        elif isinstance(own, CategoricalDomain) and isinstance(domain, CategoricalDomain):
-            known = own.taxonomy.code_of_value
-            if domain.finest:  # the same groups: this is the table that the regions were learnt from
-                known = {label: code for code, label in enumerate(own.taxonomy.leaves)}
-            translated[:values] = [known.get(name, OUTSIDE) for name in domain.taxonomy.leaves]
-        return translated
+        null = self.domains[q].size - self.domains[q].has_null
+        return codes_of_values(domain, self.domains[q], _end_codes(self.high[:, q], null) if null else None)
+
+
+def codes_of_values(domain: Domain, own: Domain, ends: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """The code in ``own``, or OUTSIDE, of each code of another domain of the column: int64[size of domain].
+
+    ends: the codes at which regions end; numbers then get the code of the end of their region.
+    """
+    null = own.size - own.has_null
+    translated = np.full(domain.size, OUTSIDE, np.int64)
+    values = domain.size - domain.has_null
+    if domain.has_null and own.has_null:
+        translated[values] = null
+    if isinstance(own, NumericDomain) and isinstance(domain, NumericDomain):
+        if null:
+            ends = np.arange(null) if ends is None else ends
+            below, numbers = converted(domain, own)
+            if own.finest:
+                below, numbers = own.cell_starts(below), own.cell_starts(numbers)
+            inside = (below >= own.values[0]) & (numbers <= own.values[-1])
+            if is_discrete(own):
+                inside &= below == numbers
+            index = np.searchsorted(own.values[ends], numbers)
+            translated[:values] = np.where(inside, ends[np.minimum(index, len(ends) - 1)], OUTSIDE)
+    elif isinstance(own, CategoricalDomain) and isinstance(domain, CategoricalDomain):
+        known = own.taxonomy.code_of_value
+        if domain.finest:  # the same groups: this is the table that the regions were learnt from
+            known = {label: code for code, label in enumerate(own.taxonomy.leaves)}
+        translated[:values] = [known.get(name, OUTSIDE) for name in domain.taxonomy.leaves]
+    return translated
 
 
 def is_discrete(domain: NumericDomain) -> bool:
@@ -193,7 +217,7 @@ def _end_codes(high: Codes, null: int) -> NDArray[np.int64]:
     return np.union1d(high[high < null], [null - 1]).astype(np.int64)
 
 
-def _converted(domain: NumericDomain, own: NumericDomain) -> tuple[NDArray[Any], NDArray[Any]]:
+def converted(domain: NumericDomain, own: NumericDomain) -> tuple[NDArray[Any], NDArray[Any]]:
     """The values of ``domain`` in the unit and type of ``own``: the nearest number not above, and not below, each.
 
     The two are the same for a value that converts exactly. A whole number that equals no float is in no domain of

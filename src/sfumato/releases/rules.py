@@ -33,7 +33,7 @@ from sfumato.tables.targets.staging import Stage, cannot_write, check_target, re
 from sfumato.tables.targets.target import refuse_input_as_output
 from sfumato.taxonomies.taxonomy import Taxonomy
 
-FORMAT = 1
+FORMAT, FORMAT_OF_LEVELS = 1, 2
 WHAT = "recoding rules of Sfumato"
 RULES = Signature(re.compile(rb'\{\n  "what": "recoding rules of Sfumato",\n'))
 QUERY = Signature(re.compile(rb"-- [\d,]+ regions over \d+ quasi-identifiers\. Nobody has audited"))
@@ -47,16 +47,20 @@ def rules_text(recoding: Recoding) -> str:
 
 def rules_lines(recoding: Recoding) -> Iterator[str]:
     """The lines of the JSON, one by one: the text takes more memory than the rules themselves."""
-    content = {
+    content: dict[str, Any] = {
         "what": WHAT,
-        "format": FORMAT,
+        "format": FORMAT_OF_LEVELS if recoding.levels else FORMAT,
         "version": __version__,
         "method": recoding.method,
         "policy": shareable_policy(recoding.policy),
         "names": list(recoding.names),
-        "columns": [_column_rules(domain) for domain in recoding.domains],
+        "columns": [_column_rules(domain, levels=bool(recoding.levels)) for domain in recoding.domains],
         "taxonomies": {name: _taxonomy_rules(tree) for name, tree in recoding.taxonomies.items()},
     }
+    if recoding.levels:
+        content["levels"] = dict(recoding.levels)
+        yield json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        return
     head = json.dumps(content, indent=2, ensure_ascii=False)
     yield f'{head[:-2]},\n  "nodes": ['
     for index, node in enumerate(_nodes(recoding)):
@@ -114,14 +118,14 @@ def read_rules(text: str, where: str = "the text", home: Path | None = None) -> 
     try:
         if not isinstance(content, dict) or content.get("what") != WHAT:
             raise _not_rules(where)
-        if _whole_number(content["format"]) != FORMAT:
+        if _whole_number(content["format"]) not in (FORMAT, FORMAT_OF_LEVELS):
             raise InputError(
-                f"the rules in {where} have format {content['format']}, but this version reads format {FORMAT}. "
-                "Learn them again with sfumato fit."
+                f"the rules in {where} have format {content['format']}, but this version reads the formats {FORMAT} "
+                f"and {FORMAT_OF_LEVELS}. Learn them again with sfumato fit."
             )
         recoding = _recoding(content, home)
-        shown = [node["shows"] for node in content["nodes"] if "shows" in node]
-        changed = shown != list(_in_node_order(recoding))
+        shown = [node["shows"] for node in content.get("nodes", ()) if "shows" in node]
+        changed = not recoding.levels and shown != list(_in_node_order(recoding))
     except (ValueError, OverflowError, KeyError, TypeError, IndexError, PolicyError):
         raise InputError(
             f"the rules in {where} are damaged: they do not describe regions that tile a domain. Restore the file, or "
@@ -142,10 +146,10 @@ def _not_rules(where: str) -> InputError:
 # ---- to JSON ----
 
 
-def _column_rules(domain: Domain) -> dict[str, Any]:
+def _column_rules(domain: Domain, *, levels: bool) -> dict[str, Any]:
     rules: dict[str, Any] = {"name": domain.name, "kind": domain.kind, "null": domain.has_null}
     if isinstance(domain, CategoricalDomain):
-        return rules | {"taxonomy": _taxonomy_rules(domain.taxonomy)}
+        return rules | {"taxonomy": _taxonomy_rules(domain.taxonomy, levels=levels)}
     assert isinstance(domain, NumericDomain)
     rules |= {"whole": domain.values.dtype.kind == "i"}
     if domain.bound_type is not None:
@@ -159,13 +163,18 @@ def _type_rules(bound_type: pa.DataType) -> dict[str, Any]:
     return {"bits": bound_type.bit_width, "digits": bound_type.precision, "scale": bound_type.scale}
 
 
-def _taxonomy_rules(taxonomy: Taxonomy) -> dict[str, Any]:
+def _taxonomy_rules(taxonomy: Taxonomy, *, levels: bool = False) -> dict[str, Any]:
+    """The tree as JSON; with ``levels``, also what each leaf is released as on every level."""
     fields = (taxonomy.labels, taxonomy.parent.tolist(), taxonomy.first.tolist(), taxonomy.last.tolist())
     rules = {"leaves": list(taxonomy.leaves), "nodes": [list(node) for node in zip(*fields, strict=True)]}
-    if not taxonomy.finest:
+    if not taxonomy.finest and not levels:
         return rules
-    levels = [list(labels) for labels in taxonomy.level_labels]
-    return rules | {"finest": taxonomy.finest, "members": dict(taxonomy.members), "levels": levels}
+    labels_of_levels = [list(labels) for labels in taxonomy.level_labels]
+    return rules | {
+        "finest": taxonomy.finest,
+        "members": dict(taxonomy.code_of_value),
+        "levels": labels_of_levels,
+    }
 
 
 def json_value(domain: Domain, code: int) -> Any:
@@ -206,16 +215,25 @@ def _in_node_order(recoding: Recoding) -> Iterator[list[str | None]]:
 def _recoding(content: Mapping[str, Any], home: Path | None) -> Recoding:
     policy = Policy.from_dict(_object(content["policy"]), home, places=(Path.cwd(),))
     policy.check_complete()
-    domains = tuple(_domain(_object(rules), policy) for rules in _list(content["columns"]))
+    levels = {}
+    if content["format"] == FORMAT_OF_LEVELS:
+        levels = {name: _whole_number(level) for name, level in _object(content["levels"]).items()}
+    domains = tuple(_domain(_object(rules), policy, levels.get(rules["name"])) for rules in _list(content["columns"]))
     if tuple(domain.name for domain in domains) != policy.quasi_identifiers:
         raise ValueError
     taxonomies = {name: _taxonomy(_object(rules)) for name, rules in _object(content["taxonomies"]).items()}
     names = tuple(map(_text, _list(content["names"])))
+    if content["format"] == FORMAT_OF_LEVELS:
+        for domain in domains:
+            if levels[domain.name] not in (domain.finest, domain.top_level):
+                raise ValueError
+        return Recoding(Regions.whole(domains), policy, _text(content["method"]), taxonomies, names, levels)
     nodes = list(map(_object, _list(content["nodes"])))
     return Recoding(_regions(nodes, domains), policy, _text(content["method"]), taxonomies, names)
 
 
-def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
+def _domain(rules: Mapping[str, Any], policy: Policy, level: int | None = None) -> Domain:
+    """The domain of a column; on its level, if the rules name one below ``*``."""
     name, kind, null = _text(rules["name"]), rules["kind"], rules["null"] is True
     if "taxonomy" in rules:
         return CategoricalDomain(name, _taxonomy(_object(rules["taxonomy"])), null)
@@ -231,7 +249,10 @@ def _domain(rules: Mapping[str, Any], policy: Policy) -> Domain:
     snap = snap_of(name, policy.columns[name])
     ends = ends_of(name, policy.columns[name], rules["whole"] is True, scale)
     domain = NumericDomain(name, empty, null, kind, snap, scale, bound_type, *ends)
-    domain = replace(domain, finest=policy.columns[name].levels(name, domain.top_level)[0])
+    finest = policy.columns[name].levels(name, domain.top_level)[0]
+    if level is not None and not finest <= level <= domain.top_level:
+        raise ValueError
+    domain = replace(domain, finest=finest if level is None or level == domain.top_level else level)
     numbers = [_number_of(domain, value) for value in _list(rules["bounds"])]
     values = np.array(numbers, empty.dtype)
     if values.tolist() != numbers or not (np.diff(values) > 0).all() or not np.isfinite(values).all():

@@ -30,6 +30,11 @@ def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
     """A SELECT that gives the columns of a release, in the column order of the table that was learnt from."""
     check_dialect(dialect)
     check_columns_are_stored(recoding.policy)
+    if recoding.levels:
+        raise UsageError(
+            f"rules by {recoding.method} are levels of columns, for which there is no query. Use the rules as JSON, or "
+            "learn regions with another method, such as mondrian."
+        )
     regions, domains = recoding.regions, recoding.domains
     number = {domain.name: q for q, domain in enumerate(domains)}
     kept = [name for name in recoding.names if name not in number]

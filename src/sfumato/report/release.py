@@ -33,6 +33,7 @@ from sfumato.requirements import all_hold
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import check_target
+from sfumato.taxonomies.ready import taxonomy_of_release
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 SUFFIXES = (".html", ".htm")
@@ -329,9 +330,19 @@ def release_report(
     ``where`` says what the audit read. ``persons_counted``: it knew the person of each record, as only the run does.
     """
     facts = facts_of(source, second, policy, taxonomies)
-    return ReleaseReport(
-        facts, policy, taxonomies, summary, remarks=remarks, where=where, persons_counted=persons_counted
-    )
+    known = {**taxonomies, **_ready_made(facts, policy)}
+    return ReleaseReport(facts, policy, known, summary, remarks=remarks, where=where, persons_counted=persons_counted)
+
+
+def _ready_made(facts: ReleaseFacts, policy: Policy) -> dict[str, Taxonomy]:
+    """The ready-made taxonomies of quasi-identifiers, as far as the release alone tells their leaves."""
+    found = {}
+    for column in facts.columns:
+        settings = policy.columns.get(column.name)
+        if column.role == "quasi-identifier" and settings is not None:
+            labels = [text for text in column.texts if text is not None]
+            found[column.name] = taxonomy_of_release(settings.ready_name, labels, column.name)
+    return {name: taxonomy for name, taxonomy in found.items() if taxonomy is not None}
 
 
 def empty_report(policy: Policy, summary: Mapping[str, Any]) -> ReleaseReport:

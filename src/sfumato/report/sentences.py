@@ -12,6 +12,7 @@ from sfumato.policy import Grouping, Policy
 from sfumato.report.html import Markup, joined, name
 from sfumato.report.release_facts import ValueDiversity
 from sfumato.report.value_cells import ReleasedValuesOfColumn, median_width
+from sfumato.taxonomies.ready import ready_taxonomy
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
 
 # The largest blur, from 0 to 1, that a word describes.
@@ -112,13 +113,16 @@ def degree(blur: float) -> str:
 
 
 def exact_share(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None) -> float:
-    """The share of records that show a single value. ``taxonomy`` is that of the column if it comes from a file."""
+    """The share of records that show a single value. ``taxonomy`` is that of the column if its leaves are known."""
     rule = policy.columns[values.name].taxonomy
     exact = values.plain & ~values.is_range
     if values.axis is None and taxonomy is not None:
         nodes, span = taxonomy.node_of_label(), taxonomy.span()
         leaves = [text is not None and text in nodes and span[nodes[text]] == 1 for text in values.texts]
         exact &= np.array(leaves, np.bool_)
+    elif values.axis is None and isinstance(rule, Grouping) and rule.ready is not None:
+        ready = ready_taxonomy(rule.ready)
+        exact &= np.array([(ready.levels_of(text or "") or (1, 1))[0] == 0 for text in values.texts], np.bool_)
     elif values.axis is None and isinstance(rule, Grouping):
         exact &= np.array([not (text or "").endswith(ROOT) for text in values.texts], np.bool_)
     return values.among(exact) / max(values.total, 1)

@@ -14,15 +14,18 @@ from sfumato.evaluation.learning.results import ACCURACY, ERROR, ORIGINAL, Resul
 from sfumato.evaluation.parameter_values import MOST, runs_of
 from sfumato.pictures.curves import Limit
 from sfumato.pictures.picture import Picture, side_by_side
-from sfumato.report.comparison import by_error, error_cell, leading_cells, places
+from sfumato.report.comparison import by_error, error_cell, places
 from sfumato.report.page import class_attribute, definitions, page, plain_table, themed
 from sfumato.report.result_files import Results, curves_of
+from sfumato.report.suppression_curves import suppression_curves
 
 TITLE = "Privacy against loss"
 NEAR = 2  # values on either side of the answer that are shown even if there are many points
 MEASURES = {
     "GCP": "information loss: the share of its column's range or taxonomy that a released value leaves open, on "
     "average. 0% is the original, 100% says nothing.",
+    "GCP released": "the same for the records that stay alone.",
+    "cost": "the same for all records, with one that is left out counted as the suppression_cost of the policy.",
     "KL": "how far the counts of groups that a reader of the release would estimate are from the true counts: the mean "
     "Kullback-Leibler divergence over the group-bys of the datacube and over the sensitive columns.",
     "accuracy": "the share of test records whose class is predicted correctly by a decision tree that learnt from the "
@@ -103,8 +106,10 @@ class Tradeoff(Results):
             "records": self.records,
             "quasi_identifiers": list(asked.policy.quasi_identifiers),
             "asked": {
-                name: None if values is None else str(values) for name, values in (("k", asked.k), ("l", asked.l))
+                **{name: None if values is None else str(values) for name, values in (("k", asked.k), ("l", asked.l))},
+                "suppressed": None if asked.suppressed is None else list(asked.suppressed),
             },
+            "suppression_cost": asked.policy.release.suppression_cost,
             "computed": {**computed, "l": diversity},
             "complete": self.complete,
             "points": self.points,
@@ -122,8 +127,19 @@ class Tradeoff(Results):
         names = [name for name in self.points[0] if name != "code"]
         return csv_text(names, ([point[name] for name in names] for point in self.points))
 
+    def parameters(self, step: TradeoffStep) -> dict[str, str]:
+        """The values of a step that were asked for, by heading: k, and l and the share to leave out where they were."""
+        with_l = any(step.l is not None for step in self.steps)
+        return {
+            "k": f"{step.k:,}",
+            **({"l": f"{step.l:,}"} if with_l else {}),
+            **({} if step.max_suppressed is None else {"may go": share(step.max_suppressed)}),
+        }
+
     def loss(self, theme: str = "light", narrow: bool = False) -> Picture:
-        """The curve of the loss, with the limit and the answers."""
+        """The curve of the loss, with the limit and the answers, or the curves by the share left out."""
+        if self.question.suppressed is not None:
+            return suppression_curves(self.steps, self.question.policy.release.suppression_cost, theme, narrow=narrow)
         limit = None
         if self.question.max_loss is not None:
             values = [(self.question.value_of(answer), answer.gcp) for answer in self.answers]
@@ -203,11 +219,11 @@ class Tradeoff(Results):
 
     def _table(self) -> str:
         columns, answers = columns_of(self.steps), {answer.method: answer for answer in self.answers}
-        with_l = any(step.l is not None for step in self.steps)
-        heads = ["k", *(["l"] if with_l else []), "method", *columns, "audit"]
+        heads = [*self.parameters(self.steps[0]), "method", *columns, "audit"]
         lines = []
         for step in self.steps:
-            cells = leading_cells(step, with_l=with_l)
+            cells = [f"<td>{escape(text)}</td>" for text in self.parameters(step).values()]
+            cells.append(f'<td class="text">{escape(step.method)}</td>')
             if step.code == 0:
                 cells += [f"<td>{cell(step)}</td>" for cell in columns.values()]
                 cells.append(f'<td class="text">{audited(step)}</td>')
@@ -219,6 +235,8 @@ class Tradeoff(Results):
 
     def steps_to_show(self) -> list[TradeoffStep]:
         """The sampled points and those beside the answers, without the many that were only ruled out."""
+        if self.question.suppressed is not None:
+            return list(self.steps)
         values, answers = self.question.values, {answer.method: answer for answer in self.answers}
         sampled = set(values.sample())
 
@@ -288,8 +306,11 @@ class Tradeoff(Results):
 def columns_of(steps: Sequence[TradeoffStep]) -> dict[str, Cell]:
     """The cells of a successful step, by heading: functions that format a figure for people."""
     suppressed = any(step.suppressed for step in steps)
+    varies = any(step.max_suppressed is not None for step in steps)
     return {
         "GCP": lambda step: f"{step.gcp:.2%}",
+        **({"GCP released": lambda step: _percent(step.gcp_released)} if varies else {}),
+        **({"cost": lambda step: _percent(step.cost)} if varies else {}),
         **({"KL": lambda step: "" if step.kl is None else f"{step.kl:.4f}"} if _any(steps, "kl") else {}),
         **({"accuracy": lambda step: figure_text(step.accuracy, ACCURACY)} if _any(steps, "accuracy") else {}),
         **(
@@ -302,6 +323,10 @@ def columns_of(steps: Sequence[TradeoffStep]) -> dict[str, Cell]:
         **({"left out": lambda step: f"{step.suppressed:,}"} if suppressed else {}),
         "seconds": lambda step: f"{step.total_seconds:.3f}",
     }
+
+
+def _percent(loss: float | None) -> str:
+    return "" if loss is None else f"{loss:.2%}"
 
 
 def _original_at(step: TradeoffStep, value: float | None) -> TradeoffStep:

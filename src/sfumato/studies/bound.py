@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sfumato.bounds.bound import Bound, BoundEffort, MeasuredRelease, effort_named, lower_bounds
+from sfumato.bounds.bound import Bound, BoundEffort, MeasuredRelease, Suppression, effort_named, lower_bounds
 from sfumato.engines.engine import Draft
 from sfumato.errors import UsageError
 from sfumato.evaluation.queries import QueryWorkload
@@ -34,7 +34,7 @@ def bounds_of(
         yield from lower_bounds(
             table.records,
             table.job.requirements,
-            most_suppressed=most,
+            suppression=Suppression(most, policy.release.suppression_cost),
             effort=effort,
             seconds=seconds,
             progress=progress,
@@ -55,7 +55,7 @@ def with_bound(draft: Draft) -> Draft:
     job, bound = draft.job, 0.0
     method = job.policy.method
     for proven in bounds_of(job.data, job.policy, effort_named(method.effort), method.seconds, job.progress):
-        bound = proven.gcp
+        bound = proven.cost
     # Rounded down it is still a bound, and reveals no more about the table than a loss does.
     return replace(draft, facts={**draft.facts, "bound": math.floor(bound * 10_000) / 10_000})
 
@@ -88,4 +88,4 @@ def _measured(data: object, release: FinishedRelease) -> MeasuredRelease:
     report = audit_finished(release, None, progress, limited=False, temporary=None)
     allowed = release.policy.most_suppressed(report.records + losses.suppressed)
     verdicts = [losses.suppressed <= allowed, *(verdict.holds for verdict in report.verdicts)]
-    return MeasuredRelease(float(losses.gcp), all_hold(verdicts))
+    return MeasuredRelease(float(losses.gcp), float(losses.cost), all_hold(verdicts))

@@ -48,7 +48,7 @@ def measure_finished(
             losses = measured_in_parts(
                 before, source, policy, taxonomies, target=target, memory=limit, scratch=scratch, progress=progress
             )
-        return Measured(losses.values, losses.columns, losses.suppressed)
+        return Measured(losses.values, losses.columns, losses.suppressed, suppression_cost=losses.suppression_cost)
     if limited:
         raise UsageError(
             "queries, workloads and releases of two tables are measured on tables in memory. Leave out memory, or "
@@ -84,6 +84,7 @@ def _measured(
         k=policy.k,
         majority=None if target is None else majorities(source, classes, target),
         groups=None if second is None else group_sizes(source),
+        suppression_cost=policy.release.suppression_cost,
     )
     answers: tuple[QueryAccuracy, ...] = ()
     if not workload.empty:
@@ -96,7 +97,9 @@ def _measured(
         nulls = policy.input.nulls
         measured = measure_tasks(tasks, source, classes, domains, records=scanned.count, nulls=nulls)
         losses = replace(losses, tasks=measured)
-    return Measured(losses.values, losses.columns, losses.suppressed, losses.tasks, answers)
+    return Measured(
+        losses.values, losses.columns, losses.suppressed, losses.tasks, losses.suppression_cost, queries=answers
+    )
 
 
 def _workload_columns(policy: Policy, original: Source) -> tuple[str, ...]:

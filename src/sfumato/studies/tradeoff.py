@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from sfumato.evaluation.learning.learning_study import Study
 from sfumato.evaluation.learning.models import load_learners
 from sfumato.evaluation.learning.results import ACCURACY, ERROR, Result
 from sfumato.evaluation.queries import QueryWorkload, ask_release, queried_columns
+from sfumato.evaluation.release_losses import Losses
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import chosen_name, method_named
 from sfumato.methods.method import Foreseeing
@@ -94,7 +96,7 @@ class TradeoffStudy:
         many: dict[str, list[int]] = {}
         for point in points:
             requirements = point.policy.requirements()
-            if not requirements.attributes and requirements.person is None:
+            if not requirements.attributes and requirements.person is None and self._question.suppressed is None:
                 many.setdefault(point.method, []).append(point.k)
         for name, many_k in many.items():
             method = method_named(chosen_name(name, table.records.workload))
@@ -125,11 +127,10 @@ class TradeoffStudy:
         self, table: TableInMemory, point: Point, *, audited: bool = False, learnt: bool = False
     ) -> TradeoffStep:
         number = len(self.steps) + 1
-        levels = f"k = {point.k:,}" if point.l is None else f"k = {point.k:,}, l = {point.l:,}"
-        self._progress.next_run(f"{point.method}, {levels}", number, max(self._expected, number))
+        share = None if self._question.suppressed is None else point.policy.release.max_suppressed_fraction
+        step = TradeoffStep(method=point.method, k=point.k, l=point.l, records=table.count, max_suppressed=share)
+        self._progress.next_run(f"{point.method}, {step.label}", number, max(self._expected, number))
         started, attempt = time.perf_counter(), CapturedError()
-        records = table.count
-        step = TradeoffStep(method=point.method, k=point.k, l=point.l, records=records)
         with attempt:
             prepared = table_for(table, point.policy)
             whole = audited or not self._workload.empty or method_named(point.method).separates
@@ -160,7 +161,7 @@ class TradeoffStudy:
         figures = sketch(prepared)
         return replace(
             step,
-            gcp=figures.losses.gcp,
+            **self._certainty_penalties(figures.losses, step.records),
             classes=figures.classes,
             smallest_class=figures.smallest_class,
             suppressed=figures.losses.suppressed,
@@ -172,7 +173,7 @@ class TradeoffStudy:
         release = kept(draft)
         return replace(
             step,
-            gcp=release.losses.gcp,
+            **self._certainty_penalties(release.losses, step.records),
             kl=None if self._workload.empty else self._divergence(draft, prepared),
             classes=release.audit.classes,
             smallest_class=release.audit.smallest_class,
@@ -181,6 +182,15 @@ class TradeoffStudy:
             audited=True,
             remarks=release.audit.remarks,
         )
+
+    def _certainty_penalties(self, losses: Losses, records: int) -> dict[str, Any]:
+        """Return the loss of all records, of those that stay, and with those left out counted as the policy says.
+
+        That is the policy of the question. The policies of points may say otherwise: see TradeoffQuestion.
+        """
+        excess = 1 - self._question.policy.release.suppression_cost
+        cost = losses.gcp - excess * losses.suppressed / records
+        return {"gcp": losses.gcp, "gcp_released": losses.values.get("gcp_released"), "cost": cost}
 
     def _divergence(self, draft: Draft, prepared: TableInMemory) -> float | None:
         """Return the mean divergence of the datacube over the sensitive columns, or None if one is not finite."""

@@ -60,5 +60,12 @@ def sketch(table: TableInMemory) -> Sketch:
             "fault in Sfumato: please report it."
         )
     weights = job.policy.weights(encoded.domains)
-    losses = measure_release(shown, encoded.domains, weights, records=encoded.count, k=job.policy.k)
+    losses = measure_release(
+        shown,
+        encoded.domains,
+        weights,
+        records=encoded.count,
+        k=job.policy.k,
+        suppression_cost=job.policy.release.suppression_cost,
+    )
     return Sketch(len(shown.sizes), int(shown.sizes.min(initial=encoded.count)), losses)

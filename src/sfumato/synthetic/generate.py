@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,6 +22,7 @@ from sfumato.synthetic.generator import Generator
 from sfumato.synthetic.hospital import Hospital
 from sfumato.synthetic.normal import Normal
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target, write_staged
+from sfumato.taxonomies.taxonomy_rows import taxonomy_text
 
 GENERATORS: dict[str, type[Generator]] = {kind.name: kind for kind in (Hospital, Census, Agrawal, Normal)}
 
@@ -48,7 +47,7 @@ def generate(
     batches = generator.batches(records, seed)
     policy, policy_text = policy_beside(table), tomli_w.dumps(generator.policy())
     texts = {
-        table.parent / "taxonomies" / f"{column}.csv": _taxonomy_text(rows)
+        table.parent / "taxonomies" / f"{column}.csv": taxonomy_text(rows)
         for column, rows in generator.taxonomies().items()
     }
     try:
@@ -116,12 +115,6 @@ def _format(table: Path) -> tuple[str, Writer]:
         if stem not in ("", table.name):
             return stem, write
     raise UsageError(f"{table} has no suffix that names a format. Choose a name that ends in {' or '.join(FORMATS)}.")
-
-
-def _taxonomy_text(rows: list[tuple[str, ...]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def policy_beside(table: Path) -> Path:

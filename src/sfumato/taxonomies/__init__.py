@@ -4,6 +4,10 @@ code_tree            nested groups of codes: lowest common ancestors
 taxonomy             a tree whose nodes have names: leaves in depth-first order, labels
 taxonomy_file        trees from CSV files
 derived_taxonomies   trees built from the values of the column: flat, and by common prefix
+ready                trees by name: countries, months, weekdays, ICD-10
+taxonomy_rows        trees as rows, level by level, and the text of a file
+order_groups         groups of about equally many records, in the order of the values
+frequent_values      the most frequent values apart
 sensitive_hierarchy  a tree over the values of a sensitive column, for t-closeness
 widening             numeric and date columns: released bounds widened to intervals, calendar units or a grid
 decimal_multiples    the multiples of a decimal step among floating-point numbers

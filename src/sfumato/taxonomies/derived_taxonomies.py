@@ -23,13 +23,9 @@ def prefix(values: Sequence[str], lengths: Sequence[int], column: str) -> Taxono
     """
     _check_lengths(lengths, column)
     leaves = _leaves(values, column)
-    longest = max(map(len, leaves), default=0)
     # The prefix of a value with fewer characters is the value itself, which no other value shares.
     groups = [[leaf[:length] for leaf in leaves] for length in lengths]
-    labels = [
-        [characters + ROOT * (longest - length if len(characters) == length else 0) for characters in group]
-        for length, group in zip(lengths, groups, strict=True)
-    ]
+    labels = [prefix_labels(leaves, length) for length in lengths]
     taxonomy, repeated = grow(leaves, groups, labels)
     if repeated:
         raise TaxonomyError(
@@ -37,6 +33,12 @@ def prefix(values: Sequence[str], lengths: Sequence[int], column: str) -> Taxono
             "stand for two different sets of values. Use a taxonomy file or 'flat' for this column."
         )
     return taxonomy
+
+
+def prefix_labels(values: Sequence[str], length: int) -> list[str]:
+    """Return what the group of each value is called. A value with fewer characters is its own group."""
+    longest = max(map(len, values), default=0)
+    return [value[:length] + ROOT * (longest - length if len(value) >= length else 0) for value in values]
 
 
 def _leaves(values: Sequence[str], column: str) -> list[str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from sfumato.errors import TaxonomyError
 from sfumato.files.regular_file import read_file
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy, grow
+from sfumato.taxonomies.taxonomy_rows import TaxonomyRows
 
 SEPARATORS = (",", ";")
 
@@ -28,6 +29,18 @@ SEPARATORS = (",", ";")
 def read_taxonomy(path: str | Path, column: str) -> Taxonomy:
     """Read the taxonomy in a CSV file; errors name ``column``."""
     file = _TaxonomyFile(Path(path), column)
+    return _tree(file, _checked_rows(file))
+
+
+def read_rows(path: str | Path, column: str) -> TaxonomyRows:
+    """Read the taxonomy in a CSV file with all levels of its rows, also those that make no node of the tree."""
+    file = _TaxonomyFile(Path(path), column)
+    rows = _checked_rows(file)
+    _tree(file, rows)  # refuses what is no tree
+    return TaxonomyRows.of([_last_name(row.names[: level + 1]) for level in range(len(row.names) - 1)] for row in rows)
+
+
+def _checked_rows(file: _TaxonomyFile) -> list[_Row]:
     rows = _split(file, _text(file))
     if not rows:
         raise file.error("it is empty. Write one row for each value of the column: the value, its groups, '*'.")
@@ -36,7 +49,7 @@ def read_taxonomy(path: str | Path, column: str) -> Taxonomy:
     _check_leaves(file, rows)
     _check_parents(file, rows)
     _check_levels(file, rows)
-    return _tree(file, rows)
+    return rows
 
 
 @dataclass(frozen=True)

@@ -300,7 +300,8 @@ def _period(unit: str, low: NDArray[np.int64], high: NDArray[np.int64]) -> Cells
         first_month = month - month % MONTHS[unit]
         start = _first_day(first_month)
         end = _first_day(first_month + MONTHS[unit]) - 1
-    return start, end, high <= end
+    # The decade of the years before 10 would begin with a year 0, which no date has. It counts as holding nothing.
+    return start, end, (high <= end) & (start >= FIRST_DAY)
 
 
 def _first_day(month: NDArray[np.int64]) -> NDArray[np.int64]:

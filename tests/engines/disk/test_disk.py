@@ -23,6 +23,7 @@ import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
@@ -62,7 +63,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
 STREAMED = ("hilbert", "hilbert-fast", "snake", "snake-hilbert", "mondrian")
 TINY = MemoryBudget(1)  # sixteen records at a time
-anywhere = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+anywhere = settings(max_examples=examples(1 / 3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -41,7 +42,9 @@ from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.scratch import MARK
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+anywhere = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(0.5)
+)
 
 
 @pytest.fixture(autouse=True)

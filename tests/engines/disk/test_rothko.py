@@ -14,6 +14,7 @@ import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from requirement_definitions import EACH_KIND, Asked
@@ -63,7 +64,7 @@ BUDGETS = st.sampled_from([MemoryBudget(0), MemoryBudget(12_000), MemoryBudget(4
 
 @pytest.mark.not_quick
 @given(case=cases(rows=60), budget=BUDGETS, cache=st.sampled_from([1, 2, 5, None]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(0.5), deadline=None)
 def test_the_classes_are_those_of_mondrian_in_memory(case: Case, budget: MemoryBudget, cache: int | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         policy = merge_flags(None, method="mondrian", **case.settings(Path(folder)))

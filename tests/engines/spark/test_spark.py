@@ -116,6 +116,28 @@ def test_a_release_in_one_bucket_is_that_of_the_memory_engine(spark: Any) -> Non
     assert [field.metadata for field in release.data.schema] == [{}] * 6
 
 
+@pytest.mark.parametrize("more", [{"cells": True}, {"max_suppressed": 0.2, "l": 2}], ids=["cells", "left out"])
+def test_levels_are_those_of_the_memory_engine_whatever_the_buckets(spark: Any, more: dict[str, Any]) -> None:
+    table = mixed_table(600, 4)
+    taxonomy = {"age": {"intervals": [5, 20]}, "born": {"calendar": ["month"]}, "weight": {"intervals": [10, 30]}}
+    asked = {"k": 4, "method": "global", "taxonomy": taxonomy, **more}
+    expected = sfumato.anonymize(table, **ASKS, **asked)
+    release = release_of(spark.createDataFrame(table), bucket_records=200, file_records=250, **asked)
+    assert rows_in_order(release) == expected.data.to_pylist()
+    assert release.summary()["levels"] == expected.summary()["levels"]
+    assert release.summary()["suppressed"] == expected.summary()["suppressed"]
+    assert release.summary()["buckets"] > 1
+    assert release.losses.gcp == expected.losses.gcp
+
+
+def test_more_records_than_the_driver_counts_are_refused(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.engines.spark.level_search.MOST_RECORDS", 100)
+    with pytest.raises(
+        sfumato.UsageError, match=r"more than 100 different records, .* Set finest for columns with many values"
+    ):
+        release_of(spark.createDataFrame(mixed_table(300)), k=4, method="global")
+
+
 @pytest.fixture(scope="module")
 def table_in_buckets(spark: Any) -> tuple[pa.Table, Any, list[Any]]:
     """A release whose classes were formed in several buckets, and the splitters between them."""

@@ -15,6 +15,7 @@ import oracle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Case, cases
@@ -254,7 +255,7 @@ class Examined:
 
 
 @pytest.mark.not_quick
-@settings(max_examples=40)
+@settings(max_examples=examples(2 / 3))
 @given(case=cases(rows=40), form=st.sampled_from(["labels", "bounds", "statistics"]), data=st.data())
 def test_losses_are_those_measured_in_memory_and_by_the_oracle(
     case: Case, form: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

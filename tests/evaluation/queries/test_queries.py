@@ -17,6 +17,7 @@ import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Case, cases
@@ -182,7 +183,7 @@ def test_divergence_of_any_labels_is_that_of_plain_enumeration(
 
 
 @pytest.mark.not_quick
-@settings(max_examples=30)
+@settings(max_examples=examples(0.5))
 @given(asked=queried_cases())
 def test_original_answers_every_query_about_itself(folder: Path, asked: Queried) -> None:
     case, level, _ = asked

@@ -122,7 +122,7 @@ def test_regions_tile_the_domain_and_hold_the_records_of_their_class(case: Any) 
         assert ((tree.low[leaf] <= members) & (members <= tree.high[leaf])).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(2 / 3), deadline=None)
 @given(case=tables())
 def test_a_grid_of_many_cells_is_divided_only_where_there_are_records(case: Any) -> None:
     records, rows, _, _, k = case

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -279,14 +281,14 @@ def test_every_split_is_that_of_exhaustive_search_under_any_requirement(rule: Ru
 def test_every_split_is_that_of_exhaustive_search_for_persons(rule: Rule) -> None:
     generator = np.random.default_rng(8)
     several = 0
-    for _ in range(15):
+    for _ in range(8):
         table = replace(random_table(generator, 36), persons=generator.integers(0, 14, 36).tolist())
         median = Slow(table, "strict", int(generator.integers(1, 4)))
         uses = random_uses(rule, table, generator)
         expected = SlowRules(table, uses, median).classes(rule)
         assert classes_of(table, uses, rule, requirements_for(median.k, person="p")) == expected
         several += len(expected) > 2
-    assert several > 4
+    assert several > 2
 
 
 def test_the_class_itself_may_be_the_sensitive_value() -> None:
@@ -464,16 +466,19 @@ def test_features_beside_the_quasi_identifiers_are_known_to_the_learner() -> Non
     assert "[0..36]" not in {row["q"] for row in sfumato.anonymize(table, without).data.to_pylist()}
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rules")
+
+
 @pytest.mark.not_quick
 @each_rule
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(0.5), deadline=None)
 @given(asked=diverse_cases(), seed=st.integers(0, 99))
-def test_releases_hold_what_is_asked_and_cover_every_value(
-    rule: Rule, asked: Diverse, seed: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_releases_hold_what_is_asked_and_cover_every_value(rule: Rule, asked: Diverse, seed: int, folder: Path) -> None:
     """What the contract asks of every method, with targets and selections that are drawn."""
     generator = np.random.default_rng(seed)
-    folder, case = tmp_path_factory.mktemp("rules"), asked.case
+    case = asked.case
     rows = case.table.num_rows
     table = case.table.append_column("label", pa.array(generator.choice(["x", "y", None], rows, p=[0.4, 0.4, 0.2])))
     table = table.append_column("number", pa.array(generator.integers(0, 5, rows)))

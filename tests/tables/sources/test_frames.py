@@ -15,6 +15,7 @@ import pandas
 import polars
 import pyarrow as pa
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -532,7 +533,7 @@ KINDS: dict[str, Callable[[pa.Table], object]] = {
         max_size=6,
     )
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(2 / 3), deadline=None)
 def test_what_comes_in_goes_out_the_same(kind: str, rows: list[tuple[object, ...]]) -> None:
     schema = pa.schema({"text": pa.string(), "number": pa.int64(), "day": pa.date32()})
     columns = [list(column) for column in zip(*rows, strict=True)]

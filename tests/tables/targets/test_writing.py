@@ -62,7 +62,7 @@ def test_csv_tells_null_from_empty_text(tmp_path: Path, suffix: str, columns: in
     assert read(tmp_path / f"t{suffix}")["c0"].to_pylist() == cells
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cells=st.lists(
         st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6), min_size=1

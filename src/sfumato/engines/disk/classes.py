@@ -11,6 +11,7 @@ from sfumato.engines.disk.class_file import ClassFile
 from sfumato.engines.disk.coarsest_parts import classes_of_parts
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.diverse_cut_by_range import cut_line_by_range
+from sfumato.engines.disk.level_search import choose_levels
 from sfumato.engines.disk.region_checks import failing_leaves
 from sfumato.engines.disk.rothko_io_cost import IoCounters
 from sfumato.engines.disk.rothko_regions import regions_by_counts
@@ -20,6 +21,7 @@ from sfumato.engines.disk.search_by_range import search_ranges
 from sfumato.engines.disk.streaming_cut import cut_line
 from sfumato.methods import Effort, Method, chosen_name, method_named
 from sfumato.methods.auto import Auto, best_curve
+from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding
 from sfumato.methods.level_parts import limited_columns
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.trees.mondrian import MondrianMethod
@@ -32,16 +34,18 @@ from sfumato.tables.external.scratch import Scratch
 
 @dataclass(frozen=True)
 class ClassesOnDisk:
-    """The classes in a file, and the name of the method that the policy stands for."""
+    """The classes in a file, or the levels that say what each record shows; and the name of the policy's method."""
 
     method: str
-    file: ClassFile
+    classes: ClassFile | LevelRecoding
 
 
 def form_classes(table: CodedTable, budget: MemoryBudget, scratch: Scratch) -> ClassesOnDisk:
     """Form the classes that the policy asks for, and search for less loss as its effort allows."""
     job, progress = table.job, table.job.progress
     method = method_named(chosen_name(table.policy.method.name, table.workload(table.sample)))
+    if isinstance(method, LatticeMethod):
+        return ClassesOnDisk(method.name, choose_levels(table, method, budget))
 
     def formed(part: CodedTable) -> ClassFile:
         class_file = _assigned(part, _method_on_disk(method, part), budget, scratch)
@@ -55,8 +59,13 @@ def form_classes(table: CodedTable, budget: MemoryBudget, scratch: Scratch) -> C
 
 
 def learn_recoding(table: CodedTable, budget: MemoryBudget, scratch: Scratch) -> Recoding:
-    """Learn the recoding that memory would learn: Mondrian's regions, from counts of the whole table."""
-    job = table.job
+    """Learn the recoding that memory would learn: levels, or Mondrian's regions, from counts of the whole table."""
+    job, asked = table.job, method_named(table.policy.method.name)
+    if isinstance(asked, LatticeMethod):
+        levels = choose_levels(table, asked, budget).numbers
+        return Recoding.of_levels(
+            levels, table.domains, policy=job.policy, method=asked.name, taxonomies=job.taxonomies, names=job.kept
+        )
     method = regional(method_named(chosen_name(table.policy.method.name, table.workload(table.sample[:1]))))
     assert isinstance(method, MondrianMethod)
 

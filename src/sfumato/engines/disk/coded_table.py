@@ -26,6 +26,7 @@ from sfumato.methods.method import Effort, Records, SensitiveValues
 from sfumato.policy import Policy
 from sfumato.requirements import ClassCounts, Histogram
 from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.outside_taxonomy import or_problem, without_problems
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Collector, Encoder, add_column, profiler_of
 from sfumato.tables.coding.row_hash import hashed_columns, row_hashes
@@ -226,7 +227,9 @@ def profile_input(job: Job, limit: MemoryLimit | None = None) -> ProfiledInput:
                 yield batch.column(0)
 
         watch.at_the_end()
-        encoders = [profiler.finish(partial(again, name)) for name, profiler in quasi.items()]
+        encoders = without_problems(
+            or_problem(partial(profiler.finish, partial(again, name))) for name, profiler in quasi.items()
+        )
         return ProfiledInput(encoders, [profiler.finish() for profiler in others.values()], count)
 
 

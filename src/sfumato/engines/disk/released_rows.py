@@ -22,6 +22,7 @@ from sfumato.engines.disk.passthrough_columns import PackedPassthrough
 from sfumato.engines.engine import Outcome, outcome_of
 from sfumato.errors import UsageError
 from sfumato.kernels.threads import ahead, in_threads
+from sfumato.methods.lattice.lattice_method import LevelRecoding
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.progress import Progress
 from sfumato.releases.local_recoding import RecodedColumn, recoded_column, released_columns
@@ -88,7 +89,7 @@ class ReleasedRowsFile:
 
     def _fields(self, rows: Rows) -> list[Field]:
         if self.keep_order:
-            return [Field(rows[ROW], bits_for(self.file.count))]
+            return [Field(rows[ROW], 8 * rows[ROW].itemsize)]  # records that were left out have numbers too
         shown = [Field(rows[ENTRIES][:, q], bits_for(len(column.labels))) for q, column in enumerate(self.columns)]
         return [*shown, *(column.field(rows) for column in self.carried)]
 
@@ -118,19 +119,25 @@ class RowsOnDisk:
 def rows_on_disk(
     table: CodedTable, classes: ClassesOnDisk, budget: MemoryBudget, scratch: Scratch, limit: MemoryLimit
 ) -> RowsOnDisk:
-    """Recode the records of every class to the smallest box around them. The file of the classes is removed."""
-    file = _recoded(table, classes.file, budget, scratch, limit)
+    """Recode the records of every class to the smallest box around them, or each record to its levels."""
+    file = _recoded(table, classes.classes, budget, scratch, limit)
     return RowsOnDisk(file, outcome_of(classes.method, table.job.progress))
 
 
 def _recoded(
-    table: CodedTable, class_file: ClassFile, budget: MemoryBudget, scratch: Scratch, limit: MemoryLimit
+    table: CodedTable,
+    classes: ClassFile | LevelRecoding,
+    budget: MemoryBudget,
+    scratch: Scratch,
+    limit: MemoryLimit,
 ) -> ReleasedRowsFile:
+    """Recode the records. A file of classes is removed afterwards."""
     progress = table.job.progress
     numbered, most = table.policy.numbered, budget.rows(table.file.kind.itemsize)
     with progress.phase("recode", 2 * table.count):
-        boxes = [_OccurringBoxes(domain) for domain in table.domains]
-        for _, _, low, high in _boxes(table, class_file, most, progress):
+        domains = table.domains if isinstance(classes, ClassFile) else classes.domains
+        boxes = [_OccurringBoxes(domain) for domain in domains]
+        for _, _, low, high in _boxes(table, classes, most, progress):
             limit.claim(sum(occurring.bytes_to_add for occurring in boxes), partial(_too_many_boxes, boxes, limit))
             in_threads(lambda q: boxes[q].add(low[:, q], high[:, q]), range(len(boxes)))  # noqa: B023
         columns = []
@@ -142,24 +149,35 @@ def _recoded(
         file = packed_file(
             scratch, "shown", np.dtype([(ENTRIES, np.min_scalar_type(widest - 1), (len(columns),)), *kept])
         )
-        for rows, sizes, low, high in _boxes(table, class_file, most, progress):
+        for rows, sizes, low, high in _boxes(table, classes, most, progress):
             shown = np.empty(len(rows), file.kind)
             for q, occurring in enumerate(boxes):
                 shown[ENTRIES][:, q] = np.repeat(occurring.entries(low[:, q], high[:, q]), sizes)
             for name, _ in kept:
                 shown[name] = rows[name]
             file.append(shown)
-    class_file.rows.remove()
-    class_file.sizes.remove()
+    if isinstance(classes, ClassFile):
+        classes.rows.remove()
+        classes.sizes.remove()
     # This engine releases no means or medians, so the numbers are bounds.
     return ReleasedRowsFile(file, columns, table.carried, table.job.kept, numbered, table.policy.release.keep_order)
 
 
 def _boxes(
-    table: CodedTable, class_file: ClassFile, most: int, progress: Progress
+    table: CodedTable, classes: ClassFile | LevelRecoding, most: int, progress: Progress
 ) -> Iterator[tuple[Rows, NDArray[np.int64], Codes, Codes]]:
-    """Yield the records of some classes, the number of records with each box, and the boxes."""
-    for records, starts, box in ahead(_read(table, class_file, most)):
+    """Yield the records of some classes, the number of records with each box, and the boxes.
+
+    Records on levels come in any order, without those that are left out.
+    """
+    if not isinstance(classes, ClassFile):
+        for rows in ahead(table.file.batches(most)):
+            groups = classes.groups_shown(table.codes_of(rows))
+            here = np.flatnonzero(~classes.is_left_out(groups))
+            yield np.take(rows, here), np.ones(len(here), np.int64), *classes.boxes(groups[here])
+            progress.advance(len(rows))
+        return
+    for records, starts, box in ahead(_read(table, classes, most)):
         low, high = box or boxes_of(table.codes_of(records), np.arange(len(records), dtype=np.uint32), starts)
         yield records, np.diff(starts), low, high
         progress.advance(len(records))

@@ -29,7 +29,15 @@ def audit_in_memory(draft: Draft, source: Source, second: Source | None) -> Exam
             report = audit_groups(source, second, policy, requirements, job.taxonomies)
         require_pass(report)  # a release that fails is not measured
         records, groups = draft.records, None if second is None else group_sizes(source)
-        losses = measure_release(classes, domains, policy.weights(domains), records=records, k=policy.k, groups=groups)
+        losses = measure_release(
+            classes,
+            domains,
+            policy.weights(domains),
+            records=records,
+            k=policy.k,
+            groups=groups,
+            suppression_cost=policy.release.suppression_cost,
+        )
         totals = PublicTotals.of(classes, policy, job.taxonomies, groups=groups)
         if tasks is not None:
             nulls, left_out = policy.input.nulls, records - report.records

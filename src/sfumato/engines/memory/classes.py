@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.memory.coded_table import TableInMemory
-from sfumato.losses.exact_costs import total_cost
-from sfumato.methods import Effort, Kinds, Method, check_method, chosen_name, method_named
+from sfumato.methods import Kinds, Method, check_method, chosen_name, method_named
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding, chosen_in_memory
+from sfumato.methods.lattice.node_results import SuppressionLimits
 from sfumato.methods.level_parts import divided
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.suppression import surplus_rows, trimmed
+from sfumato.methods.outlier_search import OutlierSearch, estimates
+from sfumato.methods.suppression import surplus_rows
 from sfumato.progress import Progress
 from sfumato.releases.learn_recoding import grown_recoding, regional
 from sfumato.releases.local_recoding import shown_classes
@@ -37,7 +39,9 @@ def method_for(table: TableInMemory) -> Method:
     """Return the method that forms the classes: one with regions if the policy releases regions."""
     policy = table.job.policy
     method = method_named(chosen_name(policy.method.name, table.records.workload))
-    return regional(method) if policy.release.boxes == "regions" else method
+    if policy.release.boxes == "regions" and not isinstance(method, LatticeMethod):
+        return regional(method)
+    return method
 
 
 def check_policy(table: TableInMemory) -> None:
@@ -45,7 +49,8 @@ def check_policy(table: TableInMemory) -> None:
     policy, workload = table.job.policy, table.records.workload
     check_method(method_for(table), table.job.requirements, Kinds() if workload is None else workload.kinds)
     # Regions tile the domain whether or not there are outliers, so no record is left out for their sake.
-    most = 0 if policy.release.boxes == "regions" else policy.most_suppressed(table.count)
+    regions = policy.release.boxes == "regions" and not isinstance(method_for(table), LatticeMethod)
+    most = 0 if regions else policy.most_suppressed(table.count)
     surplus_rows(table.records, table.job.requirements, most)
     table.job.warnings.extend(_empty_selections(table))
 
@@ -66,8 +71,18 @@ def _empty_selections(table: TableInMemory) -> list[str]:
 
 def learn_recoding(table: TableInMemory) -> Recoding:
     """Learn the recoding whose regions meet the policy on the records of the table."""
-    job = table.job
-    method = regional(method_for(table))
+    job, method = table.job, method_for(table)
+    if isinstance(method, LatticeMethod):
+        levels = _chosen_levels(table, method)[0].numbers
+        return Recoding.of_levels(
+            levels,
+            table.domains,
+            policy=job.policy,
+            method=method.name,
+            taxonomies=job.taxonomies,
+            names=job.kept,
+        )
+    method = regional(method)
     with job.progress.phase("partition", table.records.count):
         return grown_recoding(
             method, table.records, job.requirements, job.policy, job.taxonomies, job.kept, job.progress
@@ -77,6 +92,9 @@ def learn_recoding(table: TableInMemory) -> Recoding:
 def form_classes(table: TableInMemory) -> FormedClasses:
     """Form the classes that the policy asks for."""
     job, method = table.job, method_for(table)
+    if isinstance(method, LatticeMethod):
+        level_recoding, released = _chosen_levels(table, method)
+        return FormedClasses(method, iter([level_recoding.classes(released)]), level_recoding.domains)
     if job.policy.release.boxes == "regions":
         recoding = learn_recoding(table)
         regions = recoding.regions.regions_of(table.encoded.codes, table.encoded.domains)
@@ -88,8 +106,20 @@ def form_classes(table: TableInMemory) -> FormedClasses:
         job.progress,
         numbered=() if method.separates else job.policy.numbered,
         most_suppressed=job.policy.most_suppressed(table.count),
+        suppression_cost=job.policy.release.suppression_cost,
     )
     return FormedClasses(method, batches, table.encoded.domains)
+
+
+def _chosen_levels(table: TableInMemory, method: LatticeMethod) -> tuple[LevelRecoding, Records]:
+    """Choose a level for every column. Return also the records without those that the table has too many of."""
+    job, records = table.job, table.records
+    most = job.policy.most_suppressed(table.count)
+    with job.progress.phase("partition", table.count):
+        surplus = surplus_rows(records, job.requirements, most)
+        rest = records.without(surplus)
+        limits = SuppressionLimits.of(job.policy, most - len(surplus), records.costs)
+        return chosen_in_memory(method, rest, job.requirements, limits, job.progress), rest
 
 
 def assign(
@@ -100,6 +130,7 @@ def assign(
     *,
     numbered: Collection[str],
     most_suppressed: int = 0,
+    suppression_cost: float = 1.0,
 ) -> Iterator[ClassBatch]:
     """Yield the classes, each tested against the requirements as it comes."""
     with progress.phase("partition", records.count):
@@ -123,19 +154,14 @@ def assign(
                 [join_failing(ClassBatch.joined(list(batches)), part, requirements, shown) for part, batches in by_part]
             )
 
-        if most == 0 or records.effort == Effort():
-            yield trimmed(records, requirements, most, classes_of)
+        if most == 0:
+            yield classes_of(records)
             return
-        # The search for outliers forms classes many times, so it does without a long search. One search follows.
-        quick = trimmed(replace(records, effort=Effort()), requirements, most, classes_of)
-        choice_of_quick = dict(progress.decisions)
-        searched = classes_of(records.without(np.setdiff1d(records.rows, quick.rows)))
-        layout, units = records.costs.layout, records.costs.units
-        costs = [total_cost(batch.starts, batch.low, batch.high, layout, units) for batch in (quick, searched)]
-        if costs[0] < costs[1]:
-            progress.decisions.update(choice_of_quick)
-            searched = quick
-        yield searched
+        price = round(suppression_cost * records.costs.full)
+        best, trials = OutlierSearch(records, requirements, most, price, classes_of, progress).best()
+        progress.decisions.update(best.decisions)
+        progress.decisions["other_costs"] = estimates(trials, records, suppression_cost, already=len(left_out))
+        yield best.classes
 
 
 def _classes_by_part(

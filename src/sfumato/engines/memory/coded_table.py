@@ -23,6 +23,7 @@ from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.outside_taxonomy import OutsideTaxonomyError, or_problem, without_problems
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profile_column
 from sfumato.tables.coding.row_hash import hashed_columns, hashes_of_column, row_hashes
@@ -127,12 +128,12 @@ def profile(scanned: Scanned, policy: Policy, taxonomies: Mapping[str, Taxonomy]
     """Find the domain of every quasi-identifier."""
     options = policy.input_options
 
-    def encoder(name: str) -> Encoder:
-        column = scanned.table.column(name)
-        return profile_column(scanned.source, name, column, policy.columns[name], options, taxonomies.get(name))
+    def encoder(name: str) -> Encoder | OutsideTaxonomyError:
+        values, settings, taxonomy = scanned.table.column(name), policy.columns[name], taxonomies.get(name)
+        return or_problem(lambda: profile_column(scanned.source, name, values, settings, options, taxonomy))
 
     with progress.phase("profile"):
-        return in_threads(encoder, policy.quasi_identifiers)
+        return without_problems(in_threads(encoder, policy.quasi_identifiers))
 
 
 def encode(scanned: Scanned, encoders: Sequence[Encoder], progress: Progress) -> Encoded:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +50,7 @@ class RowsInMemory:
 def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory:
     """Recode the classes, and arrange the rows of the release."""
     job, encoded = table.job, table.encoded
-    policy, facts = job.policy, {}
+    policy, facts = job.policy, dict[str, Any]()
     if classes.method.separates:
         first, second = _two_tables(table, classes.batches, job.requirements.attributes[0])
         return RowsInMemory(first, outcome_of(classes.method.name, job.progress), sensitive=second)
@@ -67,7 +68,10 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
     if grids:
         domains = {domain.name: domain for domain in encoded.domains}
         facts["statistics"] = {name: stated(domains[name], grid) for name, grid in grids.items()}
-    outcome = replace(outcome_of(classes.method.name, job.progress), facts=facts)
+    if (other_costs := job.progress.decisions.pop("other_costs", None)) is not None:
+        facts["other_costs"] = other_costs
+    outcome = outcome_of(classes.method.name, job.progress)
+    outcome = replace(outcome, facts={**outcome.facts, **facts})
     return RowsInMemory(released, outcome, persons, tasks=_tasks(table))
 
 

@@ -68,7 +68,8 @@ def audit_and_measure_by_spark(
         source = CollectedSource.of_table(table, kind="pyarrow", where="the release")
         classes = find_classes(source, key, by_row=bool(requirements.columns), counts=counts)
         findings = verdicts_of_classes(source, classes, policy, requirements, taxonomies, totals=totals)
-        measured = measure_classes(classes, domains, weights, records=records, k=policy.k)
+        cost = policy.release.suppression_cost
+        measured = measure_classes(classes, domains, weights, records=records, k=policy.k, suppression_cost=cost)
         totals_of_part = PublicTotals.of(classes, policy, taxonomies)
         context = TaskContext.get()
         part = pa.array([-1 if context is None else context.partitionId()], pa.int32())

@@ -21,6 +21,7 @@ from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods import method_named
 from sfumato.methods.auto import limits_of
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.lattice_method import LevelRecoding
 from sfumato.methods.level_parts import divided
 from sfumato.methods.method import ClassBatch, Effort, Records
 from sfumato.methods.search.improvement import Improvement
@@ -42,7 +43,8 @@ class BucketTask:
     """What an executor has to know to form the classes of a bucket.
 
     carried: the passthrough columns in chunks, by name. sensitive, targets: the counted columns, by name. search:
-    whether classes are improved by search afterwards, as far as the effort allows.
+    whether classes are improved by search afterwards, as far as the effort allows. levels: what records show, if the
+    method chose a level for every column.
     """
 
     method: str
@@ -54,6 +56,7 @@ class BucketTask:
     targets: Mapping[str, CountedColumn] = field(default_factory=dict)
     search: bool = False
     file_records: int = FILE_RECORDS
+    levels: LevelRecoding | None = None
 
     @property
     def domains(self) -> Sequence[Domain]:
@@ -137,8 +140,10 @@ def write_classes(session: Session, coded: Frame, task: BucketTask, number: NDAr
         _, line = collapse(codes, sizes, ties, shuffled=bool(task.sensitive))
         carried = _taken(table.select(list(task.carried.values())), from_numpy(line.rows))
         counted = {name: one_array(carried.column(task.carried[name])) for name in task.counted}
-        batch = classes_of(task, task.records(np.take(codes, line.rows, axis=0), counted))
-        yield from _released(task, batch, carried)
+        records = task.records(np.take(codes, line.rows, axis=0), counted)
+        batch = classes_of(task, records) if task.levels is None else task.levels.classes(records)
+        if len(batch.rows):
+            yield from _released(task, batch, records.count, carried)
 
     count = int(number.max()) + 1
     slot = sql.lit(np.array(partition_numbers(count))[number].tolist())
@@ -147,17 +152,18 @@ def write_classes(session: Session, coded: Frame, task: BucketTask, number: NDAr
         return written_chunks(session, placed.repartition(count, BUCKET).mapInArrow(classed, schema), path)
 
 
-def _released(task: BucketTask, batch: ClassBatch, carried: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the classes of a bucket in canonical order, in pieces.
+def _released(task: BucketTask, batch: ClassBatch, records: int, carried: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the classes of a bucket of so many records in canonical order, in pieces.
 
     A piece has what each class shows, the number of its records in the piece, and their passthrough columns. The first
     piece also has a sample of what records show.
     """
-    recoder = Recoder(task.domains, len(batch.rows), numbered=task.policy.numbered)
+    domains = task.domains if task.levels is None else task.levels.domains
+    recoder = Recoder(domains, records, numbered=task.policy.numbered)
     recoder.add(batch)
     recoded = recoder.finish()
     shown = pa.table({name: array for column in recoded.columns for name, array in _shown(task, column)})
-    rows = from_numpy(np.argsort(recoded.class_of_row, kind="stable"))
+    rows = from_numpy(np.argsort(recoded.class_of_row, kind="stable")[: len(batch.rows)])  # without those left out
     carried = _taken(carried, rows)
     ends = np.cumsum(recoded.sizes)
     step = max(task.file_records // SAMPLE_A_FILE, 1)

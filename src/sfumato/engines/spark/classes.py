@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sfumato.engines.engine import Outcome
+import numpy as np
+
+from sfumato.engines.engine import Outcome, outcome_of
 from sfumato.engines.spark.bucket_classes import FILE_RECORDS, BucketTask, write_classes
 from sfumato.engines.spark.bucket_counts import BucketCounts, counted_buckets
 from sfumato.engines.spark.bucket_regions import BucketRegions, grown_regions
@@ -20,10 +22,12 @@ from sfumato.engines.spark.buckets import (
 from sfumato.engines.spark.coarsest_parts import CoarsestParts
 from sfumato.engines.spark.coded_table import TableOnSpark, write_coded
 from sfumato.engines.spark.file_systems import Workspace
+from sfumato.engines.spark.level_search import choose_levels
 from sfumato.engines.spark.line_keys import LineEncoder
 from sfumato.engines.spark.session import Frame, Session
 from sfumato.methods import AUTO, Method, chosen_name, method_named
 from sfumato.methods.auto import CURVES, Auto, best_curve
+from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.level_parts import limited_columns
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.trees.mondrian import MondrianMethod
@@ -82,6 +86,11 @@ def form_classes(table: TableOnSpark, session: Session, scratch: Workspace, opti
             if finer is not parts:
                 coded = divided_anew(session, coded, task.line_encoder, parts, finer, scratch.path("divided"))
                 counts = _counted(table, session, coded, finer)
+        if isinstance(method, LatticeMethod):
+            number = np.arange(len(counts.sizes))
+            task = replace(task, levels=choose_levels(table, session, coded, task, method))
+            outcome = outcome_of(method.name, job.progress)
+        elif isinstance(parts, Splitters):
             number = joined(counts.holds, counts.sizes)
         else:
             number = parts.joined(counts)
@@ -112,12 +121,13 @@ Parts = Splitters | BucketRegions | CoarsestParts
 
 def _parts(table: TableOnSpark, method: Method, task: BucketTask, options: SparkOptions) -> Parts:
     """Divide the table into buckets: by the coarsest levels, at splitters of a line, or into the regions of a tree."""
-    if limited_columns(table.domains):
+    on_levels = isinstance(method, LatticeMethod)
+    if limited_columns(table.domains) and not on_levels:
         return CoarsestParts(task.line_encoder, options.bucket_records)
     buckets = -(-table.count // options.bucket_records)
     if buckets < 2:
         return NO_SPLITTERS
-    if isinstance(method, OptimalOneDimensional):
+    if isinstance(method, OptimalOneDimensional) or on_levels:
         return splitters_of(table.sample.placed(task.line_encoder), buckets)
     dividing = MondrianMethod(rule=method.rule) if isinstance(method, MondrianMethod) else MondrianMethod()
     records = task.records(*table.sample.few(TREE_RECORDS))

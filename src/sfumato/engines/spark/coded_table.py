@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -29,6 +29,7 @@ from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_word
 from sfumato.engines.spark.spark_tables import columns, one_array
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.outside_taxonomy import or_problem, without_problems
 from sfumato.tables.coding.profile import Encoder
 from sfumato.tables.coding.row_hash import hashed_columns
 from sfumato.tables.sources.source_batches import NoRecordsError
@@ -239,10 +240,11 @@ def profile_with_spark(scan: ScanOnSpark, session: Session, path: str) -> Profil
         if not counts[scan.columns.quasi[0]].records:
             raise NoRecordsError("the Spark table has no records. Give a table with at least one.")
         options = job.policy.input_options
-        encoders = [
-            encoder_of(job.source, name, counts[name], job.policy, options, job.taxonomies.get(name))
-            for name in scan.columns.quasi
-        ]
+
+        def encoder(name: str) -> Encoder:
+            return encoder_of(job.source, name, counts[name], job.policy, options, job.taxonomies.get(name))
+
+        encoders = without_problems(or_problem(partial(encoder, name)) for name in scan.columns.quasi)
         return ProfileOnSpark(tally, counts, encoders)
 
 

@@ -23,6 +23,7 @@ from sfumato.methods.method import SensitiveValues
 from sfumato.policy import InputOptions, Policy
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import CategoricalDomain
+from sfumato.tables.coding.outside_taxonomy import OutsideTaxonomyError
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profiler_of
 from sfumato.tables.sources.in_memory_source import nan_as_null
@@ -84,7 +85,9 @@ def encoder_of(
     profiler.add(counts.values)
     try:
         encoder = profiler.finish(lambda: [counts.values])
-    except SfumatoError as error:  # rows of Spark have no record numbers
+    except OutsideTaxonomyError as error:  # rows of Spark have no record numbers
+        raise OutsideTaxonomyError(RECORD.sub("", error.problem)) from None
+    except SfumatoError as error:
         raise type(error)(RECORD.sub("", str(error))) from None
     if isinstance(encoder.domain, CategoricalDomain) and encoder.domain.size > MOST_CATEGORIES:
         raise _too_many(name, MOST_CATEGORIES)

@@ -47,7 +47,16 @@ def audit_and_measure_in_parts(
 
     def measure(part: Source, classes: ReleasedClasses) -> None:
         majority = None if target is None else majorities(part, classes, target)
-        measurements.append(measure_classes(classes, domains, weights, records=records, k=policy.k, majority=majority))
+        measured = measure_classes(
+            classes,
+            domains,
+            weights,
+            records=records,
+            k=policy.k,
+            majority=majority,
+            suppression_cost=policy.release.suppression_cost,
+        )
+        measurements.append(measured)
         totals.append(PublicTotals.of(classes, policy, taxonomies))
 
     report = audit_in_parts(

@@ -18,6 +18,7 @@ from sfumato.requirements import Verdict, all_hold
 from sfumato.tables.coding.released_labels import label_of, without_signs
 from sfumato.tables.released_classes import ReleasedClasses
 from sfumato.taxonomies.periods import period_days
+from sfumato.taxonomies.ready import ready_taxonomy
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
 
 KEYS = {"finest": "finer", "coarsest": "coarser"}
@@ -77,6 +78,10 @@ def _breaches(
     if taxonomy is not None:
         return _limits(_by_taxonomy(labels, taxonomy), labels, column, taxonomy.top_level)
     assert isinstance(rule, Grouping)
+    if rule.ready is not None:
+        ready = ready_taxonomy(rule.ready)
+        levels = [None if label is None else ready.levels_of(label) for label in labels]
+        return _limits(levels, labels, column, len(column.level_names))
     if rule.prefix is not None:
         return _limits(_by_prefix(labels, rule.prefix), labels, column, len(rule.prefix) + 1)
     if rule.calendar is not None:

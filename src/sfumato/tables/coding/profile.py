@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, PolicyError, TaxonomyError
+from sfumato.errors import InputError, PolicyError
 from sfumato.kernels.threads import in_threads
 from sfumato.policy import ColumnSettings, Grouping, InputOptions
 from sfumato.progress import Progress
@@ -34,11 +34,13 @@ from sfumato.tables.coding.distinct_values import (
     too_large,
 )
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.outside_taxonomy import OutsideTaxonomyError, or_problem, problem_of, without_problems
 from sfumato.tables.coding.released_labels import WHOLE, local_microseconds
 from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
 from sfumato.tables.coding.written_dates import written_moment
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
+from sfumato.taxonomies.ready import ready_taxonomy
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap
 
@@ -252,20 +254,28 @@ class Profiler:
         leaf = taxonomy.code_of_value
         outside = [index for index, text in enumerate(texts) if text not in leaf and text not in self._null_tokens]
         if outside:
-            verb = "is" if len(outside) == 1 else "are"
-            raise TaxonomyError(
-                f"column {self._name!r}: {counted_noun(len(outside), 'distinct value')} {verb} not in the taxonomy "
-                f"{self._column.taxonomy_file}; the first is in record {self._first_record(outside)}. "
-                "Add the leaves to the taxonomy, or list them in [input] nulls if they mean that the value is missing."
-            )
+            raise self._outside(outside, known)
         null = len(taxonomy.leaves)
         codes = [null if text in self._null_tokens else leaf[text] for text in texts]
         domain = CategoricalDomain(self._name, taxonomy, has_null, coarsest=coarsest)
         return Encoder(domain, distinct, np.array([*codes, null], np.uint32))
 
+    def _outside(self, positions: list[int], known: list[str]) -> OutsideTaxonomyError:
+        values = f"{counted_noun(len(positions), 'distinct value')} {'is' if len(positions) == 1 else 'are'}"
+        name, file, remark = self._column.ready_name, self._column.taxonomy_file or "", ""
+        taxonomy, check = f"the taxonomy {file}", ["--check", file]
+        if name is not None:
+            ready = ready_taxonomy(name).rows(known)
+            taxonomy, check, remark = f"the ready-made taxonomy {name!r}", ["--ready", name], ready.explanation
+        return OutsideTaxonomyError(
+            problem_of(self._name, values, taxonomy, self._first_record(positions), check, remark)
+        )
+
     def _taxonomy(self, values: list[str]) -> Taxonomy:
         if self._taxonomy_from_file is not None:
             return self._taxonomy_from_file
+        if self._column.ready_name is not None:
+            return ready_taxonomy(self._column.ready_name).rows(values).rows.taxonomy(self._name)
         grouping = self._column.taxonomy
         if isinstance(grouping, Grouping) and grouping.prefix is not None:
             return prefix(values, grouping.prefix, self._name)
@@ -277,6 +287,7 @@ class Profiler:
             or self._column.taxonomy == "flat"
             or self._taxonomy_from_file is not None
             or self._has_grouping("prefix")
+            or self._has_grouping("ready")
         )
 
     def _has_grouping(self, key: str) -> bool:
@@ -431,7 +442,10 @@ def profile_source(
             in_threads(partial(add_column, batch, profilers), list(profilers))
             records += batch.num_rows
             progress.advance(batch.num_rows)
-        return [profiler.finish(partial(read_again, name)) for name, profiler in profilers.items()], records
+        finished = (
+            or_problem(partial(profiler.finish, partial(read_again, name))) for name, profiler in profilers.items()
+        )
+        return without_problems(finished), records
 
 
 class Collector(Protocol):

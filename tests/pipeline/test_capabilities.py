@@ -53,6 +53,8 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     "header_row": {"input": {"header_row": 2}},
     "nulls of a column": {"column_nulls": {"age": ["-999"]}},
     "coarsest": {"taxonomy": {"age": {"intervals": [5]}}, "coarsest": {"age": 1}},
+    "derive": {"derive": {"zip": {"from": "code", "first": 2}}},
+    "pseudonym": {"pseudonyms": "who", "accept_linkable": "who"},
     "person": {"person": "who"},
     "joint": {"sensitive": ["ill", "ward"], "require": ["distinct(ill, l=2)", "distinct(ward, l=2)"], "joint": True},
     "a requirement of another package": {"sensitive": "ill", "require": "foreign(ill, l=2)"},

@@ -262,8 +262,8 @@ KINDS = (
     "'frequency', 'distinct', 'entropy', 'recursive', 'variance', 't-closeness', 'alpha-k', 'beta-likeness', "
     "'delta-disclosure'"
 )
-ROLES = "'identifier', 'quasi-identifier', 'sensitive', 'other', 'decide'"
-TOP = "'other', 'accept_linkable', 'input', 'columns', 'privacy', 'workload', 'method', 'engine', 'release'"
+ROLES = "'identifier', 'drop', 'pseudonym', 'quasi-identifier', 'sensitive', 'other', 'decide'"
+TOP = "'other', 'accept_linkable', 'input', 'derive', 'columns', 'privacy', 'workload', 'method', 'engine', 'release'"
 SECOND = "must be a list of whole numbers, each larger than the one before"
 
 
@@ -591,7 +591,7 @@ def test_columns_still_to_decide_are_refused_with_their_lines(load: Load) -> Non
     policy = load('[columns.a]\nrole = "decide"\n[columns.b]\nrole = "other"\n\n[columns."c d"]\nrole = "decide"\n')
     assert message_of(policy.check_complete) == (
         "POLICY.toml: the role is still to decide for 'a' (line 2), 'c d' (line 7). "
-        "Choose one of 'identifier', 'quasi-identifier', 'sensitive', 'other'."
+        "Choose one of 'identifier', 'drop', 'pseudonym', 'quasi-identifier', 'sensitive', 'other'."
     )
     in_python = Policy(columns={"a": ColumnSettings(role="decide")})
     assert message_of(in_python.check_complete).startswith("the role is still to decide for 'a'. Choose")
@@ -769,9 +769,9 @@ typed = st.fixed_dictionaries({}, optional={"type": st.sampled_from(["numeric", 
 described_columns = st.tuples(
     categorical | intervals | calendars | rounded | typed, st.fixed_dictionaries({}, optional={"weight": positive})
 ).map(lambda parts: {"role": "quasi-identifier", **parts[0], **parts[1]})
-plain_columns = st.sampled_from(["identifier", "sensitive", "other", "decide", "quasi-identifier"]).map(
-    lambda role: {"role": role}
-)
+plain_columns = st.sampled_from(
+    ["identifier", "drop", "pseudonym", "sensitive", "other", "decide", "quasi-identifier"]
+).map(lambda role: {"role": role})
 inputs = st.fixed_dictionaries(
     {},
     optional={

@@ -20,6 +20,8 @@ SHARES = re.compile(r"(0?\.\d{1,18}|0)(?:\s*\.\.\s*(0?\.\d{1,18}|0))?")
 STEPS = 10  # from one end of a range of shares to the other
 MOST_VALUES = 1000
 LARGEST_DIGITS = 18
+CALL = re.compile(r"(?P<name>[a-z-]+)\s*\((?P<arguments>.*)\)")
+DERIVATIONS = ("years(FROM,TO)", "first(COL,N)", "year(COL)", "groups(COL,FILE,LEVEL)")
 
 
 def load_policy(file: Path | None) -> Policy | None:
@@ -74,6 +76,32 @@ def forms(values: Sequence[str]) -> dict[str | None, str]:
     by_name: dict[str | None, str] = {None: defaults[0]} if defaults else {}
     by_name.update(by_column("--form", "FORM", [value for value in values if "=" in value], str))
     return by_name
+
+
+def derivations(values: Sequence[str]) -> dict[str, dict[str, str | int]]:
+    """Read a repeated ``--derive`` of the form COL=RULE into what ``[derive.COL]`` holds."""
+    return by_column("--derive", "RULE, where RULE is " + ", ".join(DERIVATIONS), values, _derivation)
+
+
+def _derivation(text: str) -> dict[str, str | int] | None:
+    match = CALL.fullmatch(text)
+    if match is None:
+        return None
+    how, arguments = match["name"], [argument.strip() for argument in match["arguments"].split(",")]
+    if not all(arguments):
+        return None
+    match how, arguments:
+        case (("years" | "months" | "days"), [start, end]):
+            return {"from": start, "to": end, "unit": how}
+        case "first", [column, length] if length.isdecimal():
+            return {"from": column, "first": int(length)}
+        case "groups", [column, file]:
+            return {"from": column, "groups": file}
+        case "groups", [column, file, level] if level.isdecimal():
+            return {"from": column, "groups": file, "level": int(level)}
+        case _, [column]:
+            return {"from": column, "part": how}
+    return None
 
 
 def one_k(text: str) -> int:

@@ -37,6 +37,7 @@ QUERIES = "Accuracy of queries"
     "finest",
     "coarsest",
     "column_nulls",
+    "derive",
     "k",
     "l",
     "require",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from sfumato.cli import column_flags, flags
-from sfumato.cli.flag_values import by_column, column_names, forms, one_k, tokens_by_column
+from sfumato.cli.flag_values import by_column, column_names, derivations, forms, one_k, tokens_by_column
 
 Result = TypeVar("Result")
 
@@ -17,6 +17,9 @@ DECLARED: dict[str, Any] = {
     "quasi_identifiers": column_flags.QuasiIdentifiers,
     "sensitive": column_flags.Sensitive,
     "identifiers": column_flags.Identifiers,
+    "drop": column_flags.Drop,
+    "pseudonyms": column_flags.Pseudonyms,
+    "pseudonym_key": column_flags.PseudonymKey,
     "other": column_flags.Other,
     "taxonomy": column_flags.Taxonomies,
     "type": column_flags.Types,
@@ -28,6 +31,7 @@ DECLARED: dict[str, Any] = {
     "coarsest": column_flags.CoarsestLevels,
     "column_nulls": column_flags.ColumnNulls,
     "accept_linkable": column_flags.AcceptLinkable,
+    "derive": column_flags.Derivations,
     "k": flags.K,
     "l": flags.L,
     "require": flags.Requires,
@@ -117,8 +121,11 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "quasi_identifiers": lambda value: column_names("--quasi-identifiers", value),
         "sensitive": lambda value: column_names("--sensitive", value),
         "identifiers": lambda value: column_names("--identifiers", value),
+        "drop": lambda value: column_names("--drop", value),
+        "pseudonyms": lambda value: column_names("--pseudonyms", value),
         "other": lambda value: value[0] if value in (["keep"], ["drop"]) else column_names("--other", value),
         "accept_linkable": lambda value: column_names("--accept-linkable", value),
+        "derive": derivations,
         "target": lambda value: column_names("--target", value),
         "k": one_k,
         "taxonomy": lambda value: by_column("--taxonomy", "FILE", value, str),

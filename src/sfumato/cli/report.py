@@ -37,6 +37,7 @@ SUFFIX = ".report.html"
     "finest",
     "coarsest",
     "column_nulls",
+    "derive",
     "k",
     "l",
     "require",

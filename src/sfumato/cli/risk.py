@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 5  # sets of columns of each size
 
 
-@with_flags("quasi_identifiers", "person", "form", "column_nulls", *READ_WITH)
+@with_flags("quasi_identifiers", "derive", "person", "form", "column_nulls", *READ_WITH)
 def risk(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="An original or released table. Any tool may have made it.")

@@ -19,7 +19,7 @@ from sfumato.policy.levels import DAY, READY_LEVELS, checked_levels, level_numbe
 from sfumato.policy.section import PolicySection, text_list
 from sfumato.policy.taxonomy_paths import FLAT, path_text
 
-Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
+Role = Literal["identifier", "drop", "pseudonym", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
 ReadyName = Literal["countries", "months", "weekdays", "icd-10"]

@@ -63,12 +63,18 @@ class CommonFlags(TypedDict, total=False):
     """Columns that must not be learnt about anybody."""
     identifiers: str | Sequence[str]
     """Columns that name somebody; they are never released."""
+    drop: str | Sequence[str]
+    """Columns that name nobody and are not released all the same, such as costs or free text."""
+    pseudonyms: str | Sequence[str]
+    """Columns that name somebody; they are released as keyed hashes, and accept_linkable must name them too."""
     other: str | Sequence[str] | None
     """"keep" or "drop" for columns without a role, or the names of those to keep; every column then needs a role."""
     require: str | Sequence[str]
     """Requirements on sensitive columns, each written as ``distinct(diagnosis, l=3)``."""
     person: str | None
     """The column that says whose a record is; one without a role becomes an identifier."""
+    pseudonym_key: str | os.PathLike[str] | None
+    """The key that pseudonyms are made with. A relative path starts from the working directory."""
     joint: bool | None
     """Whether each sensitive column must be protected from those who know the others."""
     null_sensitive: NullSensitive | None
@@ -104,6 +110,8 @@ class CommonFlags(TypedDict, total=False):
     """Whether cells of CSV that a spreadsheet takes for formulas stay as they are, or begin with an apostrophe."""
     accept_linkable: str | Sequence[str]
     """Columns to release although they single out records; they are added to those of the policy."""
+    derive: Mapping[str, Mapping[str, Any]] | None
+    """By new column: how it is made before roles apply, as the keys of ``[derive.NAME]`` in a policy file say it."""
     input: Mapping[str, Any] | None
     """How text is read: the keys of ``[input]`` in a policy file."""
     round: Mapping[str, float] | None
@@ -175,6 +183,8 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
             "quasi-identifier": flags.get("quasi_identifiers", ()),
             "sensitive": flags.get("sensitive", ()),
             "identifier": flags.get("identifiers", ()),
+            "drop": flags.get("drop", ()),
+            "pseudonym": flags.get("pseudonyms", ()),
             "other": kept,
         }
     )
@@ -199,12 +209,19 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("form", form_by_column)
     taxonomies = flags.get("taxonomy") or {}
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})
+    for name, rule in (flags.get("derive") or {}).items():
+        groups = rule.get("groups")
+        located = {"groups": _seen_from(start.base, Path(groups))} if isinstance(groups, str | os.PathLike) else {}
+        merged.put_derived(name, {**rule, **located})
     for key, value in (flags.get("input") or {}).items():
         merged.put(value, "input", key)
     for flag, path in _PLAIN_SETTINGS.items():
         setting = flags.get(flag)
         if setting is not None:
             merged.put(setting, *path)
+    key_file = flags.get("pseudonym_key")
+    if key_file is not None:
+        merged.put(_seen_from(start.base, Path(key_file)), "privacy", "pseudonym_key")
     l = flags.get("l")
     if l is not None:
         merged.put_diversity(l)
@@ -273,6 +290,14 @@ class _Merged:
     def put_person(self, name: str) -> None:
         if self._role(name) is None:
             self.put("identifier", "columns", name, "role")
+
+    def put_derived(self, name: str, rule: Mapping[str, Any]) -> None:
+        """Derive a column. The rule replaces one of the same name."""
+        self._data.get("derive", {}).pop(name, None)
+        for key in {path[2] for path in self._lines if path[:2] == ("derive", name) and len(path) > 2}:
+            self._lines[("derive", name, key)] = None
+        for key, value in rule.items():
+            self.put(value, "derive", name, key)
 
     def put_targets(self, names: Sequence[str]) -> None:
         """Set the columns to predict; the data decide whether each is categorical or numeric."""

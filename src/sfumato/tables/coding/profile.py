@@ -7,8 +7,6 @@ domain. The second pass turns batches into codes (``Encoder.encode``).
 
 from __future__ import annotations
 
-import datetime
-import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +24,6 @@ from sfumato.policy import ColumnSettings, Grouping, InputOptions
 from sfumato.progress import Progress
 from sfumato.tables.coding.distinct_values import (
     DAY,
-    EPOCH,
     DistinctNumbers,
     DistinctTexts,
     Numbers,
@@ -42,6 +39,7 @@ from sfumato.tables.coding.outside_taxonomy import OutsideTaxonomyError, or_prob
 from sfumato.tables.coding.released_labels import WHOLE, local_microseconds
 from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
 from sfumato.tables.coding.unread_numbers import unread_numbers
+from sfumato.tables.coding.written_dates import written_moment
 from sfumato.tables.sources.source import Source, place_of
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.ready import ready_taxonomy
@@ -334,6 +332,7 @@ class Profiler:
             return
         place = None
         if found.others and self._place_of is not None:
+            assert isinstance(self._distinct, DistinctTexts)
             values = self._distinct.values
             others = (index for index, text in enumerate(values) if text in found.others)
             place = self._place_of(self._first_record(others))
@@ -364,19 +363,7 @@ class Profiler:
 
     def _moment(self, text: str) -> int | None:
         """Return microseconds since 1970, or None if the text is not a date."""
-        text = text.strip()
-        try:
-            if self._options.date_format is not None:
-                moment = datetime.datetime.strptime(text, self._options.date_format)
-            elif re.match(r"\d{4}-\d\d-\d\d", text):
-                moment = datetime.datetime.fromisoformat(text)
-            else:
-                return None
-        except ValueError:
-            return None
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-        return (moment - EPOCH) // datetime.timedelta(microseconds=1)
+        return written_moment(text, self._options.date_format)
 
     def _refuse(self, bad: list[str], singular: str, plural: str, hint: str = "") -> None:
         if bad:

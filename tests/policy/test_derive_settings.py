@@ -52,7 +52,7 @@ def test_a_saved_policy_leads_to_the_same_taxonomy(tmp_path: Path) -> None:
     [
         ('to = "b"\nunit = "years"', "line 1: from of the derived column 'x' is missing."),
         ('from = ""\nfirst = 1', "line 2: from of the derived column 'x' must be a name, not ''."),
-        ('from = "a"', "line 1: derive.x must have one of the keys unit, first, part and groups."),
+        ('from = "a"', "line 1: derive.x must have one of the keys unit, first, part, groups and ready."),
         ('from = "a"\nto = "b"', "line 1: unit of the derived column 'x' is missing: choose one of 'years', 'months', "
          "'days'."),
         ('from = "a"\nunit = "days"', "line 1: to of the derived column 'x' is missing: a time needs a second column "
@@ -66,6 +66,14 @@ def test_a_saved_policy_leads_to_the_same_taxonomy(tmp_path: Path) -> None:
         ('from = "a"\nfirst = 2\npart = "year"', "line 4: part of the derived column 'x' does not go with first. "
          "Remove one of the two."),
         ('from = "a"\nfirst = 2\nlevel = 1', "line 4: level of the derived column 'x' is only for groups. Remove it."),
+        ('from = "a"\ngroups = "f.csv"\nlevel = 0', "line 4: level of the derived column 'x' is 0, which has no "
+         "groups. The levels with groups are those from 1 on."),
+        ('from = "a"\ngroups = "f.csv"\nlevel = "block"', "line 4: level of the derived column 'x' is a name, but only "
+         "the levels of calendars and ready-made taxonomies have names. Write its number."),
+        ('from = "a"\nready = "icd-10"\nlevel = "code"', "line 4: level of the derived column 'x' is 'code', which has "
+         "no groups. The levels with groups are 'category', 'block', 'chapter'."),
+        ('from = "a"\nready = "icd-10"\nlevel = 4', "line 4: level of the derived column 'x' is 4, which has no "
+         "groups. The levels with groups are 'category', 'block', 'chapter'."),
         ('from = "a"\nfist = 2', "line 3: unknown key 'fist' in [derive.x]. Did you mean 'first'?"),
     ],
 )  # fmt: skip
@@ -92,6 +100,7 @@ def test_a_flag_replaces_the_rule_of_a_file_and_is_not_blamed_on_it(tmp_path: Pa
         ("first(zip code, 3)", {"from": "zip code", "first": 3}),
         ("year-month(seen)", {"from": "seen", "part": "year-month"}),
         ("groups(icd, icd.csv)", {"from": "icd", "groups": "icd.csv"}),
+        ("ready(icd, icd-10, chapter)", {"from": "icd", "ready": "icd-10", "level": "chapter"}),
         ("groups(icd, icd.csv, 2)", {"from": "icd", "groups": "icd.csv", "level": 2}),
     ],
 )

@@ -160,7 +160,8 @@ Derivations = Annotated[
         metavar="COL=RULE",
         rich_help_panel=COLUMNS,
         help="Make a new column before roles apply: years(FROM,TO), also months and days; first(COL,N) characters; "
-        "year(COL), also quarter, month, weekday, year-quarter and year-month; groups(COL,FILE,LEVEL) of a taxonomy. "
+        "year(COL), also quarter, month, weekday, year-quarter and year-month; groups(COL,FILE,LEVEL) of a taxonomy, "
+        "or ready(COL,NAME,LEVEL) of a ready-made one. "
         "May be repeated.",
     ),
 ]

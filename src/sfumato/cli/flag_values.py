@@ -21,7 +21,7 @@ STEPS = 10  # from one end of a range of shares to the other
 MOST_VALUES = 1000
 LARGEST_DIGITS = 18
 CALL = re.compile(r"(?P<name>[a-z-]+)\s*\((?P<arguments>.*)\)")
-DERIVATIONS = ("years(FROM,TO)", "first(COL,N)", "year(COL)", "groups(COL,FILE,LEVEL)")
+DERIVATIONS = ("years(FROM,TO)", "first(COL,N)", "year(COL)", "groups(COL,FILE,LEVEL)", "ready(COL,NAME,LEVEL)")
 
 
 def load_policy(file: Path | None) -> Policy | None:
@@ -99,6 +99,8 @@ def _derivation(text: str) -> dict[str, str | int] | None:
             return {"from": column, "groups": file}
         case "groups", [column, file, level] if level.isdecimal():
             return {"from": column, "groups": file, "level": int(level)}
+        case "ready", [column, name, level]:
+            return {"from": column, "ready": name, "level": int(level) if level.isdecimal() else level}
         case _, [column]:
             return {"from": column, "part": how}
     return None

@@ -121,6 +121,19 @@ def test_groups_are_those_of_a_level(tmp_path: Path) -> None:
     assert column(pa.table({"code": [12, None]}), rule) == ["N", None]
 
 
+def test_groups_may_be_those_of_a_ready_made_taxonomy() -> None:
+    table = pa.table({"code": ["A00.1", None, "I21"], "land": ["Germany", "Japan", None]})
+    assert column(table, {"from": "code", "ready": "icd-10", "level": "chapter"}) == [
+        "I infectious and parasitic diseases", None, "IX circulatory system"
+    ]  # fmt: skip
+    assert column(table, {"from": "land", "ready": "countries", "level": 2}) == ["Europe", "Asia", None]
+    assert refused(pa.table({"code": ["A00", SECRET]}), {"from": "code", "ready": "icd-10"}) == (
+        "the derived column 'new': in 1 record, the value of 'code' is not in the ready-made taxonomy 'icd-10'; the "
+        "first is record 2. Correct the data, list the value in [input] nulls if it means 'missing', or use groups of "
+        "a file."
+    )
+
+
 def test_a_dictionary_holds_what_its_batch_shows_and_no_more() -> None:
     source = open_input(TABLE, merge_flags(None, derive={"new": {"from": "code", "first": 1}}))
     assert source.names == ("born", "seen", "code", "new")

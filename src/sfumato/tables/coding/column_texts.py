@@ -14,7 +14,7 @@ from sfumato.tables.coding.value_order import is_missing, text_of
 
 
 class ColumnTexts(NamedTuple):
-    """codes: int64[n], the position of each record's text among ``texts``, which are distinct; 0 where ``missing``."""
+    """The texts of records. codes: int64[n], the position of each among ``texts``; 0 where ``missing``."""
 
     codes: NDArray[np.int64]
     texts: list[str]

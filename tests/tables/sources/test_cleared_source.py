@@ -102,6 +102,15 @@ def test_a_numpy_column_of_whole_numbers_can_be_cleared() -> None:
     assert frame["weight"].tolist() == [70, -999, 70, 71]
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
+def test_a_numpy_column_of_truth_values_can_be_cleared() -> None:
+    frame = pandas.DataFrame({"age": [30, 30, 31, 31], "smokes": [True, False, True, False]})
+    release = sfumato.anonymize(
+        frame, k=4, quasi_identifiers=["age"], other=["smokes"], column_nulls={"smokes": "false"}
+    )
+    assert sorted(release.data["smokes"], key=str) == [None, None, True, True]
+
+
 def test_nulls_of_an_identifier_are_refused() -> None:
     with pytest.raises(PolicyError, match="nulls of column 'name' is not for identifiers, which are never released"):
         Policy.from_dict({"columns": {"name": {"role": "identifier", "nulls": ["x"]}}})

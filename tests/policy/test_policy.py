@@ -280,14 +280,15 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("# k\nk = 5", f"line 2: unknown key 'k'. Available: {TOP}."),
         ("base = '/tmp'", f"line 1: unknown key 'base'. Available: {TOP}."),
         ("[release]\n\nshuffle = true", "line 3: unknown key 'shuffle' in [release]. Available: 'seed', 'keep_order', "
-         "'max_suppressed_fraction', 'form', 'boxes', 'formulas'."),
+         "'max_suppressed_fraction', 'suppression_cost', 'form', 'boxes', 'formulas'."),
         ("[release]\nmax_suppressed_fraction = 1",
          "line 2: max_suppressed_fraction must be a number of at least 0 and below 1, not 1."),
         ('[input]\nseperator = ";"', "line 2: unknown key 'seperator' in [input]. Did you mean 'separator'?"),
-        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'sensitive', 'joint', "
+        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'pseudonym_key', 'sensitive', "
+         "'joint', "
          "'null_sensitive'."),
         ('[method]\nsplit = "median"',
-         "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds', 'least_gain'."),
+         "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds', 'least_gain', 'cells'."),
         (AGE + "taxonomy = { interval = [5] }",
          "line 3: unknown key 'interval' in [columns.age.taxonomy]. Did you mean 'intervals'?"),
         ('[privacy]\nk = 2\nperson = 3', "line 3: person must be a name, not 3."),

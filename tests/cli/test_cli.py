@@ -379,7 +379,7 @@ def test_measure_finds_the_loss_that_anonymize_reported(directory: Path, shell: 
         assert found[key] == made[key]
     assert found["columns"] == made["columns"]
     assert (found["method"], found["chosen"], found["seed"]) == ("auto", None, 0)
-    assert found["private_figures"] == ["gcp", "max_size", "cm", "columns"]
+    assert found["private_figures"] == ["gcp", "gcp_released", "cost", "max_size", "cm", "columns"]
     assert 0 <= found["cm"] <= 1
     assert "information loss (GCP)" in shell("measure", "table.csv", "out.parquet")
 

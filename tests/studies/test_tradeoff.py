@@ -820,6 +820,7 @@ FAR = pa.table({"age": [*range(20, 40), 300, 600, 1000]})
 ONE = {"quasi_identifiers": "age", "other": "drop", "method": "hilbert"}
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 def test_the_loss_falls_with_the_share_that_is_left_out_and_the_cost_has_its_least_value_in_between() -> None:
     shares = [0, 1 / 23, 2 / 23, 3 / 23, 6 / 23]
     found = sfumato.tradeoff(FAR, **ONE, k=5, suppressed=shares, suppression_cost=0.5)

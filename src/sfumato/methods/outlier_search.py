@@ -13,9 +13,9 @@ records. It takes them from the beginning of two lines:
 
 Each round leaves out some further rows, by either line, forms the classes again and keeps the better result. After a
 gain the next round takes more rows, without one it takes fewer. The search ends when a single row gains nothing, when
-the limit is reached, or with a round that gains less than one part in ten thousand (``WORTH``). A longer search of a
-method (its effort) is too slow for this: the set is found with quick classes, then compared with leaving out nobody,
-and with sets from the better classes.
+the limit is reached, when no row is dear and a round gains nothing, or with a round that gains less than one part in
+ten thousand (``WORTH``). A longer search of a method (its effort) is too slow for this: the set is found with quick
+classes, then compared with leaving out nobody, and with sets from the better classes.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class OutlierSearch:
             trials += tried
             better = self._less(best, *tried)
             if better is best:
-                step = room // FEWER
+                # Fewer rows may still gain something, but only if the absence of some saves more than they cost.
+                step = room // FEWER if len(self._dear(best)) else 0
                 continue
             gain, best, step = self._cost(best) - self._cost(better), better, room * MORE
             if gain * WORTH <= self._cost(best):

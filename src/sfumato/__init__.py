@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sfumato.estimators import Mondrian
+    from sfumato.files.key_file import make_key
     from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
     from sfumato.proposal import propose_policy
@@ -76,6 +77,7 @@ __all__ = [
     "evaluate",
     "fit",
     "generate",
+    "make_key",
     "measure",
     "plot",
     "propose_policy",
@@ -108,6 +110,7 @@ _HOME = {
     "risk": "sfumato.studies.risk",
     "report_private": "sfumato.api",
     "report_release": "sfumato.api",
+    "make_key": "sfumato.files.key_file",
     "taxonomy": "sfumato.studies.column_taxonomy",
     "tradeoff": "sfumato.api",
 }

@@ -6,6 +6,7 @@ Every function takes a policy, as an object, a mapping or the path of a file, an
 
 from __future__ import annotations
 
+import os
 import warnings as python_warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -64,6 +65,7 @@ from sfumato.tables.targets.target import refuse_input_as_output
 class ApplyFlags(LevelFlags, total=False):
     """What a release under learnt rules may be asked for instead of their policy."""
 
+    pseudonym_key: str | os.PathLike[str] | None
     max_suppressed: float | None
     require: str | Sequence[str]
     formulas: FormulaHandling | None
@@ -172,15 +174,19 @@ def apply(
     l: int | None = None,
     require: str | Sequence[str] = (),
     formulas: FormulaHandling | None = None,
+    pseudonym_key: str | os.PathLike[str] | None = None,
 ) -> Release:
     """Release a further table under a learnt recoding, or the file of its rules, audited under its policy.
 
     Records with a value outside the domain are left out, and so are those of regions that do not meet the policy in
     this table. If they are more than ``max_suppressed`` allows, by default the policy's share, UnmetError is raised.
     ``k``, ``l`` and ``require`` ask this release for something else than the rules were learnt under. ``formulas`` is
-    "keep" or "disarm".
+    "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name.
     """
-    recoding = _recoding(rules, max_suppressed=max_suppressed, k=k, l=l, require=require, formulas=formulas)
+    asked = ApplyFlags(
+        max_suppressed=max_suppressed, k=k, l=l, require=require, formulas=formulas, pseudonym_key=pseudonym_key
+    )
+    recoding = _recoding(rules, **asked)
     return _with_warnings(kept(draft_applied(recoding, data, Progress())))
 
 

@@ -89,6 +89,10 @@ class SfumatoWarning(UserWarning):
     """Something that a data steward should know about a release."""
 
 
+class ReadingWarning(SfumatoWarning):
+    """A table may not have been read as its author meant it."""
+
+
 class KernelCacheWarning(SfumatoWarning):
     """Compiled kernels are not kept, since other users could exchange them."""
 

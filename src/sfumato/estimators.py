@@ -170,6 +170,11 @@ class Mondrian:
             raise UsageError.unknown_choice("split", self.split, SPLITS)
         if self.output not in (LABELS, BOUNDS):
             raise UsageError.unknown_choice("output", self.output, (LABELS, BOUNDS))
+        if self.policy is not None and (self.policy.derive or self.policy.pseudonyms):
+            raise UsageError(
+                "the policy derives columns or makes pseudonyms, and an estimator takes the columns of X as they are. "
+                "Make them in a step before it, and remove them from the policy."
+            )
 
     def _fitted(self) -> Recoding:
         if not hasattr(self, "recoding_"):

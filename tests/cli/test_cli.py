@@ -372,6 +372,14 @@ def test_a_released_identifier_fails_the_audit(directory: Path, shell: Shell) ->
     assert "the identifier 'name' is not released" in text
 
 
+def test_a_dropped_column_is_not_released_and_fails_the_audit_if_it_is(directory: Path, shell: Shell) -> None:
+    flags = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--drop", "name", "-k", "4"]
+    shell("anonymize", "table.csv", "-o", "out.csv", *flags)
+    assert (directory / "out.csv").read_text().partition("\n")[0] == "age,city,diagnosis"
+    text = shell("audit", "table.csv", "--quasi-identifiers", "city", "--drop", "name", "-k", "10", code=1)
+    assert "the column 'name' is not released" in text
+
+
 def test_measure_finds_the_loss_that_anonymize_reported(directory: Path, shell: Shell) -> None:
     made = shell.json("anonymize", "table.csv", "-o", "out.parquet", *ROLES, "-k", "4")
     found = shell.json("measure", "table.csv", "out.parquet", "--target", "diagnosis")

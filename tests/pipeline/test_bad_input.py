@@ -113,7 +113,12 @@ CASES = [
     Case(
         "value outside its taxonomy",
         4,
-        ("'city'", "city_tree.csv", "record 5", "Add the leaves"),
+        (
+            "'city'",
+            "city_tree.csv",
+            "record 5",
+            "Run: sfumato taxonomy INPUT city --check city_tree.csv --missing missing.csv",
+        ),
         [*ROLES, "--taxonomy", "city=city_tree.csv", "-k", "3"],
         files={"city_tree.csv": "c0,north,*\nc1,north,*\nc2,south,*\nc3,south,*\n"},
     ),

@@ -262,8 +262,8 @@ KINDS = (
     "'frequency', 'distinct', 'entropy', 'recursive', 'variance', 't-closeness', 'alpha-k', 'beta-likeness', "
     "'delta-disclosure'"
 )
-ROLES = "'identifier', 'quasi-identifier', 'sensitive', 'other', 'decide'"
-TOP = "'other', 'accept_linkable', 'input', 'columns', 'privacy', 'workload', 'method', 'engine', 'release'"
+ROLES = "'identifier', 'drop', 'pseudonym', 'quasi-identifier', 'sensitive', 'other', 'decide'"
+TOP = "'other', 'accept_linkable', 'input', 'derive', 'columns', 'privacy', 'workload', 'method', 'engine', 'release'"
 SECOND = "must be a list of whole numbers, each larger than the one before"
 
 
@@ -274,20 +274,21 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ('\n[columns.age]\nrol = "x"', "line 3: unknown key 'rol' in [columns.age]. Did you mean 'role'?"),
         (AGE + "wieght = 2", "line 3: unknown key 'wieght' in [columns.age]. Did you mean 'weight'?"),
         ('[columns."zip code"]\nx = 1\nrole = "other"', "line 2: unknown key 'x' in [columns.\"zip code\"]. "
-         "Available: 'role', 'type', 'round', 'taxonomy', 'weight', 'form', 'statistic_round', 'bottom', 'top', "
-         "'finest', 'coarsest'."),
+         "Available: 'role', 'type', 'round', 'taxonomy', 'nulls', 'weight', 'form', 'statistic_round', 'bottom', "
+         "'top', 'finest', 'coarsest'."),
         ("[colums.age]", "line 1: unknown key 'colums'. Did you mean 'columns'?"),
         ("# k\nk = 5", f"line 2: unknown key 'k'. Available: {TOP}."),
         ("base = '/tmp'", f"line 1: unknown key 'base'. Available: {TOP}."),
         ("[release]\n\nshuffle = true", "line 3: unknown key 'shuffle' in [release]. Available: 'seed', 'keep_order', "
-         "'max_suppressed_fraction', 'form', 'boxes', 'formulas'."),
+         "'max_suppressed_fraction', 'suppression_cost', 'form', 'boxes', 'formulas'."),
         ("[release]\nmax_suppressed_fraction = 1",
          "line 2: max_suppressed_fraction must be a number of at least 0 and below 1, not 1."),
         ('[input]\nseperator = ";"', "line 2: unknown key 'seperator' in [input]. Did you mean 'separator'?"),
-        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'sensitive', 'joint', "
+        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'pseudonym_key', 'sensitive', "
+         "'joint', "
          "'null_sensitive'."),
         ('[method]\nsplit = "median"',
-         "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds', 'least_gain'."),
+         "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds', 'least_gain', 'cells'."),
         (AGE + "taxonomy = { interval = [5] }",
          "line 3: unknown key 'interval' in [columns.age.taxonomy]. Did you mean 'intervals'?"),
         ('[privacy]\nk = 2\nperson = 3', "line 3: person must be a name, not 3."),
@@ -439,11 +440,11 @@ def test_a_wrong_policy_names_the_line_and_what_to_do(load: Load, text: str, exp
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("other = 'keep'\nk 5", "line 2: not valid TOML: expected '=' after a key in a key/value pair."),
+        ("other = 'keep'\nk 5", "line 2: not valid TOML: expected '=' after a key in a key/value pair. Write a "),
         ("other = 'keep'\n[columns", "line 2: not valid TOML: "),
         ('\n\nother = "C:\\taxonomies\\q.csv"\n', "line 3: not valid TOML: unescaped '\\' in a string."),
         ("[input]\n[input]\n", "line 2: not valid TOML: "),
-        ("other = \n", "line 1: not valid TOML: invalid value."),
+        ("other = \n", "line 1: not valid TOML: the key other has no value. Write one, or remove the line."),
         ("other = 'keep'\nnulls = [\n", "line 2: not valid TOML: "),
     ],
 )
@@ -591,7 +592,7 @@ def test_columns_still_to_decide_are_refused_with_their_lines(load: Load) -> Non
     policy = load('[columns.a]\nrole = "decide"\n[columns.b]\nrole = "other"\n\n[columns."c d"]\nrole = "decide"\n')
     assert message_of(policy.check_complete) == (
         "POLICY.toml: the role is still to decide for 'a' (line 2), 'c d' (line 7). "
-        "Choose one of 'identifier', 'quasi-identifier', 'sensitive', 'other'."
+        "Choose one of 'identifier', 'drop', 'pseudonym', 'quasi-identifier', 'sensitive', 'other'."
     )
     in_python = Policy(columns={"a": ColumnSettings(role="decide")})
     assert message_of(in_python.check_complete).startswith("the role is still to decide for 'a'. Choose")
@@ -769,9 +770,9 @@ typed = st.fixed_dictionaries({}, optional={"type": st.sampled_from(["numeric", 
 described_columns = st.tuples(
     categorical | intervals | calendars | rounded | typed, st.fixed_dictionaries({}, optional={"weight": positive})
 ).map(lambda parts: {"role": "quasi-identifier", **parts[0], **parts[1]})
-plain_columns = st.sampled_from(["identifier", "sensitive", "other", "decide", "quasi-identifier"]).map(
-    lambda role: {"role": role}
-)
+plain_columns = st.sampled_from(
+    ["identifier", "drop", "pseudonym", "sensitive", "other", "decide", "quasi-identifier"]
+).map(lambda role: {"role": role})
 inputs = st.fixed_dictionaries(
     {},
     optional={

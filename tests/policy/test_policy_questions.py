@@ -64,6 +64,15 @@ def test_kept_columns_follow_the_order_of_the_table(other: str | None, kept: lis
     assert policy.kept_columns(["note", "name", "age", "ill", "more"]) == kept
 
 
+def test_a_dropped_column_is_neither_kept_nor_an_identifier() -> None:
+    policy = merge_flags(None, quasi_identifiers="age", drop=["cost", "note"], other="keep", k=2)
+    assert policy.kept_columns(["cost", "age", "note", "more"]) == ["age", "more"]
+    assert policy.dropped == ("cost", "note")
+    assert policy.identifiers == ()
+    with pytest.raises(PolicyError, match="'cost' is not an identifier"):
+        merge_flags(policy, person="cost").check_complete()
+
+
 def test_weights_follow_the_order_of_the_domains() -> None:
     policy = merge_flags(None, quasi_identifiers=["a", "b", "c"], weight={"a": 2.0, "c": 0.5})
     assert policy.weights([Column("c"), Column("b"), Column("a")]) == [0.5, 1.0, 2.0]

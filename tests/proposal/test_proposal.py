@@ -169,6 +169,15 @@ def test_a_value_of_its_own_for_every_record_is_an_identifier_unless_the_records
     assert role_of("c7", lambda _, row: f"k{row:x}", records=10)[0] == DECIDE
 
 
+def test_sentences_of_which_every_record_has_its_own_are_dropped() -> None:
+    role, reason = role_of("c7", lambda _, row: f"seen on day {row} because of a cough")
+    assert role == "drop"
+    assert reason == (
+        "all records have a value that no other record has, and the values are sentences: nothing can be counted by "
+        "them"
+    )
+
+
 def test_a_prefix_that_all_names_have_says_nothing() -> None:
     hints = hints_of(["iage", "irace", "isex", "iinjury"])
     assert [one.meaning.kind for one in hints.values() if one.meaning] == ["age", "ethnicity", "sex", "health"]

@@ -20,6 +20,10 @@ from sfumato.cli.summaries import show_audit, show_counts
     "quasi_identifiers",
     "sensitive",
     "identifiers",
+    "drop",
+    "pseudonyms",
+    "pseudonym_key",
+    "accept_linkable",
     "k",
     "l",
     "require",
@@ -27,6 +31,7 @@ from sfumato.cli.summaries import show_audit, show_counts
     "separator",
     "encoding",
     "sheet",
+    "header_row",
     "max_expansion",
     "memory",
 )
@@ -81,7 +86,9 @@ def audit(
             console.print(f"remark  {remark}")
         unchecked = f"{len(report.unchecked)} of {len(report.verdicts)} requirements were not checked"
         conclusions = {
-            True: "the release holds",
+            True: "the release holds"
+            if not report.pseudonyms
+            else "all that the policy requires holds, and it accepts that the records of a person are linked",
             False: "the release does not hold: do not share it",
             None: f"nothing fails, but {unchecked}: the release may not hold",
         }

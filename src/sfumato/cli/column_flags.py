@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,7 +30,38 @@ Sensitive = Annotated[
 ]
 Identifiers = Annotated[
     list[str] | None,
-    typer.Option("--identifiers", metavar="A,B", rich_help_panel=COLUMNS, help="Columns that are never released."),
+    typer.Option(
+        "--identifiers", metavar="A,B", rich_help_panel=COLUMNS, help="Columns that name somebody; never released."
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="A,B",
+        rich_help_panel=COLUMNS,
+        help="Columns that name nobody and are not released all the same.",
+    ),
+]
+Pseudonyms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pseudonyms",
+        metavar="A,B",
+        rich_help_panel=COLUMNS,
+        help="Columns to release as keyed hashes. They join the records of a person, so --accept-linkable must name "
+        "them too.",
+    ),
+]
+PseudonymKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--pseudonym-key",
+        metavar="FILE",
+        rich_help_panel=COLUMNS,
+        help="The key of the pseudonyms, which 'sfumato key FILE' makes.",
+        readable=False,
+    ),
 ]
 Other = Annotated[
     list[str] | None,
@@ -110,6 +142,27 @@ CoarsestLevels = Annotated[
         metavar="COL=LEVEL",
         rich_help_panel=COLUMNS,
         help="Show nothing coarser than this level of the taxonomy: its name (decade) or number (3). May be repeated.",
+    ),
+]
+ColumnNulls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column-null",
+        metavar="COL=TOKEN",
+        rich_help_panel=COLUMNS,
+        help="Text that stands for a missing value in this column. It is released empty. May be repeated.",
+    ),
+]
+Derivations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--derive",
+        metavar="COL=RULE",
+        rich_help_panel=COLUMNS,
+        help="Make a new column before roles apply: years(FROM,TO), also months and days; first(COL,N) characters; "
+        "year(COL), also quarter, month, weekday, year-quarter and year-month; groups(COL,FILE,LEVEL) of a taxonomy, "
+        "or ready(COL,NAME,LEVEL) of a ready-made one. "
+        "May be repeated.",
     ),
 ]
 AcceptLinkable = Annotated[

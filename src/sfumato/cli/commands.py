@@ -15,6 +15,7 @@ from sfumato.cli.compare import compare
 from sfumato.cli.demo import demo
 from sfumato.cli.evaluate import evaluate
 from sfumato.cli.generate import generate
+from sfumato.cli.key import key
 from sfumato.cli.measure import measure
 from sfumato.cli.methods import methods
 from sfumato.cli.plot import plot
@@ -72,6 +73,7 @@ app.command("policy")(propose)
 app.command()(taxonomy)
 app.command()(risk)
 app.command("report")(report_release)
+app.command()(key)
 app.command()(generate)
 app.command()(methods)
 app.command()(demo)

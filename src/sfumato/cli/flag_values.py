@@ -20,6 +20,8 @@ SHARES = re.compile(r"(0?\.\d{1,18}|0)(?:\s*\.\.\s*(0?\.\d{1,18}|0))?")
 STEPS = 10  # from one end of a range of shares to the other
 MOST_VALUES = 1000
 LARGEST_DIGITS = 18
+CALL = re.compile(r"(?P<name>[a-z-]+)\s*\((?P<arguments>.*)\)")
+DERIVATIONS = ("years(FROM,TO)", "first(COL,N)", "year(COL)", "groups(COL,FILE,LEVEL)", "ready(COL,NAME,LEVEL)")
 
 
 def load_policy(file: Path | None) -> Policy | None:
@@ -57,6 +59,15 @@ def by_column(
     return by_name
 
 
+def tokens_by_column(flag: str, values: Sequence[str]) -> dict[str, list[str]]:
+    """Read a repeated flag of the form COL=TOKEN, which may be given several times for a column."""
+    tokens: dict[str, list[str]] = {}
+    for value in values:
+        ((name, token),) = by_column(flag, "TOKEN", [value], str).items()
+        tokens.setdefault(name, []).append(token)
+    return tokens
+
+
 def forms(values: Sequence[str]) -> dict[str | None, str]:
     """Read a repeated ``--form``: FORM for all columns, which is the form of None, or COL=FORM for one."""
     defaults = [value.strip() for value in values if "=" not in value]
@@ -65,6 +76,34 @@ def forms(values: Sequence[str]) -> dict[str | None, str]:
     by_name: dict[str | None, str] = {None: defaults[0]} if defaults else {}
     by_name.update(by_column("--form", "FORM", [value for value in values if "=" in value], str))
     return by_name
+
+
+def derivations(values: Sequence[str]) -> dict[str, dict[str, str | int]]:
+    """Read a repeated ``--derive`` of the form COL=RULE into what ``[derive.COL]`` holds."""
+    return by_column("--derive", "RULE, where RULE is " + ", ".join(DERIVATIONS), values, _derivation)
+
+
+def _derivation(text: str) -> dict[str, str | int] | None:
+    match = CALL.fullmatch(text)
+    if match is None:
+        return None
+    how, arguments = match["name"], [argument.strip() for argument in match["arguments"].split(",")]
+    if not all(arguments):
+        return None
+    match how, arguments:
+        case (("years" | "months" | "days"), [start, end]):
+            return {"from": start, "to": end, "unit": how}
+        case "first", [column, length] if length.isdecimal():
+            return {"from": column, "first": int(length)}
+        case "groups", [column, file]:
+            return {"from": column, "groups": file}
+        case "groups", [column, file, level] if level.isdecimal():
+            return {"from": column, "groups": file, "level": int(level)}
+        case "ready", [column, name, level]:
+            return {"from": column, "ready": name, "level": int(level) if level.isdecimal() else level}
+        case _, [column]:
+            return {"from": column, "part": how}
+    return None
 
 
 def one_k(text: str) -> int:

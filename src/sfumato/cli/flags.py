@@ -260,6 +260,15 @@ Decimal = Annotated[
     str | None,
     typer.Option("--decimal", metavar=".|,", rich_help_panel=READING, help="The decimal mark of numbers in text."),
 ]
+Thousands = Annotated[
+    str | None,
+    typer.Option(
+        "--thousands",
+        metavar="MARK",
+        rich_help_panel=READING,
+        help="The mark between groups of three digits in text, such as the point of 1.234,5.",
+    ),
+]
 Nulls = Annotated[
     list[str] | None,
     typer.Option(
@@ -282,6 +291,16 @@ Sheet = Annotated[
     str | None,
     typer.Option(
         "--sheet", metavar="NAME", rich_help_panel=READING, help="The sheet of an Excel file. Default: the first."
+    ),
+]
+HeaderRow = Annotated[
+    int | None,
+    typer.Option(
+        "--header-row",
+        metavar="N",
+        rich_help_panel=READING,
+        help="The row of an Excel file, or the line of a CSV file, with the names of the columns. Default: the first "
+        "below a title.",
     ),
 ]
 MaxExpansion = Annotated[

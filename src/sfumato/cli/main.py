@@ -33,7 +33,7 @@ import typer
 from sfumato._version import __version__
 from sfumato.cli.commands import app
 from sfumato.cli.output import forget_standard_output, standard_output
-from sfumato.errors import NO_SPACE, KernelCacheWarning, OutputError, SfumatoError
+from sfumato.errors import NO_SPACE, KernelCacheWarning, OutputError, ReadingWarning, SfumatoError
 
 UNEXPECTED = 70
 PACKAGE = Path(__file__).parents[1]
@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Warnings of libraries may contain cell values.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", KernelCacheWarning)
-        warnings.showwarning = _warn
+        warnings.simplefilter("always", ReadingWarning)
+        warnings.showwarning = _WarningOnce()
         words = None if arguments is None else list(arguments)
         status.code = app(words, prog_name="sfumato", standalone_mode=False) or 0
     return _after_printing(status.code)
@@ -160,8 +161,16 @@ def _complain(text: str) -> None:
         return
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    _complain(f"warning: {message}")
+class _WarningOnce:
+    """Prints each warning once, since a command may read a table several times."""
+
+    def __init__(self) -> None:
+        self._printed: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in self._printed:
+            self._printed.add(str(message))
+            _complain(f"warning: {message}")
 
 
 def _usage(error: BaseException) -> str:

@@ -10,7 +10,7 @@ import typer
 from sfumato.cli.flag_values import by_column, load_policy
 from sfumato.cli.flags import Json, OriginalTable, PolicyFile, ReleasedTable, Temporary
 from sfumato.cli.output import TextConsole, print_json, version_and_seconds
-from sfumato.cli.policy_flags import with_flags
+from sfumato.cli.policy_flags import READ_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import (
     show_audit,
@@ -36,19 +36,15 @@ QUERIES = "Accuracy of queries"
     "top",
     "finest",
     "coarsest",
+    "column_nulls",
+    "derive",
     "k",
     "l",
     "require",
     "select",
     "suppression_cost",
     "form",
-    "separator",
-    "encoding",
-    "decimal",
-    "nulls",
-    "date_format",
-    "sheet",
-    "max_expansion",
+    *READ_WITH,
     "memory",
 )
 def measure(

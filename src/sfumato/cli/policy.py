@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sfumato.cli.flags import InputTable, Json
 from sfumato.cli.output import TextConsole, plain_table, print_json, saying_replaced, version_and_seconds
-from sfumato.cli.policy_flags import with_flags
+from sfumato.cli.policy_flags import READ_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.risk import show_sets
 from sfumato.cli.summaries import show_files
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from sfumato.proposal import Proposal
     from sfumato.proposal.propose import ProposedColumn
 
-STYLES = {"identifier": "red", "quasi-identifier": "cyan", "decide": "yellow"}
+STYLES = {"identifier": "red", "drop": "red", "quasi-identifier": "cyan", "decide": "yellow"}
 SUFFIX = ".policy.toml"
 
 
-@with_flags("k", "separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
+@with_flags("k", "derive", *READ_WITH)
 def propose(
     table: InputTable,
     output: Annotated[
@@ -53,7 +53,9 @@ def propose(
 
         if output is not None:
             check_policy_target(output, force=force)
-        proposal = propose_policy(table, k=flags.get("k"), input=flags.get("input"), progress=progress)
+        proposal = propose_policy(
+            table, k=flags.get("k"), input=flags.get("input"), derive=flags.get("derive"), progress=progress
+        )
         if output is not None:
             with saying_replaced(output):
                 proposal.save(output, force=force)
@@ -123,7 +125,7 @@ def _show_columns(console: TextConsole, proposal: Proposal) -> None:
 
 def _kind(column: ProposedColumn) -> str:
     """Describe the type and the levels in a few words."""
-    if column.role == "identifier":
+    if column.role in ("identifier", "drop"):
         return ""
     settings = column.settings
     parts = [str(settings.pop("type", ""))]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from sfumato.cli import column_flags, flags
-from sfumato.cli.flag_values import by_column, column_names, forms, one_k
+from sfumato.cli.flag_values import by_column, column_names, derivations, forms, one_k, tokens_by_column
 
 Result = TypeVar("Result")
 
@@ -17,6 +17,9 @@ DECLARED: dict[str, Any] = {
     "quasi_identifiers": column_flags.QuasiIdentifiers,
     "sensitive": column_flags.Sensitive,
     "identifiers": column_flags.Identifiers,
+    "drop": column_flags.Drop,
+    "pseudonyms": column_flags.Pseudonyms,
+    "pseudonym_key": column_flags.PseudonymKey,
     "other": column_flags.Other,
     "taxonomy": column_flags.Taxonomies,
     "type": column_flags.Types,
@@ -26,7 +29,9 @@ DECLARED: dict[str, Any] = {
     "top": column_flags.Tops,
     "finest": column_flags.FinestLevels,
     "coarsest": column_flags.CoarsestLevels,
+    "column_nulls": column_flags.ColumnNulls,
     "accept_linkable": column_flags.AcceptLinkable,
+    "derive": column_flags.Derivations,
     "k": flags.K,
     "l": flags.L,
     "require": flags.Requires,
@@ -52,12 +57,24 @@ DECLARED: dict[str, Any] = {
     "separator": flags.Separator,
     "encoding": flags.Encoding,
     "decimal": flags.Decimal,
+    "thousands": flags.Thousands,
     "nulls": flags.Nulls,
     "date_format": flags.DateFormat,
     "sheet": flags.Sheet,
+    "header_row": flags.HeaderRow,
     "max_expansion": flags.MaxExpansion,
 }
-READ_WITH = ("separator", "encoding", "decimal", "nulls", "date_format", "sheet", "max_expansion")
+READ_WITH = (
+    "separator",
+    "encoding",
+    "decimal",
+    "thousands",
+    "nulls",
+    "date_format",
+    "sheet",
+    "header_row",
+    "max_expansion",
+)
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(
@@ -104,8 +121,11 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "quasi_identifiers": lambda value: column_names("--quasi-identifiers", value),
         "sensitive": lambda value: column_names("--sensitive", value),
         "identifiers": lambda value: column_names("--identifiers", value),
+        "drop": lambda value: column_names("--drop", value),
+        "pseudonyms": lambda value: column_names("--pseudonyms", value),
         "other": lambda value: value[0] if value in (["keep"], ["drop"]) else column_names("--other", value),
         "accept_linkable": lambda value: column_names("--accept-linkable", value),
+        "derive": derivations,
         "target": lambda value: column_names("--target", value),
         "k": one_k,
         "taxonomy": lambda value: by_column("--taxonomy", "FILE", value, str),
@@ -117,6 +137,7 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "top": lambda value: by_column("--top", "N", value, _number),
         "finest": lambda value: by_column("--finest", "LEVEL", value, _level),
         "coarsest": lambda value: by_column("--coarsest", "LEVEL", value, _level),
+        "column_nulls": lambda value: tokens_by_column("--column-null", value),
         # A tab may be written as in a shell.
         "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
     }

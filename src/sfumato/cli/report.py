@@ -13,7 +13,7 @@ from sfumato.cli.exit_codes import exit_code_of
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import AcceptUnchecked, Force, Json, OriginalTable, PolicyFile, ReleasedTable
 from sfumato.cli.output import TextConsole, print_json, saying_replaced, version_and_seconds
-from sfumato.cli.policy_flags import with_flags
+from sfumato.cli.policy_flags import READ_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files
 from sfumato.errors import SfumatoError, UsageError
@@ -36,17 +36,13 @@ SUFFIX = ".report.html"
     "top",
     "finest",
     "coarsest",
+    "column_nulls",
+    "derive",
     "k",
     "l",
     "require",
     "form",
-    "separator",
-    "encoding",
-    "decimal",
-    "nulls",
-    "date_format",
-    "sheet",
-    "max_expansion",
+    *READ_WITH,
 )
 def report_release(
     original: OriginalTable,

@@ -12,7 +12,7 @@ from rich.text import Text
 from sfumato.cli.flag_values import LARGEST_DIGITS, load_policy
 from sfumato.cli.flags import Json, PolicyFile
 from sfumato.cli.output import TextConsole, plain_table, print_json, version_and_seconds
-from sfumato.cli.policy_flags import with_flags
+from sfumato.cli.policy_flags import READ_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.errors import UsageError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 5  # sets of columns of each size
 
 
-@with_flags("quasi_identifiers", "person", "form", "separator", "encoding", "nulls", "sheet", "max_expansion")
+@with_flags("quasi_identifiers", "derive", "person", "form", "column_nulls", *READ_WITH)
 def risk(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="An original or released table. Any tool may have made it.")

@@ -62,7 +62,7 @@ def fit(
         from sfumato.pipeline.learn import fit_recoding
         from sfumato.policy import merge_flags
         from sfumato.releases.rules import QUERY, check_rules_target, write_rules
-        from sfumato.releases.rules_sql import check_dialect
+        from sfumato.releases.rules_sql import check_columns_are_stored, check_dialect
 
         full_policy = merge_flags(load_policy(policy), **flags)
         full_policy.check_complete()
@@ -74,6 +74,7 @@ def fit(
             raise UsageError("the rules and the query have the same name. Give each a file of its own.")
         check_rules_target(table, output, force=force)
         if sql is not None:
+            check_columns_are_stored(full_policy)
             check_rules_target(table, sql, "query", QUERY, force=force)
         recoding = fit_recoding(table, full_policy, progress)
         with progress.phase("write"), saying_replaced(*targets):
@@ -106,7 +107,7 @@ def _summary(recoding: Recoding) -> dict[str, Any]:
     }
 
 
-@with_flags("k", "l", "require", "max_suppressed", "formulas", *READ_WITH)
+@with_flags("k", "l", "require", "pseudonym_key", "max_suppressed", "formulas", *READ_WITH)
 def apply(
     rules: Annotated[Path, typer.Argument(metavar="RULES", help="Rules that sfumato fit has written.", readable=False)],
     table: Annotated[

@@ -61,6 +61,11 @@ def _show_levels(console: TextConsole, levels: Mapping[str, int], lattice: Mappi
             f"        the search ended after {lattice['tested']:,} of {lattice['nodes']:,} combinations of levels; "
             f"none loses less than {lattice['least_possible']:.2%}"
         )
+    if hidden := lattice["without_levels"]:
+        names, verb = ", ".join(map(repr, hidden)), "has" if len(hidden) == 1 else "have"
+        console.print(
+            f"        {names} {verb} no level between the values and *: intervals or a calendar would show more"
+        )
 
 
 def show_counts(console: TextConsole, summary: Mapping[str, Any]) -> None:
@@ -108,11 +113,15 @@ def show_loss(console: TextConsole, gcp: float, columns: Mapping[str, float]) ->
 
 def show_left_out(console: TextConsole, summary: Mapping[str, Any]) -> None:
     """Print what the released records lose, and the cost in which those left out count as the policy says."""
-    if summary["suppressed"] and summary["released"]:
-        console.print(
-            f"the released records lose {summary['gcp_released']:.1%}. With a record that was left out counted as "
-            f"{summary['suppression_cost']:g} instead of 1, the loss is {summary['cost']:.1%}"
+    if not summary["suppressed"] or not summary["released"]:
+        return
+    text = f"the released records lose {summary['gcp_released']:.1%}"
+    if summary["suppression_cost"] != 1:
+        text += (
+            f". With a record that was left out counted as {summary['suppression_cost']:g} instead of 1, the loss is "
+            f"{summary['cost']:.1%}"
         )
+    console.print(text)
 
 
 def _show_lower_costs(console: TextConsole, summary: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.evaluation.audit.audit import AuditReport
+from sfumato.evaluation.audit.audit import AuditReport, pseudonym_remark
 from sfumato.evaluation.release_losses import Losses, TaskLoss
 from sfumato.losses.discernibility import AverageClassSize, Discernibility, ModifiedDiscernibility
 from sfumato.losses.loss import ClassTable, Extent, Loss
@@ -170,6 +170,7 @@ def public_figures(
         **{name: value for name, value in sizes.items() if value is not None},
         **({"statistics": dict(grids)} if grids else {}),
         **({"workload": [task.as_dict() for task in totals.tasks]} if totals.tasks else {}),
+        **({"remarks": [pseudonym_remark(audit.pseudonyms)]} if audit.pseudonyms else {}),
         "audit": [{key: value for key, value in line.items() if key not in hidden} for line in audit.as_dict()],
     }
 

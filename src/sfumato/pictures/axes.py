@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.policy import ColumnSettings, Grouping
 from sfumato.tables.coding.domains import CategoricalDomain
-from sfumato.tables.coding.profile import LEADING_ZERO
+from sfumato.tables.coding.number_text import LEADING_ZERO
 from sfumato.tables.coding.released_labels import DAY as MICROSECONDS
 from sfumato.tables.coding.released_labels import WHOLE, label_of, read_number, released_ends, without_signs
 from sfumato.tables.coding.value_order import is_missing

@@ -67,6 +67,8 @@ def _has_coarsest(policy: Policy) -> bool:
 
 PERSON = Feature("person", "k and l counted in persons", (MEMORY,), lambda policy: policy.privacy.person is not None)
 JOINT = Feature("joint", "several sensitive columns jointly", (MEMORY,), lambda policy: policy.privacy.joint)
+DERIVE = Feature("derive", "columns that the policy derives", (MEMORY, DISK), lambda policy: bool(policy.derive))
+PSEUDONYMS = Feature("pseudonym", "pseudonyms made with a key", (MEMORY, DISK), lambda policy: bool(policy.pseudonyms))
 DRY_RUN = Feature("--dry-run", "how the table is understood, without a release", (MEMORY, DISK))
 EXPLAIN = Feature("--explain", "passes, bytes and memory, planned and counted", (MEMORY, DISK))
 BOUND = Feature("--bound", "the least possible loss beside the release", (MEMORY, DISK))
@@ -94,7 +96,17 @@ RELEASE_FEATURES = (
     Feature('boxes = "regions"', "regions of the domain", (MEMORY,), lambda policy: policy.release.boxes == "regions"),
     # A Spark task that runs again must do the same, so it cannot stop by the clock.
     Feature("seconds", "a search limited by time", (MEMORY, DISK), lambda policy: policy.method.seconds is not None),
+    # Spark reads the files itself.
+    Feature("header_row", "names below a title", (MEMORY, DISK), lambda policy: policy.input.header_row is not None),
+    Feature(
+        "nulls of a column",
+        "null tokens of single columns",
+        (MEMORY, DISK),
+        lambda policy: any(column.nulls for column in policy.columns.values()),
+    ),
     Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
+    DERIVE,
+    PSEUDONYMS,
     PERSON,
     JOINT,
     Feature("a requirement of another package", "plug-in requirements", (MEMORY, DISK), _from_another_package),

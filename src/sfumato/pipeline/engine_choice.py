@@ -30,7 +30,8 @@ from sfumato.pipeline.plan import Plan
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.tables.external.free_memory import free_memory
-from sfumato.tables.sources.source import Source, is_text_file, kind_of_file, open_source
+from sfumato.tables.sources.input_table import open_input
+from sfumato.tables.sources.source import Source, is_text_file, kind_of_file
 from sfumato.tables.sources.text_stream import beginning_of_text
 
 BASE = 300 * 10**6  # what a run takes before it reads a record
@@ -122,7 +123,7 @@ def plan_run(
     check_method_of(policy)
     if wanted in (DISK, SPARK):
         refuse(wanted, policy)
-    source = open_source(data, policy.input_options)
+    source = open_input(data, policy)
     policy.check_columns(source.names)
     columns = policy.kept_columns(source.names)
     size = _size(data, source)

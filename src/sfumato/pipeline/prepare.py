@@ -11,6 +11,7 @@ from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.memory.linkability import linkable_in_memory
 from sfumato.errors import PolicyError, UsageError
+from sfumato.evaluation.audit.audit import pseudonym_remark
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
@@ -19,10 +20,11 @@ from sfumato.pipeline.capabilities import check_method_of, refuse_unsupported
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.statistics import WARNINGS
-from sfumato.tables.sources.source import open_source
+from sfumato.tables.sources.input_table import open_input
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
+CLEARED = ("sensitive", "other")  # roles of columns that are released as they are
 STOPPED = (
     "a clock or an interruption ends the search, so the same table may be released in other classes the next time, and "
     "whoever has both releases can intersect them"
@@ -52,7 +54,7 @@ def read_table(
 ) -> TableInMemory:
     """Read a table into memory. It serves any policy that differs from this one in method, k and l alone."""
     engine = MemoryEngine()
-    job = open_job(data, open_source(data, policy.input_options), policy, progress, taxonomies)
+    job = open_job(data, open_input(data, policy), policy, progress, taxonomies)
     scan = engine.read(job)
     table = engine.encode(scan, engine.profile(scan))
     with progress.phase("check"):
@@ -105,7 +107,7 @@ def _check_separable(policy: Policy, kept: Sequence[str]) -> None:
         if role not in ("quasi-identifier", "sensitive") or (role == "sensitive" and name not in required):
             raise UsageError(
                 f"{policy.method.name} releases quasi-identifiers and one sensitive column, so the column {name!r} "
-                "cannot be kept. Give it the role identifier, which drops it, or choose another method."
+                "cannot be kept. Give it the role drop, or choose another method."
             )
         if name in (GROUP, COUNT):
             raise UsageError(
@@ -116,7 +118,7 @@ def _check_separable(policy: Policy, kept: Sequence[str]) -> None:
 
 def policy_warnings(policy: Policy) -> list[str]:
     """Return what a data steward should know about any release under this policy."""
-    warnings = []
+    warnings = [pseudonym_remark(policy.pseudonyms)] if policy.pseudonyms else []
     required = {settings.attribute for settings in policy.privacy.sensitive}
     unprotected = [name for name in policy.sensitive if name not in required]
     if unprotected:
@@ -126,9 +128,15 @@ def policy_warnings(policy: Policy) -> list[str]:
             "a class whose records all share one value reveals it"
         )
     if outside := policy.taxonomies_outside:
-        files = ", ".join(f"{str(policy.taxonomy_path(name))!r} for column {name!r}" for name in outside)
+        files = ", ".join(f"{str(path)!r} for column {name!r}" for name, path in outside)
         warnings.append(
             f"the policy takes taxonomies from outside its own folder: {files}; make sure that you know these files"
+        )
+    if cleared := [name for name, column in policy.columns.items() if column.nulls and column.role in CLEARED]:
+        names = ", ".join(map(repr, cleared))
+        warnings.append(
+            f"cells that hold one of the nulls of their column are released empty: {names}; other cells are released "
+            "as they are"
         )
     warnings += [text for form, text in WARNINGS.items() if policy.asks_for(form)]
     if (policy.privacy.k or 1) < policy.k:

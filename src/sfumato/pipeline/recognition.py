@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.engines.engine import Draft, Engine, Job
+from sfumato.files.key_file import key_mark, read_key
 from sfumato.methods import AUTO, method_named
 from sfumato.releases.fingerprints import Fingerprints
 from sfumato.releases.run_record import ClassRecipe, EarlierReleases, earlier_releases, record_run
@@ -34,6 +35,9 @@ def class_recipe(engine: Engine, job: Job) -> ClassRecipe:
             name: str(kind) for name, kind in job.source.types.items() if name in others and not _has_one_text(kind)
         }
         circumstances |= {"kinds": kinds} if kinds else {}
+    if policy.pseudonyms and policy.pseudonym_key_path is not None:
+        # Rows of equal codes are ordered by their pseudonyms too. The record gets a digest of all circumstances.
+        circumstances["pseudonyms"] = key_mark(read_key(policy.pseudonym_key_path))
     drawn = policy.release.seed is None and method_named(policy.method.name).separates
     return ClassRecipe(policy, circumstances, anew=drawn or policy.method.seconds is not None)
 

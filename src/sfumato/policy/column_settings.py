@@ -16,10 +16,10 @@ from sfumato.parameters import is_positive, positive_number
 from sfumato.policy.column_forms import ColumnForm
 from sfumato.policy.error_text import FILE_TAG, GROUPING_TAG, instead, listed, wrong
 from sfumato.policy.levels import DAY, READY_LEVELS, checked_levels, level_number, level_setting
-from sfumato.policy.section import PolicySection
+from sfumato.policy.section import PolicySection, text_list
 from sfumato.policy.taxonomy_paths import FLAT, path_text
 
-Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "decide"]
+Role = Literal["identifier", "drop", "pseudonym", "quasi-identifier", "sensitive", "other", "decide"]
 ColumnType = Literal["numeric", "categorical", "date"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "decade"]
 ReadyName = Literal["countries", "months", "weekdays", "icd-10"]
@@ -111,12 +111,14 @@ TaxonomySetting = Annotated[
 
 
 class ColumnSettings(PolicySection):
-    """One column. All keys but the role are for quasi-identifiers; a sensitive column may have a taxonomy too."""
+    """One column. All keys but role and nulls are for quasi-identifiers; a sensitive column may have a taxonomy too."""
 
     role: Role
     type: ColumnType | None = None
     round: Annotated[int | float, BeforeValidator(_grid)] | None = None
     taxonomy: TaxonomySetting | None = None
+    nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] | None = None
+    """Texts that mean a missing value in this column, beside those of the input. They are released as null."""
     weight: Annotated[float, BeforeValidator(positive_number)] = 1.0
     form: ColumnForm | None = None
     """What the release shows beside the label; None is what the release says for all columns."""
@@ -223,6 +225,9 @@ class ColumnSettings(PolicySection):
                 if key == "taxonomy" and is_set and self.role == "sensitive":
                     if self.taxonomy_file is None:
                         raise wrong("of a sensitive column must be a file", key)
+                elif key == "nulls" and is_set:
+                    if self.role == "identifier":
+                        raise wrong("is not for identifiers, which are never released. Remove it", key)
                 elif key != "role" and is_set:
                     raise wrong("is only for quasi-identifiers. Remove it, or change the role", key)
         if self.type is not None and self.type != self.implied_type:

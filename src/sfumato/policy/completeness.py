@@ -22,12 +22,21 @@ def check_complete(policy: Policy) -> None:
         raise _error(policy, "no column is a quasi-identifier. Name the columns by which somebody could be recognised.")
     _check_requirements(policy)
     person = policy.privacy.person
-    if person is not None and person not in policy.identifiers:
+    if person is not None and person not in (*policy.identifiers, *policy.pseudonyms):
         raise _error(
             policy,
-            f"the person key {person!r} is not an identifier, so it would be released. Give it the role identifier.",
+            f"the person key {person!r} is not an identifier, so it would be released. Give it the role identifier, or "
+            "pseudonym.",
             ("privacy", "person"),
         )
+    for name in policy.pseudonyms:
+        if name not in policy.accept_linkable:
+            raise _error(
+                policy,
+                f"the pseudonyms of {name!r} would join the records of a person across classes, so that k does not "
+                "hold per person. List the column in accept_linkable if that is meant, or give it the role identifier.",
+                ("columns", name, "role"),
+            )
     if policy.privacy.joint and (len(policy.sensitive) < 2 or not policy.privacy.sensitive):
         raise _error(
             policy,

@@ -97,8 +97,10 @@ def _path(problem: ErrorDetails) -> KeyPath:
 def _name(path: KeyPath) -> str:
     """Return the name of a setting in messages, which fits a file, a flag and Python."""
     match path:
-        case ("columns", _, "[key]"):
+        case ("columns" | "derive", _, "[key]"):
             return "the name of a column"
+        case ("derive", column, *keys) if keys:
+            return f"{_dotted(keys)} of the derived column {_shown(column)}"
         case ("columns", column, *keys) if keys:
             return f"{_dotted(keys)} of column {_shown(column)}"
         case ("method" | "engine" as section, "name"):

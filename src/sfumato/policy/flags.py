@@ -63,12 +63,18 @@ class CommonFlags(TypedDict, total=False):
     """Columns that must not be learnt about anybody."""
     identifiers: str | Sequence[str]
     """Columns that name somebody; they are never released."""
+    drop: str | Sequence[str]
+    """Columns that name nobody and are not released all the same, such as costs or free text."""
+    pseudonyms: str | Sequence[str]
+    """Columns that name somebody; they are released as keyed hashes, and accept_linkable must name them too."""
     other: str | Sequence[str] | None
     """"keep" or "drop" for columns without a role, or the names of those to keep; every column then needs a role."""
     require: str | Sequence[str]
     """Requirements on sensitive columns, each written as ``distinct(diagnosis, l=3)``."""
     person: str | None
     """The column that says whose a record is; one without a role becomes an identifier."""
+    pseudonym_key: str | os.PathLike[str] | None
+    """The key that pseudonyms are made with. A relative path starts from the working directory."""
     joint: bool | None
     """Whether each sensitive column must be protected from those who know the others."""
     null_sensitive: NullSensitive | None
@@ -104,6 +110,8 @@ class CommonFlags(TypedDict, total=False):
     """Whether cells of CSV that a spreadsheet takes for formulas stay as they are, or begin with an apostrophe."""
     accept_linkable: str | Sequence[str]
     """Columns to release although they single out records; they are added to those of the policy."""
+    derive: Mapping[str, Mapping[str, Any]] | None
+    """By new column: how it is made before roles apply, as the keys of ``[derive.NAME]`` in a policy file say it."""
     input: Mapping[str, Any] | None
     """How text is read: the keys of ``[input]`` in a policy file."""
     round: Mapping[str, float] | None
@@ -120,6 +128,8 @@ class CommonFlags(TypedDict, total=False):
     """By quasi-identifier: how much it counts in losses."""
     type: Mapping[str, ColumnType] | None
     """By quasi-identifier: numeric, categorical or date."""
+    column_nulls: Mapping[str, str | Sequence[str]] | None
+    """By column that is released: texts that mean a missing value there, beside those of ``input``."""
 
 
 class PolicyFlags(CommonFlags, LevelFlags, SearchFlags, UseFlags, total=False):
@@ -148,6 +158,9 @@ _PLAIN_SETTINGS: Final = {
     "formulas": ("release", "formulas"),
 }
 
+# The roles beside quasi-identifiers whose columns may have a setting.
+_FURTHER_ROLES: Final[Mapping[str, tuple[Role, ...]]] = {"taxonomy": ("sensitive",), "nulls": ("sensitive", "other")}
+
 
 def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) -> Policy:
     """Return the policy with the flags laid over it; without a policy, the policy that the flags alone make.
@@ -170,6 +183,8 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
             "quasi-identifier": flags.get("quasi_identifiers", ()),
             "sensitive": flags.get("sensitive", ()),
             "identifier": flags.get("identifiers", ()),
+            "drop": flags.get("drop", ()),
+            "pseudonym": flags.get("pseudonyms", ()),
             "other": kept,
         }
     )
@@ -187,18 +202,26 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
     merged.describe("finest", flags.get("finest"))
     merged.describe("coarsest", flags.get("coarsest"))
     merged.describe("weight", flags.get("weight"))
+    merged.describe("nulls", {name: list(_names(tokens)) for name, tokens in (flags.get("column_nulls") or {}).items()})
     form_of_all, form_by_column = _forms(flags.get("form"))
     if form_of_all is not None:
         merged.put(form_of_all, "release", "form")
     merged.describe("form", form_by_column)
     taxonomies = flags.get("taxonomy") or {}
     merged.describe("taxonomy", {name: _seen_from(start.base, value) for name, value in taxonomies.items()})
+    for name, rule in (flags.get("derive") or {}).items():
+        groups = rule.get("groups")
+        located = {"groups": _seen_from(start.base, Path(groups))} if isinstance(groups, str | os.PathLike) else {}
+        merged.put_derived(name, {**rule, **located})
     for key, value in (flags.get("input") or {}).items():
         merged.put(value, "input", key)
     for flag, path in _PLAIN_SETTINGS.items():
         setting = flags.get(flag)
         if setting is not None:
             merged.put(setting, *path)
+    key_file = flags.get("pseudonym_key")
+    if key_file is not None:
+        merged.put(_seen_from(start.base, Path(key_file)), "privacy", "pseudonym_key")
     l = flags.get("l")
     if l is not None:
         merged.put_diversity(l)
@@ -255,9 +278,9 @@ class _Merged:
 
     def describe(self, key: str, values: Mapping[str, Any] | None) -> None:
         for name, value in (values or {}).items():
-            allowed = {"quasi-identifier", "sensitive"} if key == "taxonomy" else {"quasi-identifier"}
-            if self._role(name) not in allowed:
-                also = " or sensitive" if key == "taxonomy" else ""
+            further = _FURTHER_ROLES.get(key, ())
+            if self._role(name) not in ("quasi-identifier", *further):
+                also = "".join(f" or {role}" for role in further)
                 raise PolicyError(
                     f"{key} is given for the column {name!r}, which is not a quasi-identifier{also}. "
                     f"Name it among the quasi-identifiers, or leave out its {key}."
@@ -267,6 +290,14 @@ class _Merged:
     def put_person(self, name: str) -> None:
         if self._role(name) is None:
             self.put("identifier", "columns", name, "role")
+
+    def put_derived(self, name: str, rule: Mapping[str, Any]) -> None:
+        """Derive a column. The rule replaces one of the same name."""
+        self._data.get("derive", {}).pop(name, None)
+        for key in {path[2] for path in self._lines if path[:2] == ("derive", name) and len(path) > 2}:
+            self._lines[("derive", name, key)] = None
+        for key, value in rule.items():
+            self.put(value, "derive", name, key)
 
     def put_targets(self, names: Sequence[str]) -> None:
         """Set the columns to predict; the data decide whether each is categorical or numeric."""

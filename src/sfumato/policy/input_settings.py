@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
@@ -15,6 +16,7 @@ from sfumato.policy.error_text import wrong
 from sfumato.policy.section import PolicySection, optional_name, text_list
 
 MAX_EXPANSION = 200  # records that differ are hardly ever compressed that far
+THOUSANDS = (".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")  # marks; the last two are spaces that do not break
 _DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
 
 
@@ -32,6 +34,16 @@ def _encoding(value: Any) -> str:
     return str(value)
 
 
+def _thousands(value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or value not in THOUSANDS):
+        raise wrong("must be a point, a comma, an apostrophe or a space")
+    return value
+
+
+def _row(value: Any) -> int | None:
+    return None if value is None else whole_number(1)(value)
+
+
 def _date_format(value: Any) -> str | None:
     if value is None:
         return None
@@ -47,16 +59,22 @@ class InputSettings(PolicySection):
     separator: Annotated[str, BeforeValidator(_separator)] = ","
     encoding: Annotated[str, BeforeValidator(_encoding)] = "utf-8"
     decimal: Literal[".", ","] = "."
+    thousands: Annotated[str | None, BeforeValidator(_thousands)] = None
     nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ("",)
     date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
     sheet: Annotated[str | None, BeforeValidator(optional_name)] = None
+    header_row: Annotated[int | None, BeforeValidator(_row)] = None
     max_expansion: Annotated[int, BeforeValidator(whole_number(1))] = MAX_EXPANSION
 
     @model_validator(mode="after")
-    def _check_decimal(self) -> Self:
+    def _check_marks(self) -> Self:
         if self.decimal == self.separator:
             key, other = ("decimal", "separator") if "decimal" in self.model_fields_set else ("separator", "decimal")
             raise wrong(f"is {self.decimal!r} and so is the {other}. Set the two to different characters", key)
+        if self.thousands == self.decimal:
+            raise wrong(
+                f"is {self.thousands!r} and so is the decimal mark. Set the two to different characters", "thousands"
+            )
         return self
 
 
@@ -64,21 +82,26 @@ class InputSettings(PolicySection):
 class InputOptions:
     """How the cells of a file are written: the input settings as plain data for the readers of tables.
 
-    A reader needs ``separator``, ``encoding`` and ``sheet``. The other options say what the text of a CSV cell means,
-    and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless the separator is something other
-    than the comma. ``sheet`` names a sheet of an Excel file; without it the first sheet is read. A compressed file with
-    more than ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV
-    file is a release in which formulas begin with an apostrophe.
+    A reader needs ``separator``, ``encoding``, ``sheet``, ``header_row`` and ``column_nulls``. The other options say
+    what the text of a CSV cell means, and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless
+    the separator is something other than the comma. ``sheet`` names a sheet of an Excel file; without it the first
+    sheet is read. ``header_row`` is the row of a sheet, or the line of a text file, that holds the names of the
+    columns, from 1. ``column_nulls``: texts that are null, by column. A compressed file with more than
+    ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV file is a
+    release in which formulas begin with an apostrophe.
     """
 
     separator: str = ","
     encoding: str = "utf-8"
     decimal: str = "."
+    thousands: str | None = None
     nulls: tuple[str, ...] = ("",)
     date_format: str | None = None
     sheet: str | None = None
+    header_row: int | None = None
     max_expansion: int | None = MAX_EXPANSION
     disarmed: bool = False
+    column_nulls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.separator) != 1 or not self.separator.isascii() or self.separator in '"\r\n\0':

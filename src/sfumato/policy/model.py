@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
@@ -13,6 +14,7 @@ from sfumato.errors import PolicyError, TaxonomyError, UsageError
 from sfumato.policy.column_forms import ADDED, SUMMARY_FORMS, Added, ColumnForm
 from sfumato.policy.column_settings import ColumnSettings, Role, column_name
 from sfumato.policy.completeness import check_columns, check_complete
+from sfumato.policy.derive_settings import DerivedColumn
 from sfumato.policy.error_text import explain, unknown_key_sentence, wrong
 from sfumato.policy.input_settings import InputOptions, InputSettings
 from sfumato.policy.policy_file import read_policy_file, write_policy_file
@@ -43,6 +45,7 @@ class Policy(PolicySection):
     other: Literal["keep", "drop"] | None = None
     accept_linkable: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ()
     input: InputSettings = InputSettings()
+    derive: dict[Annotated[str, BeforeValidator(column_name)], DerivedColumn] = Field(default_factory=dict)
     columns: dict[Annotated[str, BeforeValidator(column_name)], ColumnSettings] = Field(default_factory=dict)
     privacy: PrivacySettings = PrivacySettings()
     workload: WorkloadSettings = WorkloadSettings()
@@ -108,17 +111,32 @@ class Policy(PolicySection):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a policy file holds: plain values, without defaults."""
-        return self.model_dump(mode="json", exclude_defaults=True)
+        return self.model_dump(mode="json", exclude_defaults=True, by_alias=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a policy file. Relative taxonomy paths are rewritten so that they lead to the same files."""
         file = Path(path)
-        directory = file.absolute().parent
+        write_policy_file(file, self.with_paths_from(file.absolute().parent))
+
+    def with_paths_from(self, directory: Path) -> dict[str, Any]:
+        """Return what a policy file in a directory holds."""
+        return self.with_files(lambda text: moved(text, self._directory(), directory))
+
+    def with_files(self, change: Callable[[str], Any]) -> dict[str, Any]:
+        """Return what a policy file holds, with the path of every file that it names changed."""
         data = self.to_dict()
-        for name, column in self.columns.items():
-            if column.taxonomy_file is not None:
-                data["columns"][name]["taxonomy"] = moved(column.taxonomy_file, self._directory(), directory)
-        write_policy_file(file, data)
+        for (section, name, key), text in self.taxonomy_files.items():
+            data[section][name][key] = change(text)
+        if self.privacy.pseudonym_key is not None:
+            data["privacy"]["pseudonym_key"] = change(self.privacy.pseudonym_key)
+        return data
+
+    @property
+    def taxonomy_files(self) -> dict[tuple[str, str, str], str]:
+        """The paths of taxonomy files as the user wrote them, by the keys under which they stand."""
+        of_columns = {("columns", name, "taxonomy"): column.taxonomy_file for name, column in self.columns.items()}
+        of_groups = {("derive", name, "groups"): column.groups for name, column in self.derive.items()}
+        return {keys: text for keys, text in (of_columns | of_groups).items() if text is not None}
 
     @model_validator(mode="after")
     def _check_forms(self) -> Self:
@@ -185,6 +203,16 @@ class Policy(PolicySection):
         return self._with_role("identifier")
 
     @property
+    def dropped(self) -> tuple[str, ...]:
+        """The columns with the role ``drop``: nobody is named by them, and they are not released all the same."""
+        return self._with_role("drop")
+
+    @property
+    def pseudonyms(self) -> tuple[str, ...]:
+        """The columns whose values are released as pseudonyms."""
+        return self._with_role("pseudonym")
+
+    @property
     def others(self) -> tuple[str, ...]:
         """The columns with the role ``other``; columns without any role are not included."""
         return self._with_role("other")
@@ -192,7 +220,23 @@ class Policy(PolicySection):
     @property
     def input_options(self) -> InputOptions:
         """How the input is read."""
-        return InputOptions(**self.input.model_dump())
+        return InputOptions(**self.input.model_dump(), column_nulls=self._column_nulls())
+
+    @property
+    def foreign_release_options(self) -> InputOptions:
+        """How a release that another tool made is read: as the input, but below no title, and labels are no tokens."""
+        return replace(
+            self.input_options,
+            header_row=None,
+            column_nulls={
+                name: tokens
+                for name, tokens in self._column_nulls().items()
+                if self.columns[name].role != "quasi-identifier"
+            },
+        )
+
+    def _column_nulls(self) -> dict[str, tuple[str, ...]]:
+        return {name: column.nulls for name, column in self.columns.items() if column.nulls}
 
     @property
     def release_input_options(self) -> InputOptions:
@@ -223,8 +267,8 @@ class Policy(PolicySection):
 
     def kept_columns(self, names: Iterable[str]) -> list[str]:
         """Those of a table's columns that are released, in the order of the table."""
-        identifiers = set(self.identifiers)
-        return [name for name in names if name not in identifiers and (name in self.columns or self.other == "keep")]
+        withheld = {*self.identifiers, *self.dropped}
+        return [name for name in names if name not in withheld and (name in self.columns or self.other == "keep")]
 
     def weights(self, domains: Iterable[NamedDomain]) -> list[float]:
         """How much each of these quasi-identifiers counts in losses and costs."""
@@ -242,6 +286,22 @@ class Policy(PolicySection):
         taxonomy = self.columns[column].taxonomy_file
         if taxonomy is None:
             raise ValueError(f"the column {column!r} has no taxonomy file")
+        return self._taxonomy_location(column, taxonomy, f"--taxonomy {column}=FILE")
+
+    @property
+    def pseudonym_key_path(self) -> Path | None:
+        """The path of the key that pseudonyms are made with, if the policy names one."""
+        key = self.privacy.pseudonym_key
+        return None if key is None else self._directory() / key
+
+    def groups_path(self, column: str) -> Path:
+        """Return the path of the taxonomy file whose groups are a derived column. Raises what taxonomy_path raises."""
+        groups = self.derive[column].groups
+        if groups is None:
+            raise ValueError(f"the derived column {column!r} has no groups")
+        return self._taxonomy_location(column, groups, f"--derive '{column}=groups(COLUMN, FILE)'")
+
+    def _taxonomy_location(self, column: str, taxonomy: str, flag: str) -> Path:
         candidates = list(dict.fromkeys(place / taxonomy for place in (self._directory(), *self._places)))
         if len(candidates) == 1:
             return candidates[0]
@@ -251,20 +311,17 @@ class Policy(PolicySection):
         folders = ", ".join(str(file.parent) for file in candidates)
         raise TaxonomyError(
             f"column {column!r}: the taxonomy {taxonomy!r} is in none of the folders {folders}. A certificate has only "
-            f"the names of taxonomies: copy the file beside the release, or give it with --taxonomy {column}=FILE or "
-            "with --policy."
+            f"the names of taxonomies: copy the file beside the release, or give it with {flag} or with --policy."
         )
 
     @property
-    def taxonomies_outside(self) -> tuple[str, ...]:
-        """The columns whose taxonomies the policy file, not a flag, takes from outside its own folder."""
+    def taxonomies_outside(self) -> tuple[tuple[str, Path], ...]:
+        """The columns and the taxonomies that the policy file, not a flag, takes from outside its own folder."""
+        base = self.base
         return tuple(
-            name
-            for name, column in self.columns.items()
-            if column.taxonomy_file is not None
-            and self.base is not None
-            and self.origin.line(("columns", name, "taxonomy")) is not None
-            and not is_inside(self.base / column.taxonomy_file, self.base)
+            (keys[1], base / text)
+            for keys, text in self.taxonomy_files.items()
+            if base is not None and self.origin.line(keys) is not None and not is_inside(base / text, base)
         )
 
     def check_complete(self) -> None:
@@ -284,11 +341,7 @@ class Policy(PolicySection):
     __hash__ = None  # type: ignore[assignment]
 
     def _with_real_paths(self) -> dict[str, Any]:
-        data = self.to_dict()
-        for name, column in self.columns.items():
-            if column.taxonomy_file is not None:
-                data["columns"][name]["taxonomy"] = real_path(self._directory() / column.taxonomy_file)
-        return data
+        return self.with_files(lambda text: real_path(self._directory() / text))
 
     def _directory(self) -> Path:
         return Path.cwd() if self.base is None else self.base

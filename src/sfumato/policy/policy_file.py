@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import tomli_w
 
 from sfumato.errors import InputError, OutputError, PolicyError
 from sfumato.files.regular_file import read_file
+from sfumato.policy.toml_faults import syntax_sentence
 from sfumato.policy.toml_lines import Origin, key_lines
 
 
@@ -25,7 +25,7 @@ def read_policy_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Orig
     except RecursionError:
         raise PolicyError(f"{file}: not valid TOML: it is nested too deeply.") from None
     except tomllib.TOMLDecodeError as error:
-        raise PolicyError(_syntax_sentence(file, text, str(error))) from None
+        raise PolicyError(syntax_sentence(file, text, str(error))) from None
     except ValueError:  # Python refuses to convert the number, and tomllib does not catch that
         raise PolicyError(f"{file}: a number has too many digits. Shorten it.") from None
     return data, Origin(file, key_lines(text))
@@ -61,11 +61,3 @@ def _text(file: str) -> str:
 def _reason(error: OSError | ValueError) -> str:
     """The message of the system without the path, which our message names already."""
     return (getattr(error, "strerror", None) or "it is no path of a file").lower()
-
-
-def _syntax_sentence(file: str, text: str, message: str) -> str:
-    """Put the position first: tomllib puts it last."""
-    reason, _, position = message.partition(" (at ")
-    number = re.match(r"line (\d+)", position)
-    line = int(number[1]) if number else text.count("\n", 0, len(text.rstrip())) + 1
-    return f"{file}, line {line}: not valid TOML: {reason[:1].lower()}{reason[1:]}."

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, StrictBool, model_validator
 
 from sfumato.parameters import whole_number
 from sfumato.policy.error_text import instead, listed, unknown_choice, unknown_key, wrong
-from sfumato.policy.section import PolicySection, given_name, optional_name, table_list
+from sfumato.policy.section import PolicySection, given_name, optional_name, optional_path, table_list
 
 if TYPE_CHECKING:
     from sfumato.requirements import Requirement
@@ -81,6 +81,8 @@ class PrivacySettings(PolicySection):
     k: Annotated[int, BeforeValidator(whole_number(1))] | None = None
     person: Annotated[str | None, BeforeValidator(optional_name)] = None
     """The column that identifies the person of a record. If it is set, persons are counted instead of records."""
+    pseudonym_key: Annotated[str | None, BeforeValidator(optional_path)] = None
+    """The path of the key that pseudonyms are made with."""
     sensitive: Annotated[tuple[SensitiveRequirement, ...], BeforeValidator(table_list("privacy.sensitive"))] = ()
     joint: StrictBool = False
     """Each sensitive column must meet its requirements with the other sensitive columns as quasi-identifiers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -30,10 +31,11 @@ class PolicySection(BaseModel):
     def _check_keys(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
         for key in data:
-            if key not in cls.model_fields:
+            if key not in fields:
                 raise unknown_key(key, cls._keys())
-        for name, field in cls.model_fields.items():
+        for name, field in fields.items():
             if field.is_required() and name not in data:
                 choices = get_args(field.annotation)
                 raise wrong(f"is missing. Choose one of {listed(choices)}" if choices else "is missing", name)
@@ -42,7 +44,7 @@ class PolicySection(BaseModel):
     @classmethod
     def _keys(cls) -> list[str]:
         """Return the keys that a policy file may hold."""
-        return [name for name, field in cls.model_fields.items() if not field.exclude]
+        return [field.alias or name for name, field in cls.model_fields.items() if not field.exclude]
 
 
 def text_list(value: Any) -> tuple[str, ...]:
@@ -70,3 +72,11 @@ def given_name(value: Any) -> str:
 
 def optional_name(value: Any) -> str | None:
     return None if value is None else given_name(value)
+
+
+def optional_path(value: Any) -> str | None:
+    """Accept the path of a file, as text or as a path object."""
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if path is not None and (not isinstance(path, str) or not path or "\0" in path):
+        raise wrong("must be the path of a file")
+    return path

@@ -138,9 +138,9 @@ def check_roles(workload: WorkloadSettings, roles: Mapping[str, str], origin: Or
     """
     seen: set[str] = set()
     for column, path in _targets_and_features(workload):
-        role = roles.get(column, "other" if undeclared_kept else "dropped")
+        role = roles.get(column, "other" if undeclared_kept else "drop")
         if role not in ("sensitive", "other"):
-            fate = "would be dropped" if role == "dropped" else f"has the role {role!r}"
+            fate = "would be dropped" if role == "drop" else f"has the role {role!r}"
             raise PolicyError(
                 origin.say(
                     f"the workload names the column {column!r}, which {fate}. A target or feature is released "

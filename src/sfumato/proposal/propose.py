@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.engines.memory.coded_table import scan
 from sfumato.errors import InputError
@@ -21,9 +23,10 @@ from sfumato.evaluation.linkability.column_facts import (
 )
 from sfumato.evaluation.linkability.column_names import NameHints, hints_of
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determines
+from sfumato.evaluation.linkability.sentinels import reading_remarks
 from sfumato.evaluation.linkability.value_forms import is_identifier
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, more_revealing_sets
-from sfumato.policy import ColumnSettings, InputSettings, Policy
+from sfumato.policy import ColumnSettings, InputSettings, Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.proposal.roles import Suggestion, suggest
 from sfumato.proposal.text_format import find_text_format
@@ -32,7 +35,8 @@ from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, unify_nulls
 from sfumato.tables.sources.in_memory_source import CollectedSource
-from sfumato.tables.sources.source import Source, check_readable, is_text_file, open_source
+from sfumato.tables.sources.input_table import open_input
+from sfumato.tables.sources.source import Source, check_readable, is_text_file, place_of
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, check_target, write_staged
 
@@ -125,7 +129,7 @@ class Proposal:
         target = Path(path)
         check_policy_target(target, force=force)
         with Stage() as stage:
-            write_staged(stage, target, self.to_toml())
+            write_staged(stage, target, policy_document(self, target.absolute().parent))
             stage.publish()
 
     def as_dict(self) -> dict[str, Any]:
@@ -148,30 +152,38 @@ def check_policy_target(target: Path, *, force: bool) -> None:
 
 
 def propose_policy(
-    data: object, *, k: int | None = None, input: Mapping[str, Any] | None = None, progress: Progress | None = None
+    data: object,
+    *,
+    k: int | None = None,
+    input: Mapping[str, Any] | None = None,
+    derive: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: Progress | None = None,
 ) -> Proposal:
     """Propose roles, types and taxonomies for the columns of a table, each with its reason.
 
     ``data`` is a file or a frame. The format of a file is detected, except for what ``input`` sets, as ``[input]`` in a
-    policy does. ``k`` goes into the policy; without it k is left open. If neither the name nor the values of a column
-    show its role, the role is left open too.
+    policy does. ``k`` goes into the policy; without it k is left open. Columns of ``derive`` are made first, as
+    ``[derive.NAME]`` in a policy says it, and go into the policy too. If neither the name nor the values of a column
+    show its role, the role is left open.
     """
     progress = progress or Progress()
     preset = dict(input or {})
     InputSettings(**preset)  # reports wrong settings before anything is read
+    deriving = merge_flags(None, derive=derive)
     location = location_of(data) if isinstance(data, str | os.PathLike) else None
     if isinstance(location, FileLocation) and is_text_file(location.path):
         check_readable(location.path)
-        detected = find_text_format(location.path, preset.get("encoding"), preset.get("separator"))
+        given = (preset.get(key) for key in ("encoding", "separator", "header_row"))
+        detected = find_text_format(location.path, *given)
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
-    source = open_source(data, Policy(input=InputSettings(**preset)).input_options)
+    source = open_input(data, deriving.model_copy(update={"input": InputSettings(**preset)}))
     _check_header(source)
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
     with progress.phase("propose"):
         table = _Table(source, scanned.table, preset)
-        return table.propose(k, "" if location is None else location.name)
+        return table.propose(k, "" if location is None else location.name, deriving.to_dict().get("derive", {}))
 
 
 class _Table:
@@ -189,9 +201,15 @@ class _Table:
         self._nulls = self._settings.nulls if text else ()
         self._facts: dict[str, ColumnFacts] = {column.name: facts_of(column, self._settings) for column in values}
         self._hints: dict[str, NameHints] = hints_of(source.names)
+        self._remarks = tuple(
+            remark
+            for column in values
+            for remark in reading_remarks(column, self._settings, partial(self._place, source, column.name))
+        )
 
-    def propose(self, k: int | None, table: str) -> Proposal:
+    def propose(self, k: int | None, table: str, derive: Mapping[str, Any]) -> Proposal:
         suggestions = {name: self._suggest(name) for name in self._names}
+        suggestions |= _superseded(suggestions, derive)
         quasi = [name for name, suggestion in suggestions.items() if suggestion.role == "quasi-identifier"]
         person = self._person(suggestions)
         left_out: list[str] = []
@@ -202,6 +220,7 @@ class _Table:
         policy = Policy.from_dict(
             {
                 "input": self._input(),
+                "derive": derive,
                 "columns": columns,
                 "privacy": {key: value for key, value in privacy.items() if value is not None},
             }
@@ -212,9 +231,15 @@ class _Table:
             records=self._records,
             sets=exposed.sets,
             left_out=(*exposed.left_out, *left_out),
-            remarks=self._settings.remarks,
+            remarks=(*self._settings.remarks, *self._remarks),
             table=table,
         )
+
+    def _place(self, source: Source, name: str, texts: Collection[str]) -> str:
+        """Return where the first record is that holds one of the texts."""
+        column = self._table.column(name)
+        found = pc.is_in(column.cast(pa.string()), value_set=pa.array(sorted(texts)))
+        return place_of(source, pc.index(found, True).as_py() + 1)
 
     def _suggest(self, name: str) -> Suggestion:
         if name not in self._facts:
@@ -286,7 +311,7 @@ class _Table:
 
     def _input(self) -> dict[str, Any]:
         settings = self._settings
-        found = {"decimal": settings.decimal, "date_format": settings.date_format}
+        found = {"decimal": settings.decimal, "thousands": settings.thousands, "date_format": settings.date_format}
         options = {**self._preset, **{key: value for key, value in found.items() if value is not None}}
         if settings.nulls != ("",):
             options["nulls"] = list(settings.nulls)
@@ -309,6 +334,15 @@ class _Table:
             described=None if suggestion.levels is None else suggestion.levels.column,
             levels_reason="" if suggestion.levels is None else suggestion.levels.reason,
         )
+
+
+def _superseded(suggestions: Mapping[str, Suggestion], derive: Mapping[str, Any]) -> dict[str, Suggestion]:
+    """Drop the columns from which others are derived, which say less and are there to be released instead."""
+    return {
+        rule["from"]: Suggestion("drop", f"the column {name!r} is derived from it")
+        for name, rule in derive.items()
+        if suggestions[rule["from"]].role in ("quasi-identifier", "decide")
+    }
 
 
 def _check_header(source: Source) -> None:

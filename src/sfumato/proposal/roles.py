@@ -19,6 +19,7 @@ from sfumato.proposal.proposed_levels import NEARLY_UNIQUE, ProposedLevels, prop
 UNIQUE = 0.95  # of the records with a value have one that no other record has
 FEWEST_RECORDS = 20  # with fewer, different values say little
 LONG_TEXT = 40
+SENTENCE = 4  # words
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def _by_uniqueness(facts: ColumnFacts) -> tuple[Role, str, str | None]:
         return "decide", f"{alone}: exact measures single people out if somebody knows them", None
     if facts.kind == "text" and looks_like_persons(facts.texts):
         return "identifier", f"{alone}, and the values look like names of persons", None
+    if facts.kind == "text" and share(facts.texts, lambda text: len(text.split()) >= SENTENCE) >= 0.5:
+        return "drop", f"{alone}, and the values are sentences: nothing can be counted by them", None
     return "identifier", alone, None
 
 

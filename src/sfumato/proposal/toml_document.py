@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,20 @@ INPUT_COMMENTS = {
     "separator": "between the cells",
     "encoding": "the file is not UTF-8; check that letters such as ä, é or ñ are read correctly",
     "decimal": "numbers are written with a comma",
+    "thousands": "between groups of three digits",
     "nulls": "texts that mean a missing value",
     "date_format": "how dates are written",
     "sheet": "of the file",
+    "header_row": "the row or line with the names of the columns",
+    "max_expansion": "times as much text as the compressed file has bytes",
 }
 
 
-def policy_document(proposal: Proposal) -> str:
-    """Return the text of the file. Comments hold names of columns and figures, never a value."""
+def policy_document(proposal: Proposal, directory: Path | None = None) -> str:
+    """Return the text of the file. Comments hold names of columns and figures, and no value but suspected sentinels.
+
+    directory: where the file will lie, so that its paths lead to the same taxonomies; None is the working directory.
+    """
     lines = [*_heading(proposal), ""]
     settings = proposal.policy.to_dict().get("input", {})
     if settings:
@@ -34,9 +41,11 @@ def policy_document(proposal: Proposal) -> str:
             *(f"{key} = {toml_value(value)}  # {INPUT_COMMENTS[key]}" for key, value in settings.items()),
             "",
         ]
+    for name, rule in proposal.policy.with_paths_from(directory or Path.cwd()).get("derive", {}).items():
+        lines += [_header("derive", name), *(f"{key} = {toml_value(value)}" for key, value in rule.items()), ""]
     for column in proposal.columns:
         lines += [_header("columns", column.name), *_comment(column.reason), f"role = {toml_value(column.role)}"]
-        if column.role != "identifier":
+        if column.role not in ("identifier", "drop"):
             lines += _settings(column)
         lines.append("")
     return "\n".join([*lines, *_privacy(proposal)]) + "\n"
@@ -51,8 +60,8 @@ def _heading(proposal: Proposal) -> list[str]:
     of = f" for {plain_name(proposal.table)}" if proposal.table else ""
     text = (
         f"A first policy{of}, proposed from {proposal.records:,} records by Sfumato {__version__}. It is a start, not "
-        "a decision: read the reasons, change what is wrong, give a role (identifier, quasi-identifier, sensitive or "
-        'other) to every column that says "decide", and set k. Until then the file is refused.'
+        "a decision: read the reasons, change what is wrong, give a role (identifier, drop, quasi-identifier, "
+        'sensitive or other) to every column that says "decide", and set k. Until then the file is refused.'
     )
     lines = _comment(text)
     for title, sets in (

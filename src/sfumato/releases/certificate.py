@@ -103,10 +103,9 @@ def _check_types(value: Any, *types: type) -> None:
 
 
 def shareable_policy(policy: Policy) -> dict[str, Any]:
-    """The policy with the names of taxonomy files only: a path would reveal something about the machine."""
-    content = policy.to_dict()
-    for name, column in policy.columns.items():
-        if column.taxonomy_file is not None:
-            # Remove directories with either separator: a policy may come from another system.
-            content["columns"][name]["taxonomy"] = PureWindowsPath(PurePath(column.taxonomy_file).name).name
+    """The policy with the names of taxonomy files only, and without its key: a path would tell about the machine."""
+    # Remove directories with either separator: a policy may come from another system.
+    content = policy.with_files(lambda text: PureWindowsPath(PurePath(text).name).name)
+    if content.get("privacy", {}).pop("pseudonym_key", None) is not None and not content["privacy"]:
+        del content["privacy"]  # where a key lies is nobody's business, not even the name of its file
     return content

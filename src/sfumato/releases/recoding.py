@@ -25,7 +25,8 @@ from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, Nume
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import profile_column
 from sfumato.tables.coding.released_labels import WHOLE
-from sfumato.tables.sources.source import Source, open_source
+from sfumato.tables.sources.input_table import open_input
+from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 MARK = {b"sfumato": b"unaudited"}  # schema metadata of a table that was recoded but not audited
@@ -225,7 +226,7 @@ class Recoding:
 
     def open_source(self, data: object) -> Source:
         """Open another table. Refuses one that lacks a quasi-identifier."""
-        source = open_source(data, self.policy.input_options)
+        source = open_input(data, self.policy)
         for domain in self.domains:
             if domain.name not in source.names:
                 raise UsageError.unknown_column(domain.name, "the recoding", source.names)

@@ -102,11 +102,15 @@ def load_rules(path: Path) -> Recoding:
         raise InputError(f"the rules {str(path)!r} cannot be read: {reason}. Check the path.") from None
     except UnicodeDecodeError:
         raise _not_rules(f"the file {str(path)!r}") from None
-    return read_rules(text, f"the file {str(path)!r}")
+    return read_rules(text, f"the file {str(path)!r}", path.absolute().parent)
 
 
-def read_rules(text: str, where: str = "the text") -> Recoding:
-    """Read a recoding from the text that ``rules_text`` wrote. ``where`` names its origin in error messages."""
+def read_rules(text: str, where: str = "the text", home: Path | None = None) -> Recoding:
+    """Read a recoding from the text that ``rules_text`` wrote. ``where`` names its origin in error messages.
+
+    ``home`` is the folder where the file lies, and may have the taxonomies of derived columns, of which rules have only
+    the names.
+    """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -119,7 +123,7 @@ def read_rules(text: str, where: str = "the text") -> Recoding:
                 f"the rules in {where} have format {content['format']}, but this version reads the formats {FORMAT} "
                 f"and {FORMAT_OF_LEVELS}. Learn them again with sfumato fit."
             )
-        recoding = _recoding(content)
+        recoding = _recoding(content, home)
         shown = [node["shows"] for node in content.get("nodes", ()) if "shows" in node]
         changed = not recoding.levels and shown != list(_in_node_order(recoding))
     except (ValueError, OverflowError, KeyError, TypeError, IndexError, PolicyError):
@@ -208,8 +212,8 @@ def _in_node_order(recoding: Recoding) -> Iterator[list[str | None]]:
 # ---- from JSON ----
 
 
-def _recoding(content: Mapping[str, Any]) -> Recoding:
-    policy = Policy.from_dict(_object(content["policy"]))
+def _recoding(content: Mapping[str, Any], home: Path | None) -> Recoding:
+    policy = Policy.from_dict(_object(content["policy"]), home, places=(Path.cwd(),))
     policy.check_complete()
     levels = {}
     if content["format"] == FORMAT_OF_LEVELS:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import UsageError
+from sfumato.policy import Policy
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete
 from sfumato.releases.rules import json_value
@@ -28,6 +29,13 @@ TYPES = {"date": "DATE", "moment": "TIMESTAMP"}
 def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
     """A SELECT that gives the columns of a release, in the column order of the table that was learnt from."""
     check_dialect(dialect)
+    for name, column in recoding.policy.columns.items():
+        if column.nulls:
+            raise UsageError(
+                f"the policy has nulls for the column {name!r}, which a query would take for values. Make them null in "
+                "the table and learn the rules from that, or use the rules as JSON."
+            )
+    check_columns_are_stored(recoding.policy)
     if recoding.levels:
         raise UsageError(
             f"rules by {recoding.method} are levels of columns, for which there is no query. Use the rules as JSON, or "
@@ -71,6 +79,20 @@ WITH coded AS (
 SELECT {_listed(selected, 2)}
 FROM placed LEFT JOIN shown ON shown.region = placed.region
 """  # noqa: S608
+
+
+def check_columns_are_stored(policy: Policy) -> None:
+    """Refuse a query of columns that only Sfumato makes: the database has no such columns."""
+    if policy.pseudonyms:
+        raise UsageError(
+            "the policy has pseudonyms, which a query cannot make: it would show the values themselves. Leave out the "
+            "query, or give these columns the role identifier."
+        )
+    if policy.derive:
+        raise UsageError(
+            "the policy derives columns, which a query does not do. Derive them in a view of the database, remove them "
+            "from the policy, and learn from the view; or leave out the query."
+        )
 
 
 def check_dialect(dialect: str) -> None:

@@ -80,13 +80,13 @@ class ClassRecipe:
         content = self.policy.to_dict()
         content.pop("input", None)
         content.pop("engine", None)
+        content.get("privacy", {}).pop("pseudonym_key", None)
         if content.get("release", {}).pop("formulas", None) is not None and not content["release"]:
             del content["release"]  # how cells are written decides no class
-        for name, column in self.policy.columns.items():
-            if column.taxonomy_file is not None:
-                with contextlib.suppress(OSError):
-                    taxonomy = hashlib.sha256(read_file(self.policy.taxonomy_path(name))).hexdigest()
-                    content["columns"][name]["taxonomy"] = taxonomy
+        for section, name, key in self.policy.taxonomy_files:
+            with contextlib.suppress(OSError):
+                path = self.policy.taxonomy_path(name) if section == "columns" else self.policy.groups_path(name)
+                content[section][name][key] = hashlib.sha256(read_file(path)).hexdigest()
         content["circumstances"] = dict(self.circumstances)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -39,6 +39,7 @@ from sfumato.taxonomies.taxonomy import Taxonomy
 SUFFIXES = (".html", ".htm")
 TITLE = "Report of a release"
 MARKS = {True: ("Meets its policy", ""), False: ("Do not share", "fails"), None: ("Not fully checked", "unchecked")}
+LINKED = ("Links the records of persons", "unchecked")
 WORDS = {True: ("holds", "holds"), False: ("fails", "broken"), None: ("not checked", "undecided")}
 AUDIT = "What the audit checked, reading the release as anybody can"
 AUDIT_WITH_PERSONS = "What the audit checked when the release was made, knowing the person of each record"
@@ -104,7 +105,7 @@ class ReleaseReport:
         )
         links = [element("li", element("a", title, href=f"#{anchor}")) for anchor, title, _ in sections]
         summary = self._summary
-        mark, look = MARKS[self.holds]
+        mark, look = self._mark
         made_from = "Made from the release alone"
         if self._persons_counted:
             made_from = "Made from the release; its persons were counted when it was made"
@@ -129,13 +130,18 @@ class ReleaseReport:
         return f"<ReleaseReport of {self._facts.records:,} records in {len(self._facts.sizes):,} {self._plural}>"
 
     @property
+    def _mark(self) -> tuple[str, str]:
+        """What the head of the page says, and its look. Linked records meet a policy, but are no reason to share."""
+        return LINKED if self.holds and "remarks" in self._summary else MARKS[self.holds]
+
+    @property
     def _plural(self) -> str:
         return "groups" if self._separated else "classes"
 
     def _verdict(self) -> Markup:
         summary = self._summary
         verdict = element("p", element("strong", self.verdict), class_="verdict")
-        _, look = MARKS[self.holds]
+        _, look = self._mark
         tiles = {
             f"of {summary['records']:,} records released": f"{summary['released']:,}",
             f"{self._plural}; the smallest has {summary['smallest_class']:,} records": f"{summary['classes']:,}",
@@ -228,7 +234,8 @@ class ReleaseReport:
     def _columns(self) -> Markup:
         cards = []
         for column in self._facts.columns:
-            about: object = f"{column.role}, kept unchanged; {len(column.texts):,} different values"
+            how = "" if column.role == "pseudonym" else ", kept unchanged"
+            about: object = f"{column.role}{how}; {len(column.texts):,} different values"
             if column.role == "quasi-identifier":
                 about = f"{what_is_shown(column, self._policy, self._taxonomies.get(column.name))}."
             cards.append(figures.column(column, about))

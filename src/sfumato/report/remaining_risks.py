@@ -105,7 +105,12 @@ def risks(
                 " could undo the anonymization if somebody else knows these values. The policy accepts this risk.",
             )
         )
-    remaining.append(_persons_gone() if persons else _records_not_persons())
+    if policy.pseudonyms:
+        remaining.append(_pseudonyms(policy.pseudonyms))
+    if not persons:
+        remaining.append(_records_not_persons())
+    elif policy.privacy.person not in policy.pseudonyms:
+        remaining.append(_persons_gone())
     if suppressed:
         remaining.append(
             _risk(
@@ -256,6 +261,17 @@ def _persons_gone() -> RemainingRisk:
         "Persons cannot be counted again",
         "k counts persons, but the release does not say which person a record belongs to. Only whoever makes a release "
         "can count them; the other figures on this page count records.",
+    )
+
+
+def _pseudonyms(columns: Sequence[str]) -> RemainingRisk:
+    return _risk(
+        "Pseudonyms",
+        name_list(columns),
+        " tells which records are of the same person, in this release and in every other with the same key. Somebody "
+        "who recognises one of them has all of them, and several records together fit fewer persons than each by "
+        "itself. k does not hold per person. Whoever has the key can find the pseudonym of anybody: keep it apart from "
+        "the release.",
     )
 
 

@@ -63,7 +63,12 @@ def verdict(
     else:
         held = "; ".join(sensitive) + (" holds" if len(sensitive) == 1 else " hold")
     checked = "counted in persons when the release was made" if persons else f"checked again from the {where}"
-    return _sentence([f"{held}, {checked}", *cost])
+    linked = (
+        ["pseudonyms join the records of a person across classes, so k is not held per person"]
+        if "remarks" in summary
+        else []
+    )
+    return _sentence([f"{held}, {checked}", *linked, *cost])
 
 
 def beside_the_least(gcp: float, bound: float) -> str:

@@ -7,6 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from sfumato.engines.memory.coded_table import encode, profile, scan
 from sfumato.errors import TaxonomyError, UsageError
 from sfumato.evaluation.audit.anatomy_audit import audit_groups, quasi_identifiers_of_original, values_of_original
@@ -17,10 +21,12 @@ from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements, Verdict
 from sfumato.studies.finished_release import FinishedRelease
+from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.locations import DirectoryLocation, FileLocation, Location, location_of
 from sfumato.tables.released_classes import find_classes
-from sfumato.tables.sources.source import Source, open_source
+from sfumato.tables.sources.input_table import open_studied
+from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.target import current_digests
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
@@ -39,7 +45,7 @@ def audit_finished(
     limit = policy.engine.memory
     with progress.phase("audit", None if limit is None else source.rows):
         second = release.sensitive_source()
-        before = None if original is None else open_source(original, policy.input_options)
+        before = None if original is None else open_studied(original, policy)
         if second is not None:
             if limited:
                 raise UsageError(f"a release by {policy.method.name} is audited as a whole. Leave out memory.")
@@ -65,12 +71,36 @@ def _audit_of_two(source: Source, second: Source, original: Source | None, polic
 
 
 def _audit_in_memory(source: Source, original: Source | None, policy: Policy) -> AuditReport:
-    requirements, key = policy.requirements_without_persons(), class_key(policy, source.names)
+    persons, key = _released_persons(source, policy), class_key(policy, source.names)
+    requirements = policy.requirements_without_persons() if persons is None else policy.requirements()
     taxonomies = _needed_taxonomies(requirements, policy)
-    classes = find_classes(source, key, by_row=bool(requirements.attributes))
-    report = audit_classes(source, classes, policy, requirements, taxonomies)
-    kept = [] if original is None else kept_columns_hold(source, original, key)
+    classes = find_classes(source, key, by_row=bool(requirements.attributes) or persons is not None)
+    report = audit_classes(source, classes, policy, requirements, taxonomies, persons)
+    unknown = _unknown_pseudonyms(source, policy)
+    kept = [] if original is None else [*kept_columns_hold(source, original, [*key, *unknown]), *unknown.values()]
     return replace(report, verdicts=(*report.verdicts, *kept))
+
+
+def _released_persons(source: Source, policy: Policy) -> NDArray[np.uint32] | None:
+    """Return the person of each row, if the release shows them as pseudonyms."""
+    name = policy.privacy.person
+    if name not in policy.pseudonyms or name not in source.names:
+        return None
+    column = pa.chunked_array([batch.column(0) for batch in source.batches([name])])
+    persons, null = PassthroughColumn.of(name, column).distinct
+    return None if np.any(persons == null - 1) else persons.astype(np.uint32)
+
+
+def _unknown_pseudonyms(source: Source, policy: Policy) -> dict[str, Verdict]:
+    """Return the pseudonyms of a release that cannot be compared with the original, since nobody named their key."""
+    if policy.pseudonym_key_path is not None:
+        return {}
+    reason = "pseudonyms are compared with the original by their key: give it with --pseudonym-key FILE"
+    return {
+        name: Verdict(f"the pseudonyms of {name!r} are those of the original", None, 0, reason=reason)
+        for name in policy.pseudonyms
+        if name in source.names
+    }
 
 
 def _audit_within(
@@ -79,8 +109,11 @@ def _audit_within(
     requirements, key = policy.requirements_without_persons(), class_key(policy, source.names)
     taxonomies = _needed_taxonomies(requirements, policy)
     report = audit_in_parts(source, policy, requirements, taxonomies, memory=memory, scratch=scratch, progress=progress)
-    kept = [] if original is None else kept_columns_hold_in_parts(source, original, key, memory=memory, scratch=scratch)
-    return replace(report, verdicts=(*report.verdicts, *kept))
+    if original is None:
+        return report
+    unknown = _unknown_pseudonyms(source, policy)
+    kept = kept_columns_hold_in_parts(source, original, [*key, *unknown], memory=memory, scratch=scratch)
+    return replace(report, verdicts=(*report.verdicts, *kept, *unknown.values()))
 
 
 def _needed_taxonomies(requirements: Requirements, policy: Policy) -> dict[str, Taxonomy]:

@@ -20,7 +20,7 @@ from sfumato.progress import Progress
 from sfumato.studies.fitting_taxonomies import fitting_taxonomies
 from sfumato.studies.taxonomy_wizards import DraftTaxonomy, TaxonomyWizard
 from sfumato.tables.coding.counted_values import CountedValues, count_values
-from sfumato.tables.sources.source import open_source
+from sfumato.tables.sources.input_table import open_studied
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, check_target, write_staged
 from sfumato.tables.targets.target import refuse_input_as_output
@@ -237,7 +237,7 @@ def taxonomy(
         raise UsageError(f"check and {wizard.asked[0]} do not go together. Check a file, or make a taxonomy.")
     merged = merge_flags(policy, input=input)
     checked = None if check is None else read_rows(check, column)
-    source = open_source(data, merged.input_options)
+    source = open_studied(data, merged)
     if column not in source.names:
         raise UsageError.unknown_column(column, "the command", source.names)
     described = merged.columns.get(column)

@@ -12,6 +12,7 @@ from sfumato.methods import method_named
 from sfumato.policy import InputOptions, Policy, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
+from sfumato.tables.sources.input_table import open_studied
 from sfumato.tables.sources.source import Source, open_location, open_source
 
 
@@ -43,7 +44,7 @@ class FinishedRelease:
     def source(self) -> Source:
         """Open the release; the first table, if there are two."""
         # Sfumato writes UTF-8. A release made elsewhere is read as the policy says.
-        options = self.policy.input_options if self.certificate is None else self._written_options
+        options = self.policy.foreign_release_options if self.certificate is None else self._written_options
         return open_source(self.given[0] if isinstance(self.given, tuple) else self.given, options)
 
     @property
@@ -75,7 +76,7 @@ def _taxonomy_places(home: Path) -> list[Path]:
 
 def open_original(original: object, policy: Policy) -> Source:
     """Open the table that a release was made of. It must have the quasi-identifiers."""
-    source = open_source(original, policy.input_options)
+    source = open_studied(original, policy)
     for name in policy.quasi_identifiers:
         if name not in source.names:
             raise UsageError.unknown_column(name, "the policy", source.names)

@@ -60,7 +60,8 @@ def _ready(counted: CountedValues) -> dict[str, str]:
 def _proposed(source: Source, column: str, options: InputOptions) -> Grouping | None:
     """Return the calendar or the prefixes that ``sfumato policy`` would propose; for numbers, intervals."""
     text = source.text or source.kind == "excel"
-    settings = TextSettings(options.decimal, options.nulls if text else (), options.date_format)
+    nulls = options.nulls if text else ()
+    settings = TextSettings(options.decimal, nulls, options.date_format, thousands=options.thousands)
     facts = facts_of(collect_values(source, column, text=text), settings)
     hints = hints_of([column])[column]
     levels = suggest(facts, hints).levels

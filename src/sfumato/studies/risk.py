@@ -11,12 +11,15 @@ from sfumato.engines.spark.session import is_spark_frame
 from sfumato.errors import UsageError
 from sfumato.evaluation.audit.anatomy_audit import GROUP, NOT_HIDDEN
 from sfumato.evaluation.audit.audit import class_key
+from sfumato.evaluation.linkability.column_facts import TextSettings
 from sfumato.evaluation.risk.exposure import LARGEST_SET
 from sfumato.evaluation.risk.reidentification import Population, Risk, measure_risk
 from sfumato.methods import method_named
+from sfumato.pipeline.capabilities import DERIVE, SPARK
 from sfumato.policy import Policy, PolicyFlags, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
 from sfumato.tables.locations import location_of
+from sfumato.tables.sources.input_table import open_studied
 from sfumato.tables.sources.source import open_source
 
 
@@ -50,7 +53,7 @@ def risk(
         policy = Policy.from_dict(certified["policy"], location_of(data).home)  # type: ignore[arg-type]
     merged = merge_flags(policy, **flags)
     # Sfumato writes UTF-8. Other tables are read as the policy says.
-    source = open_source(data, merged.input_options if certified is None else merged.release_input_options)
+    source = open_studied(data, merged) if certified is None else open_source(data, merged.release_input_options)
     if not merged.quasi_identifiers:
         raise UsageError(
             "nothing says which columns are quasi-identifiers. Name them, or give a policy; 'sfumato policy' proposes "
@@ -58,7 +61,7 @@ def risk(
         )
     key = class_key(merged, source.names)
     if population is not None and size is None:
-        drawn_from = Population(source=open_source(population, merged.input_options))
+        drawn_from = Population(source=open_studied(population, merged))
     person = merged.privacy.person
     measured = measure_risk(
         source,
@@ -68,6 +71,7 @@ def risk(
         tokens=merged.input.nulls if source.text or source.kind == "excel" else (),
         person=person if person in source.names else None,
         largest_set=largest_set,
+        settings=TextSettings.of(merged.input) if certified is None else None,
     )
     return _with_remarks(measured, merged, source.names)
 
@@ -78,6 +82,8 @@ def _spark_risk(
     """Measure the risk of a Spark table."""
     from sfumato.engines.spark.risk import risk_by_spark
 
+    if policy.derive:
+        DERIVE.refuse_on(SPARK)
     names = tuple(frame.columns)
     if not policy.quasi_identifiers:
         raise UsageError("nothing says which columns are quasi-identifiers. Name them, or give a policy.")

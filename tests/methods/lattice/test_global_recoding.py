@@ -123,7 +123,10 @@ def test_levels_and_how_far_the_search_got_are_in_the_summary_and_levels_in_the_
         "tested": summary["lattice"]["tested"],
         "complete": True,
         "least_possible": 0.25,
+        "without_levels": [],
     }
+    plain = sfumato.anonymize(TOWNS, quasi_identifiers=["age", "town"], k=8, method="global").summary()
+    assert plain["lattice"]["without_levels"] == ["age"]  # it could show nothing but its values
     assert 1 <= summary["lattice"]["tested"] <= 8
     assert "lattice" in summary["private_figures"]
     assert "levels" not in summary["private_figures"]

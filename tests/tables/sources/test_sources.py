@@ -441,7 +441,7 @@ def test_a_record_that_is_too_long_is_refused(tmp_path: Path) -> None:
         ("a,b\n", "has a header and no records"),
         ("a,b\n\n\n", "has a header and no records"),
         ("a\n", "has a header and no records"),
-        (f"a,{SECRET},b,{SECRET}\n1,2,3,4\n", "columns 2 and 4 of"),
+        (f"31,{SECRET},b,{SECRET}\n1,2,3,4\n", "columns 2 and 4 of"),
         (f"{SECRET},,b\n1,2,3\n", "column 2 of"),
         (f"{SECRET}, \n1,2\n", "column 2 of"),
         (f"{SECRET},\n1,2\n", "column 2 of"),
@@ -480,9 +480,9 @@ def test_bytes_in_another_encoding_are_told_by_place_far_into_the_file(tmp_path:
     "content, encoding, said",
     [
         ("a,b\n1,é".encode()[:-1], "utf-8", "byte 6"),
-        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "utf-8", "set encoding = 'utf-16'"),
+        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "utf-8", "add --encoding utf-16, or encoding = 'utf-16' to [input]"),
         (f"a,b\n1,{SECRET}\n".encode("utf-16-le"), "utf-8", "NUL character at line 1"),
-        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "cp1252", "set encoding = 'utf-16'"),
+        (f"a,b\n1,{SECRET}\n".encode("utf-16"), "cp1252", "add --encoding utf-16, or encoding = 'utf-16' to [input]"),
         (f"a,b\n1,{SECRET}\n".encode("utf-16") + b"x", "utf-16", "not text in the encoding utf-16"),
         (f"a,b\n1,{SECRET}é\n".encode(), "ascii", "near line 2"),
         (f"a,b\n{SECRET},2\n3,\0\n".encode(), "utf-8", "NUL character at line 3"),
@@ -787,7 +787,7 @@ def test_excel_rows_without_a_cell_are_no_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rows, said",
     [
-        ([["a", SECRET, SECRET], [1, 2, 3]], "columns 2 and 3 of"),
+        ([["31", SECRET, SECRET], [1, 2, 3]], "columns 2 and 3 of"),
         ([["a", None, SECRET], [1, 2, 3]], "column 2 of"),
         ([["a", "b"], [1, 2, SECRET]], "column 3 of"),
         ([["a", "b"]], "no records"),

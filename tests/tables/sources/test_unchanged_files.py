@@ -19,7 +19,7 @@ from source_kinds import KINDS
 import sfumato
 from sfumato.errors import InputError
 from sfumato.pipeline import engine_choice
-from sfumato.policy import InputOptions
+from sfumato.policy import InputOptions, Policy
 from sfumato.tables.sources.source import Source, open_source
 
 CELL = "Zaphod"
@@ -102,14 +102,14 @@ def test_a_write_that_is_only_in_the_log_of_a_database_is_noticed(tmp_path: Path
 def test_nothing_is_released_of_a_table_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.csv"
     path.write_text("age,sex\n1,f\n2,m\n")
-    opened = engine_choice.open_source
+    opened = engine_choice.open_input
 
-    def opened_then_changed(data: object, options: InputOptions) -> Source:
-        source = opened(data, options)
+    def opened_then_changed(data: object, policy: Policy) -> Source:
+        source = opened(data, policy)
         path.write_text("age,sex\n1,f\n2,m\n3,f\n")
         return source
 
-    monkeypatch.setattr(engine_choice, "open_source", opened_then_changed)
+    monkeypatch.setattr(engine_choice, "open_input", opened_then_changed)
     assert "changed while it was read" in refusal(
         lambda: sfumato.anonymize(path, quasi_identifiers=["age", "sex"], k=2).write(tmp_path / "out.csv")
     )

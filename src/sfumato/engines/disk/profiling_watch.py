@@ -74,7 +74,7 @@ class ProfilingWatch:
             )
         where = f"in its first {self._records:,} records" if self._records else "in its first records"
         expected = self._expected(memory + lacking)
-        advice = f"Drop the column (role identifier), or allow {in_words(expected)} with --memory."
+        advice = f"Drop the column (role drop), or allow {in_words(expected)} with --memory."
         if name not in self._linkable:
             advice = f"Drop the column, round or group it, or allow {in_words(expected)} with --memory."
         elif values > MOSTLY * self._records:

@@ -47,7 +47,9 @@ class MemoryEngine:
 
     def read(self, job: Job) -> ScannedInput:
         person = job.requirements.person
-        scanned = scan(job.source, job.kept if person is None else [*job.kept, person], job.progress)
+        # The pseudonyms of persons are released, so they are among the kept columns.
+        names = job.kept if person is None or person in job.kept else [*job.kept, person]
+        scanned = scan(job.source, names, job.progress)
         return ScannedInput(job, scanned.only(job.kept), person_column(scanned, job.policy))
 
     def profile(self, scanned: ScannedInput) -> list[Encoder]:
@@ -117,5 +119,6 @@ class MemoryEngine:
 
 def as_input_kind(job: Job, table: pa.Table) -> Any:
     """Return a released table as the kind of frame that came in. Kept columns have the types that they had."""
-    kept = (set(job.source.names) - set(job.policy.quasi_identifiers)) & set(table.column_names)
+    made = {*job.policy.quasi_identifiers, *job.policy.derive, *job.policy.pseudonyms}
+    kept = (set(job.source.names) - made) & set(table.column_names)
     return to_frame(table, job.source.kind, job.data, kept)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, UsageError
-from sfumato.evaluation.audit.audit import AuditReport, class_key
+from sfumato.evaluation.audit.audit import AuditReport, class_key, withheld_verdicts
 from sfumato.evaluation.audit.shown_levels import level_verdicts
 from sfumato.policy import Policy
 from sfumato.requirements import ClassCounts, Histogram, Requirements, Verdict
@@ -60,11 +60,7 @@ def audit_groups(
     extra = [column for column in second.names if column not in (GROUP, name, COUNT)]
     verdicts.append(Verdict("the second table holds groups, sensitive values and counts alone", not extra, len(extra)))
     verdicts += level_verdicts(find_classes(first, key), policy, taxonomies)
-    verdicts += [
-        Verdict(f"the identifier {column!r} is not released", False, 1)
-        for column in policy.identifiers
-        if column in first.names or column in second.names
-    ]
+    verdicts += withheld_verdicts(policy, {*first.names, *second.names})
     smallest = int(sizes.min()) if sizes.size else 0
     remarks = [NOT_HIDDEN]
     if policy.release.seed is not None:

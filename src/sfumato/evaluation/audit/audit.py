@@ -7,7 +7,7 @@ with the policy. It shares no code with the methods. A release that fails is nev
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,8 @@ class AuditReport:
     classes: int
     smallest_class: int
     remarks: tuple[str, ...] = ()
+    pseudonyms: tuple[str, ...] = ()
+    """The released columns that join the records of a person."""
 
     @property
     def holds(self) -> bool:
@@ -154,16 +156,27 @@ class ClassVerdicts:
 
     def report(self, policy: Policy, names: Sequence[str]) -> AuditReport:
         """The findings with what the rows alone do not show."""
-        released = [
-            Verdict(f"the identifier {name!r} is not released", False, 1)
-            for name in policy.identifiers
-            if name in names
-        ]
-        remarks = []
+        pseudonyms = tuple(name for name in policy.pseudonyms if name in names)
+        remarks = [pseudonym_remark(pseudonyms)] if pseudonyms else []
         if policy.privacy.sensitive and policy.privacy.null_sensitive == "value":
             remarks.append("null counts as a sensitive value like another, as the policy asks")
-        verdicts = (*self.verdicts, *self.levels, *released)
-        return AuditReport(verdicts, self.records, self.classes, self.smallest_class, tuple(remarks))
+        verdicts = (*self.verdicts, *self.levels, *withheld_verdicts(policy, names))
+        return AuditReport(verdicts, self.records, self.classes, self.smallest_class, tuple(remarks), pseudonyms)
+
+
+def pseudonym_remark(columns: Sequence[str]) -> str:
+    """Say what released pseudonyms undo. columns: those that hold them, at least one."""
+    names = ", ".join(map(repr, columns))
+    return (
+        f"the pseudonyms of {names} join the records of a person across classes: k holds in every class, but not per "
+        "person, and whoever recognises one record of a person has all of them"
+    )
+
+
+def withheld_verdicts(policy: Policy, names: Collection[str]) -> list[Verdict]:
+    """Return a failed line for every released column that the policy withholds. names: the columns of the release."""
+    withheld = [(name, "identifier") for name in policy.identifiers] + [(name, "column") for name in policy.dropped]
+    return [Verdict(f"the {what} {name!r} is not released", False, 1) for name, what in withheld if name in names]
 
 
 def audit_classes(

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.policy import InputSettings
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_python
-from sfumato.tables.coding.profile import LEADING_ZERO
+from sfumato.tables.coding.number_text import LEADING_ZERO, NumberForm
 from sfumato.tables.coding.value_order import is_missing, text_of
 from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source
@@ -32,8 +33,6 @@ LIKELY_NULLS = ("NA", "None", "none", "-", "--", ".", "unknown", "Unknown", "mis
 
 _WHOLE = re.compile(r"[+-]?\d+")
 _POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 _DATE_LIKE = re.compile(r"\d{1,4}[-./ ]\w{1,9}[-./ ]\d{2,4}.{0,16}")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d.*")
 _DAYS = (
@@ -78,6 +77,17 @@ class TextSettings:
     nulls: tuple[str, ...] = ("",)
     date_format: str | None = None
     remarks: tuple[str, ...] = ()
+    thousands: str | None = None
+
+    @classmethod
+    def of(cls, read: InputSettings) -> TextSettings:
+        """Return the settings of a policy."""
+        return cls(read.decimal, read.nulls, read.date_format, thousands=read.thousands)
+
+    @property
+    def numbers(self) -> NumberForm:
+        """How numbers are written."""
+        return NumberForm(self.decimal or ".", self.thousands)
 
 
 @dataclass(frozen=True)
@@ -137,37 +147,58 @@ def find_text_settings(columns: Sequence[ColumnValues], preset: Mapping[str, Any
     known = {name: [text for text in values if text not in ignored] for name, values in texts.items()}
     known = {name: values for name, values in known.items() if values}
     remarks: list[str] = []
-    decimal = preset.get("decimal") or _decimal(known, preset.get("separator", ","), remarks)
+    decimal, thousands = _marks(known, preset, remarks)
     date_format = preset.get("date_format") or _date_format(known, remarks)
     nulls = preset.get("nulls")
     if nulls is None:
-        ordered = {name for name, values in known.items() if _kind_of(values, decimal or ".", date_format) != "text"}
+        form = NumberForm(decimal or ".", thousands)
+        ordered = {name for name, values in known.items() if kind_of_texts(values, form, date_format) != "text"}
         text_columns = [column for column in columns if column.text and column.name in texts]
         nulls = _nulls(text_columns, texts, ordered, remarks)
-    return TextSettings(decimal, tuple(nulls), date_format, tuple(remarks))
+    return TextSettings(decimal, tuple(nulls), date_format, tuple(remarks), thousands)
 
 
 def _texts(column: ColumnValues) -> list[str]:
     return [value for value in column.values if isinstance(value, str)]
 
 
-def _decimal(texts: Mapping[str, list[str]], separator: str, remarks: list[str]) -> str | None:
-    """Return the decimal comma if some numbers have a comma and none has a point, else None."""
-    point = any("." in "".join(values[:TRIED_FIRST]) and _all(_POINT, values) for values in texts.values())
-    with_comma = {
-        name: [text for text in values if "," in text] for name, values in texts.items() if _all(_COMMA, values)
-    }
-    comma = [name for name, values in with_comma.items() if values and not _all(_THOUSANDS, values)]
-    thousands = [name for name, values in with_comma.items() if values and name not in comma]
-    if thousands and not comma:
-        remarks.append(f"{_named(thousands)}: numbers whose commas may separate thousands are read as text")
-    if not comma:
-        return None
-    if point or separator == ",":
-        why = "others have a decimal point" if point else "the comma also separates the cells"
+def _marks(
+    texts: Mapping[str, list[str]], preset: Mapping[str, Any], remarks: list[str]
+) -> tuple[str | None, str | None]:
+    """Return the decimal mark and the mark of thousands, except for those in ``preset``; None for the default.
+
+    1.5 and 1.234,5 show which mark is the decimal one, and 1.234 shows nothing. Once the decimal mark is known, the
+    other mark separates thousands.
+    """
+    forms = {decimal: NumberForm(decimal, other) for decimal, other in ((".", ","), (",", "."))}
+    shown: dict[str, list[str]] = {".": [], ",": []}  # columns by the only decimal mark that they can have
+    for name, values in texts.items():
+        possible = [decimal for decimal, form in forms.items() if _are_numbers(values, form)]
+        if len(possible) == 1:
+            shown[possible[0]].append(name)
+    decimal = preset.get("decimal")
+    comma = [name for name in shown[","] if any("," in text for text in texts[name])]
+    if decimal is None and comma and (shown["."] or preset.get("separator", ",") == ","):
+        why = "others have a decimal point" if shown["."] else "the comma also separates the cells"
         remarks.append(f"{_named(comma)}: numbers with a decimal comma are read as text, because {why}")
-        return None
-    return ","
+        return None, preset.get("thousands")
+    if decimal is None and comma:
+        decimal = ","
+    thousands = preset.get("thousands")
+    if thousands is None:
+        form = forms[decimal or "."]
+        grouped = [
+            name for name, values in texts.items() if any(map(form.is_grouped, values)) and _are_numbers(values, form)
+        ]
+        if grouped and (decimal is not None or shown["."]):
+            thousands = form.thousands
+        elif grouped:
+            remarks.append(f"{_named(grouped)}: numbers whose commas may separate thousands are read as text")
+    return decimal, thousands
+
+
+def _are_numbers(texts: Sequence[str], form: NumberForm) -> bool:
+    return all(_POINT.fullmatch(form.plain(text)) for text in texts)
 
 
 def _date_format(texts: Mapping[str, list[str]], remarks: list[str]) -> str | None:
@@ -211,14 +242,15 @@ def _formats(texts: Sequence[str]) -> list[str]:
 
 
 def _are_iso(texts: Sequence[str]) -> bool:
-    return all(_ISO.fullmatch(text.strip()) for text in texts) and all(_moment(text, None) for text in texts)
+    return all(_ISO.fullmatch(text.strip()) for text in texts) and all(moment_of(text, None) for text in texts)
 
 
 def _are_dates(texts: Iterable[str], date_format: str) -> bool:
-    return all(_moment(text, date_format) is not None for text in texts)
+    return all(moment_of(text, date_format) is not None for text in texts)
 
 
-def _moment(text: str, date_format: str | None) -> datetime.datetime | None:
+def moment_of(text: str, date_format: str | None) -> datetime.datetime | None:
+    """Return the moment that a text writes, or None if it writes none. A format of None is ISO 8601."""
     try:
         if date_format is None:
             return datetime.datetime.fromisoformat(text.strip())
@@ -294,18 +326,18 @@ def _read(column: ColumnValues, values: Sequence[Any], settings: TextSettings) -
         return "whole" if whole else "decimal", float(min(values)), float(max(values))
     if not types.is_string(stored):
         return "unusable", math.nan, math.nan
-    decimal = settings.decimal or "."
-    kind = _kind_of(values, decimal, settings.date_format)
+    form = settings.numbers
+    kind = kind_of_texts(values, form, settings.date_format)
     if kind == "date":
-        moments = [_moment(text, settings.date_format) for text in values]
+        moments = [moment_of(text, settings.date_format) for text in values]
         return kind, *_days([moment for moment in moments if moment is not None])
     if kind in ("whole", "decimal"):
-        numbers = [float(text.strip().replace(decimal, ".")) for text in values]
+        numbers = [float(form.plain(text)) for text in values]
         return kind, min(numbers), max(numbers)
     return kind, math.nan, math.nan
 
 
-def _kind_of(texts: Sequence[str], decimal: str, date_format: str | None) -> str:
+def kind_of_texts(texts: Sequence[str], form: NumberForm, date_format: str | None) -> str:
     """Return whole, decimal, date or text. Numbers with leading zeros are codes, which are text."""
     if date_format is not None and _are_dates(texts[:TRIED_FIRST], date_format) and _are_dates(texts, date_format):
         return "date"
@@ -313,10 +345,11 @@ def _kind_of(texts: Sequence[str], decimal: str, date_format: str | None) -> str
         return "date"
     if any(LEADING_ZERO.match(text.strip()) for text in texts):
         return "text"
-    if _all(_WHOLE, texts):
-        return "whole" if all(abs(int(text)) <= LARGEST_WHOLE for text in texts if len(text) > 18) else "text"
-    if _all(_POINT if decimal == "." else _COMMA, texts):
-        return "decimal" if all(math.isfinite(float(text.strip().replace(decimal, "."))) for text in texts) else "text"
+    numbers = [form.plain(text) for text in texts]
+    if _all(_WHOLE, numbers):
+        return "whole" if all(abs(int(number)) <= LARGEST_WHOLE for number in numbers if len(number) > 18) else "text"
+    if _all(_POINT, numbers):
+        return "decimal" if all(math.isfinite(float(number)) for number in numbers) else "text"
     return "text"
 
 

@@ -45,8 +45,7 @@ class IdentifierRules:
 
     @classmethod
     def of(cls, table: NamedColumns, policy: Policy) -> IdentifierRules:
-        settings = TextSettings(policy.input.decimal, policy.input.nulls, policy.input.date_format)
-        return cls(table.types, hints_of(table.names), settings)
+        return cls(table.types, hints_of(table.names), TextSettings.of(policy.input))
 
     def reason(self, name: str, sample: pa.Array, totals: ValueTotals) -> str | None:
         """Return why a column is an identifier, or None. sample: some distinct values; totals: of the whole column."""

@@ -12,6 +12,6 @@ def refuse_linkable(reasons: Mapping[str, str]) -> None:
     if reasons:
         listed = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items())
         raise PolicyError(
-            f"kept columns would undo the release: {listed}. Drop them (role identifier), make them "
+            f"kept columns would undo the release: {listed}. Drop them (role drop or role identifier), make them "
             "quasi-identifiers, or list them in accept_linkable if nobody could recognize a person by them."
         )

@@ -18,6 +18,7 @@ from sfumato.evaluation.queries.range_queries import range_accuracy
 from sfumato.evaluation.queries.sensitive_values import number_values
 from sfumato.policy import InputOptions
 from sfumato.tables.coding.domains import Codes, Domain
+from sfumato.tables.coding.number_text import PLAIN, NumberForm
 from sfumato.tables.released_classes import ReleasedClasses
 from sfumato.tables.sources.source import Source
 
@@ -30,14 +31,14 @@ def measure_queries(
     release: Source,
     records: ReleasedClasses | GroupedRecords,
     *,
-    decimal: str = ".",
+    form: NumberForm = PLAIN,
     nulls: Collection[str] = (),
 ) -> tuple[QueryAccuracy, ...]:
     """Answer the workload from a release, once for each of the original's columns ``sensitive``.
 
     ``release`` is the table with the sensitive values. ``records`` are the classes of a generalized release, which know
     the class of every row, or the grouped records of Anatomy's first table; then ``release`` is the second table.
-    ``decimal`` is the decimal separator of the original, and ``nulls`` are texts of sensitive values that mean null.
+    ``form`` is that of numbers in the text of the original, and ``nulls`` are texts of sensitive values that mean null.
     """
     classes = records.classes if isinstance(records, GroupedRecords) else records
     left_out = len(codes) - classes.records
@@ -49,7 +50,7 @@ def measure_queries(
     spans, shown = shown_spans(domains, classes)
     accuracies = []
     for name, column in sensitive.items():
-        numbers = number_values(name, column, workload, decimal, nulls)
+        numbers = number_values(name, column, workload, form, nulls)
         original = Original(codes, numbers.of(column.chunks), numbers.count)
         parts: list[ReleasedPart] = []
         if isinstance(records, GroupedRecords):
@@ -84,9 +85,8 @@ def ask_release(
 
     ``classes`` are those of the first table; they know the class of every row if it is the only table.
     """
+    form = NumberForm(options.decimal, options.thousands)
     if second is None:
-        return measure_queries(workload, codes, domains, sensitive, first, classes, decimal=options.decimal)
+        return measure_queries(workload, codes, domains, sensitive, first, classes, form=form)
     grouped = grouped_records(first, [domain.name for domain in domains])
-    return measure_queries(
-        workload, codes, domains, sensitive, second, grouped, decimal=options.decimal, nulls=options.nulls
-    )
+    return measure_queries(workload, codes, domains, sensitive, second, grouped, form=form, nulls=options.nulls)

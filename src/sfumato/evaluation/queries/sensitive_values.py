@@ -17,6 +17,7 @@ from sfumato.evaluation.queries.answers import Integers
 from sfumato.evaluation.queries.bins import MOST_VALUES, ascending_edges, too_many_values
 from sfumato.evaluation.queries.query_workload import QueryWorkload
 from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.number_text import PLAIN, NumberForm
 from sfumato.tables.coding.released_labels import read_number
 
 
@@ -51,9 +52,12 @@ class SensitiveNumbers:
 
 
 def number_values(
-    name: str, column: pa.ChunkedArray, workload: QueryWorkload, decimal: str, nulls: Collection[str]
+    name: str, column: pa.ChunkedArray, workload: QueryWorkload, form: NumberForm, nulls: Collection[str]
 ) -> SensitiveNumbers:
-    """Number the values of the original's column; ``nulls`` are texts that mean null."""
+    """Number the values of the original's column.
+
+    ``nulls`` are texts that mean null, and ``form`` is that of numbers in text.
+    """
     texts: set[str | None] = set()
     for chunk in column.chunks:
         texts.update(encoded(chunk, nulls)[0])
@@ -62,7 +66,9 @@ def number_values(
     has_null = None in texts
     known = sorted(text for text in texts if text is not None)
     edges = workload.bins.get(name)
-    numbers = [read_number(text if decimal == "." else text.replace(decimal, ".")) for text in known]
+    # Cells of other types have the form that Arrow gives them.
+    form = form if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type) else PLAIN
+    numbers = [read_number(form.plain(text)) for text in known]
     numeric = all(map(math.isfinite, numbers))
     if edges is None:
         if workload.level is not None and numeric and len(known) > MOST_VALUES:

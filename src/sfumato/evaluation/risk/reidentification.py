@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, UsageError
+from sfumato.evaluation.linkability.column_facts import ColumnValues, TextSettings
+from sfumato.evaluation.linkability.sentinels import reading_remarks
 from sfumato.evaluation.risk.exposure import LARGEST_SET, Exposure, exposures
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.tables.released_classes import (
@@ -139,11 +141,13 @@ def measure_risk(
     tokens: Sequence[str] = (),
     person: str | None = None,
     largest_set: int = LARGEST_SET,
+    settings: TextSettings | None = None,
 ) -> Risk:
     """Measure the risk of a table. The columns ``key``, those of the quasi-identifiers ``columns``, define its classes.
 
     ``tokens`` are texts that mean null. ``person`` is the column that identifies the person of a record; with it,
-    persons are counted instead of records.
+    persons are counted instead of records. ``settings`` say how the text of an original is read; with them, remarks
+    name values that may mean "missing" and numbers that are text.
     """
     raw = find_classes(source, key if person is None else [*key, person])
     if person is not None:
@@ -151,7 +155,7 @@ def measure_risk(
     classes = unify_nulls(raw, key, tokens)
     whole = merge_classes(classes, key, person)
     total = raw.records if person is None else len(raw.values[person])
-    remarks: list[str] = []
+    remarks = [] if settings is None else _reading_remarks(source, raw, columns, settings)
     journalist = None
     fraction = population.drawn(total)
     if fraction is not None:
@@ -173,6 +177,17 @@ def measure_risk(
         remarks=tuple(remarks),
         sampling_fraction=fraction,
     )
+
+
+def _reading_remarks(source: Source, raw: ReleasedClasses, columns: Sequence[str], settings: TextSettings) -> list[str]:
+    """Return what to check about the values of the quasi-identifiers."""
+    remarks = []
+    for name in (name for name in columns if name in raw.shown):
+        counts = np.bincount(raw.shown[name], weights=raw.sizes, minlength=len(raw.values[name])).astype(np.int64)
+        text = source.text or source.kind == "excel"
+        column = ColumnValues(name, source.types[name], text, raw.values[name], counts, raw.records)
+        remarks += reading_remarks(column, settings)
+    return remarks
 
 
 def _attack(records: NDArray[np.int64], sizes: NDArray[np.float64]) -> Attack:

@@ -177,8 +177,18 @@ def chosen_recoding(method: LatticeMethod, results: NodeResults, effort: Effort,
         raise _infeasible(results, outcome)
     recoding = LevelRecoding.of(results.lattice, results.shown(outcome.best.node))
     progress.decisions["levels"] = recoding.numbers
-    progress.decisions["lattice"] = _facts(results, outcome)
+    progress.decisions["lattice"] = {**_facts(results, outcome), "without_levels": _without_levels(recoding)}
     return recoding
+
+
+def _without_levels(recoding: LevelRecoding) -> list[str]:
+    """Return the numbers and dates that show ``*`` because they have no other level than their values."""
+    domains = recoding.lattice.domains
+    return [
+        domain.name
+        for domain in domains
+        if domain.kind != "categorical" and domain.top_level == 1 and recoding.numbers[domain.name] == 1
+    ]
 
 
 def _facts(results: NodeResults, outcome: SearchOutcome) -> dict[str, Any]:

@@ -7,8 +7,7 @@ domain. The second pass turns batches into codes (``Encoder.encode``).
 
 from __future__ import annotations
 
-import datetime
-import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,13 +18,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, PolicyError
+from sfumato.errors import InputError, PolicyError, ReadingWarning
 from sfumato.kernels.threads import in_threads
 from sfumato.policy import ColumnSettings, Grouping, InputOptions
 from sfumato.progress import Progress
 from sfumato.tables.coding.distinct_values import (
     DAY,
-    EPOCH,
     DistinctNumbers,
     DistinctTexts,
     Numbers,
@@ -36,18 +34,17 @@ from sfumato.tables.coding.distinct_values import (
     too_large,
 )
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
+from sfumato.tables.coding.number_text import INTEGER, NUMBER, NumberForm
 from sfumato.tables.coding.outside_taxonomy import OutsideTaxonomyError, or_problem, problem_of, without_problems
 from sfumato.tables.coding.released_labels import WHOLE, local_microseconds
 from sfumato.tables.coding.scaled_integers import INTEGER_DIGITS, MOST_DIGITS, rescaled
-from sfumato.tables.sources.source import Source
+from sfumato.tables.coding.unread_numbers import unread_numbers
+from sfumato.tables.coding.written_dates import written_moment
+from sfumato.tables.sources.source import Source, place_of
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
 from sfumato.taxonomies.ready import ready_taxonomy
 from sfumato.taxonomies.taxonomy import Taxonomy
 from sfumato.taxonomies.widening import Calendar, Intervals, RoundingGrid, Snap
-
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.IGNORECASE)
-INTEGER = re.compile(r"[+-]?\d+")
-LEADING_ZERO = re.compile(r"[+-]?0\d")
 
 CATEGORY_BYTES = 300  # that a taxonomy takes for a leaf
 
@@ -85,9 +82,12 @@ class Profiler:
         text: bool,
         null_tokens: frozenset[str],
         taxonomy: Taxonomy | None,
+        place_of: Callable[[int], str] | None,
     ) -> None:
+        self._place_of = place_of
         self._name, self._column, self._options, self._text = name, column, options, text
         self._taxonomy_from_file, self._null_tokens = taxonomy, null_tokens
+        self._numbers = NumberForm(options.decimal, options.thousands)
         self._distinct = distinct_values_of(name, source_type)
 
     def add(self, column: pa.Array) -> None:
@@ -173,6 +173,7 @@ class Profiler:
         known = [text for text, missing in zip(texts, null, strict=True) if not missing]
         kind = "categorical" if self._categorical() else self._column.implied_type or self._infer(known)
         if kind == "categorical" and known:
+            self._warn_of_numbers(known)
             return self._categories(distinct, texts, has_null)
         read = self._read_numbers if kind == "numeric" or not known else self._read_moments
         numbers = read(known)
@@ -200,8 +201,8 @@ class Profiler:
         scale = domain.scale if domain.is_decimal else None
         if domain.snap.snap(domain.values, domain.values, domain.is_whole, scale, finest=highest).whole.any():
             raise InputError(
-                f"column {self._name!r} has numbers too large for the intervals of its policy. Set top or bottom, or "
-                "choose other intervals."
+                f"column {self._name!r} has values that are in no interval or period of its policy: they are too "
+                "large, or too early for a whole decade. Set top or bottom, or choose other levels."
             )
         cells, cell_of = replace(domain, coarsest=coarsest).at_level(finest)
         # Without null, the last code stands for nothing.
@@ -314,25 +315,36 @@ class Profiler:
         """Infer the type of text. It is numeric only if every value is a number and none is a code such as 007."""
         if not self._text:
             return "categorical"
-        if self._options.date_format is None and all(
-            NUMBER.fullmatch(self._plain(text)) and not LEADING_ZERO.match(text.strip()) for text in texts
-        ):
+        if self._options.date_format is None and all(map(self._numbers.is_number, texts)):
             return "numeric"
         if all(self._moment(text) is not None for text in texts):
             return "date"
-        if all(NUMBER.fullmatch(self._plain(text)) and not LEADING_ZERO.match(text.strip()) for text in texts):
+        if all(map(self._numbers.is_number, texts)):
             return "numeric"
         return "categorical"
 
-    def _plain(self, text: str) -> str:
-        """Return the number with a decimal point. If the policy sets a comma, text with a point is not a number."""
-        text = text.strip()
-        return text if self._options.decimal == "." else text.replace(".", "x").replace(",", ".")
+    def _warn_of_numbers(self, texts: list[str]) -> None:
+        """Say why a column that looks like one of numbers is taken for text, unless the policy says that it is text."""
+        if self._categorical() or not (self._text or self._null_tokens):
+            return
+        found = unread_numbers(texts, self._numbers, typed=not self._text)
+        if found is None:
+            return
+        place = None
+        if found.others and self._place_of is not None:
+            assert isinstance(self._distinct, DistinctTexts)
+            values = self._distinct.values
+            others = (index for index, text in enumerate(values) if text in found.others)
+            place = self._place_of(self._first_record(others))
+        sentence = found.sentence(self._name, self._numbers, place, typed=not self._text)
+        warnings.warn(sentence, ReadingWarning, stacklevel=2)
 
     def _read_numbers(self, texts: list[str]) -> Numbers:
-        plain = [self._plain(text) for text in texts]
+        plain = [self._numbers.plain(text) for text in texts]
         bad = [text for text, number in zip(texts, plain, strict=True) if not NUMBER.fullmatch(number)]
-        self._refuse(bad, "is not a number", "are not numbers")
+        found = unread_numbers(texts, self._numbers) if bad else None
+        hint = f"Add {found.flags(self._numbers)}. " if found is not None and found.form != self._numbers else ""
+        self._refuse(bad, "is not a number", "are not numbers", hint)
         if all(INTEGER.fullmatch(number) for number in plain):
             try:
                 return np.array([int(number) for number in plain], np.int64)
@@ -351,28 +363,17 @@ class Profiler:
 
     def _moment(self, text: str) -> int | None:
         """Return microseconds since 1970, or None if the text is not a date."""
-        text = text.strip()
-        try:
-            if self._options.date_format is not None:
-                moment = datetime.datetime.strptime(text, self._options.date_format)
-            elif re.match(r"\d{4}-\d\d-\d\d", text):
-                moment = datetime.datetime.fromisoformat(text)
-            else:
-                return None
-        except ValueError:
-            return None
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-        return (moment - EPOCH) // datetime.timedelta(microseconds=1)
+        return written_moment(text, self._options.date_format)
 
-    def _refuse(self, bad: list[str], singular: str, plural: str) -> None:
+    def _refuse(self, bad: list[str], singular: str, plural: str, hint: str = "") -> None:
         if bad:
             what = f"1 distinct value {singular}" if len(bad) == 1 else f"{len(bad):,} distinct values {plural}"
             assert isinstance(self._distinct, DistinctTexts)
             positions = (position for position, text in enumerate(self._distinct.values) if text in bad)
             raise InputError(
                 f"column {self._name!r}: {what}; the first is in record {self._first_record(positions)}. "
-                "Correct the data, list it in [input] nulls if it means 'missing', or give the column another type."
+                f"{hint}Correct the data, list it in [input] nulls if it means 'missing', or give the column another "
+                "type."
             )
 
     def _first_record(self, positions: Iterable[int]) -> int:
@@ -431,7 +432,16 @@ def profiler_of(
 ) -> Profiler:
     """Return the profiler of a column of a source; ``column`` holds its settings in the policy."""
     tokens = frozenset(options.nulls) if source.text or source.kind == "excel" else frozenset()
-    return Profiler(name, source.types[name], column, options, text=source.text, null_tokens=tokens, taxonomy=taxonomy)
+    return Profiler(
+        name,
+        source.types[name],
+        column,
+        options,
+        text=source.text,
+        null_tokens=tokens,
+        taxonomy=taxonomy,
+        place_of=None if source.kind == "spark" else partial(place_of, source),
+    )
 
 
 def profile_source(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -14,13 +16,17 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, ReadingWarning
 from sfumato.kernels.threads import ahead, in_threads_ahead
 from sfumato.tables.formulas import rearmed
 from sfumato.tables.sources import csv_blocks
 from sfumato.tables.sources.source_batches import TEXT, NoRecordsError, checked_names, normalize_batches
-from sfumato.tables.sources.text_stream import open_text
+from sfumato.tables.sources.text_stream import open_text, skip_lines
 from sfumato.tables.sources.unchanged_files import UnchangedFiles
+
+SEPARATORS = (",", ";", "\t", "|")  # that tables of text usually have
+_QUOTED = re.compile(r'"[^"]*"')
+FIRST_LINES = 1000  # below the header, whose cells are compared with it
 
 
 class CsvSource:
@@ -39,6 +45,7 @@ class CsvSource:
         compression: str | None,
         max_expansion: int | None = None,
         disarmed: bool = False,
+        header_line: int = 1,
     ) -> None:
         self._path = path
         self._separator = separator
@@ -46,6 +53,7 @@ class CsvSource:
         self._compression = compression
         self._max_expansion = max_expansion
         self._disarmed = disarmed
+        self._header_line = header_line
         self._where = f"the file {str(path)!r}"
         self._unchanged = UnchangedFiles.of(path)
         self.names = self._read_header()
@@ -54,6 +62,32 @@ class CsvSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         batches = normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
         return map(rearmed, batches) if self._disarmed else batches
+
+    def warn_of_another_separator(self) -> None:
+        """Warn if the table has one column by its separator, and more by one that tables usually have."""
+        if len(self.names) > 1:
+            return
+        with self._lines() as lines:
+            # What stands between quotes is one cell by any separator.
+            first = [_QUOTED.sub("", line) for line in islice((line for line in lines if line.strip()), 2)]
+        for separator in SEPARATORS:
+            counts = {line.count(separator) for line in first}
+            if separator != self._separator and len(counts) == 1 and counts != {0}:
+                shown = "tab" if separator == "\t" else separator
+                warnings.warn(
+                    f"{self._where} has one column by the separator {self._separator!r}, and {counts.pop() + 1} by "
+                    f"{separator!r}. Add --separator '{shown}', or separator to [input], unless it is one column.",
+                    ReadingWarning,
+                    stacklevel=2,
+                )
+
+    def line_of(self, record: int) -> int:
+        """Return the line on which a record begins; records are counted from 1. It reads the file up to there."""
+        with self._lines() as lines:
+            records = _records(lines, self._separator, self._header_line)
+            next(records)
+            filled = (each for each in records if each.fields or len(self.names) == 1)
+            return next(islice(filled, record - 1, None)).first_line
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # The last column is always read: only there could a quote that is never closed go unnoticed.
@@ -78,7 +112,10 @@ class CsvSource:
                 raise fault
 
     def _open(self) -> io.BufferedReader:
-        return open_text(self._path, self._encoding, self._compression, self._max_expansion)
+        """Open the text from its header on."""
+        stream = open_text(self._path, self._encoding, self._compression, self._max_expansion)
+        skip_lines(stream, self._header_line - 1)
+        return stream
 
     def _lines(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(self._open(), encoding="utf-8", newline="")
@@ -108,30 +145,48 @@ class CsvSource:
 
     def _read_header(self) -> tuple[str, ...]:
         with self._lines() as lines:
-            records = _records(lines, self._separator)
+            records = _records(lines, self._separator, self._header_line)
             header = next(records, None)
             if header is None:
-                raise InputError(f"{self._where} is empty. Give a file with a header and at least one record.")
+                raise InputError(self._without_header())
             if not header.closed:
                 raise self._open_quote(header)
             if header.fields == 0:
-                raise InputError(f"line 1 of {self._where} is empty. Put the names of the columns there.")
+                raise InputError(
+                    f"line {self._header_line} of {self._where} is empty. Put the names of the columns there."
+                )
             if not any(record.fields or header.fields == 1 for record in records):
                 raise NoRecordsError(
                     f"{self._where} has a header and no records. Give a file with at least one record."
                 )
         with self._lines() as lines:
             try:
-                names = next(csv.reader(islice(lines, header.last_line), delimiter=self._separator))
+                names = next(
+                    csv.reader(islice(lines, header.last_line - self._header_line + 1), delimiter=self._separator)
+                )
             except csv.Error:
                 raise InputError(f"the header of {self._where} has a name that is too long. Shorten it.") from None
-        return checked_names(names, self._where)
+        return checked_names(names, self._where, partial(self._first_cells, header.last_line - self._header_line + 1))
+
+    def _without_header(self) -> str:
+        if self._header_line > 1:
+            return f"{self._where} has no line {self._header_line}. Check header_row."
+        return f"{self._where} is empty. Give a file with a header and at least one record."
+
+    def _first_cells(self, header_lines: int) -> set[str]:
+        """Return the cells of the first records below the header."""
+        with self._lines() as lines:
+            below = islice(lines, header_lines, header_lines + FIRST_LINES)
+            try:
+                return set(chain.from_iterable(csv.reader(below, delimiter=self._separator)))
+            except csv.Error:
+                raise InputError(f"{self._where} has a cell that is too long. Check for missing quotes.") from None
 
     def _fault(self) -> InputError | None:
         """Find the first bad record and describe it. This is slow, and only called when a record is bad."""
         expected = len(self.names)
         with self._lines() as lines:
-            for record in _records(lines, self._separator):
+            for record in _records(lines, self._separator, self._header_line):
                 if not record.closed:
                     return self._open_quote(record)
                 if record.fields not in (0, expected):
@@ -141,6 +196,11 @@ class CsvSource:
     def _ragged(self, record: _Record, expected: int) -> InputError:
         lines = f"line {record.first_line}"
         advice = "Quote cells that hold the separator, and check that the separator is right"
+        if expected == 1:
+            advice = (
+                f"If the lines above it are a title, add --header-row {record.first_line}, or header_row = "
+                f"{record.first_line} to [input]; else check that the separator is right"
+            )
         if record.last_line > record.first_line:
             lines = f"lines {record.first_line} to {record.last_line}"
             advice += "; a quote may be opened in it and not closed where it should be"
@@ -171,14 +231,14 @@ class _Record(NamedTuple):
     closed: bool
 
 
-def _records(lines: Iterable[str], separator: str) -> Iterator[_Record]:
-    """Yield the records of a CSV text, and count its physical lines.
+def _records(lines: Iterable[str], separator: str, first_line: int) -> Iterator[_Record]:
+    """Yield the records of a CSV text, and count its physical lines from ``first_line``.
 
     A quote opens a quoted cell only as its first character, as in the fast reader. Cells are not kept, so a quote that
     stays open to the end of a large file takes no memory.
     """
-    number, first, fields, quoted = 0, 1, 0, False
-    for number, line in enumerate(lines, start=1):
+    number, first, fields, quoted = first_line, first_line, 0, False
+    for number, line in enumerate(lines, start=first_line):
         body = line.rstrip("\r\n")
         if not quoted:
             first, fields = number, 1 if body else 0

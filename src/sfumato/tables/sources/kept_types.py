@@ -100,6 +100,8 @@ def _restored_series(column: pa.ChunkedArray, original: Any) -> Any:
             return series
         # As numbers, whole numbers with nulls would become floats.
         return pandas.Series(column.to_pylist(), dtype=object)
+    if column.null_count and stored.kind in "iub" and not hasattr(stored, "__from_arrow__"):
+        return _new_series(column, stored)  # cells were cleared, and these types of NumPy have no null
     # NumPy's types come back by themselves; pandas' own types, such as Int64, have a constructor from Arrow.
     if hasattr(stored, "__from_arrow__"):
         arrow_type = pa.array(original.iloc[:0], from_pandas=True).type

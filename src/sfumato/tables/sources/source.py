@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -62,16 +62,37 @@ class Source(Protocol):
 
 def open_source(data: object, options: InputOptions) -> Source:
     """Open a table by its name (a file, directory or database table), or a frame."""
+    source = _open(data, options)
+    if not options.column_nulls:
+        return source
+    from sfumato.tables.sources.cleared_source import ClearedSource  # which reads any source
+
+    return ClearedSource(source, options.column_nulls)
+
+
+def _open(data: object, options: InputOptions) -> Source:
     if isinstance(data, str | os.PathLike):
         from sfumato.tables.targets.target import recover_location  # targets read back what they wrote, from here
 
         location = location_of(data)
         recover_location(location)
-        return open_location(location, options)
+        source = open_location(location, options)
+        if source.kind == "csv":
+            from sfumato.tables.sources.csv_source import CsvSource
+
+            assert isinstance(source, CsvSource)
+            source.warn_of_another_separator()
+        return source
     # Imported here: the code for frames is large, and a run from file to file does not need it.
     from sfumato.tables.sources.frames import open_frame
 
     return open_frame(data)
+
+
+def place_of(source: Source, record: int) -> str:
+    """Return where a record stands, counted from 1: its line in a text file, or its number."""
+    line_of: Callable[[int], int] | None = getattr(source, "line_of", None)
+    return f"record {record:,}" if line_of is None else f"line {line_of(record):,}"
 
 
 def kind_of_file(path: Path) -> tuple[str, str | None]:
@@ -123,6 +144,7 @@ def _open_file(path: Path, options: InputOptions) -> Source:
             compression=compression,
             max_expansion=options.max_expansion,
             disarmed=options.disarmed,
+            header_line=options.header_row or 1,
         )
     if compression is None and suffix in _PARQUET:
         from sfumato.tables.sources.parquet_source import ParquetSource
@@ -135,7 +157,7 @@ def _open_file(path: Path, options: InputOptions) -> Source:
     if compression is None and suffix in _EXCEL:
         from sfumato.tables.sources.excel_source import open_excel
 
-        return open_excel(path, options.sheet)
+        return open_excel(path, options.sheet, options.header_row)
     raise InputError(
         f"the name of the file {str(path)!r} does not tell what kind of table it is. Give a file that ends in "
         f"{', '.join(_CSV)} (each also with {' or '.join(_COMPRESSIONS)}), "

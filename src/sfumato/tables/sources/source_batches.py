@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -17,16 +18,20 @@ from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 
 BATCH_ROWS = 1 << 18
 TEXT = pa.dictionary(pa.int32(), pa.string())
+_WORD = re.compile(r"[^\W\d][^@]{0,59}", re.DOTALL)  # begins with a letter
 
 
 class NoRecordsError(InputError):
     """The table has a header, but no records."""
 
 
-def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
+def checked_names(
+    names: Sequence[str], where: str, cells: Callable[[], Collection[str]] | None = None
+) -> tuple[str, ...]:
     """Return the names of the columns, or refuse missing and repeated names.
 
-    Errors name columns by position: in a file without a header, the names are the cells of a record.
+    Errors name columns by position: in a file without a header, the names are the cells of a record. cells: returns
+    those of the first records; a repeated name is shown if they prove that the names are no record.
     """
     if not names:
         raise InputError(f"{where} has no columns. Give a table with at least one.")
@@ -38,12 +43,18 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
                 "that was written as a column without a name."
             )
         if name in first:
+            shown = f" {name!r}" if cells is not None and is_header(names, cells()) else ""
             raise InputError(
-                f"columns {first[name]} and {position} of {where} have the same name. Rename one of them, or add the "
-                "header if it is missing."
+                f"columns {first[name]} and {position} of {where} have the same name{shown}. Rename one of them, or "
+                "add the header if it is missing."
             )
         first[name] = position
     return tuple(names)
+
+
+def is_header(names: Sequence[str], cells: Collection[str]) -> bool:
+    """Return whether names cannot be a record: all are words, as no record of persons is, and no cell is equal."""
+    return all(_WORD.fullmatch(name) and name not in cells for name in names)
 
 
 def normalized_types(schema: pa.Schema) -> dict[str, pa.DataType]:

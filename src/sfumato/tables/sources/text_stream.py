@@ -36,6 +36,14 @@ def open_text(
     return io.BufferedReader(_Utf8Stream(open_bytes(path, compression), encoding, f"the file {str(path)!r}", most))
 
 
+def skip_lines(stream: io.BufferedReader, count: int) -> None:
+    """Read a stream to the end of its first ``count`` lines, whichever of the three line ends they have."""
+    while count and (character := stream.read(1)):
+        if character == b"\r" and stream.peek(1)[:1] == b"\n":
+            stream.read(1)
+        count -= character in b"\r\n"
+
+
 def open_bytes(path: Path, compression: str | None) -> pa.NativeFile:
     """Open the bytes of a file, decompressed."""
     try:
@@ -134,7 +142,8 @@ class _Utf8Stream(io.RawIOBase):
             self._count_lines(encoded[: encoded.index(b"\0")])
             raise InputError(
                 f"{self._where} has a NUL character at line {self._line()}: it is not text in the encoding "
-                f"{self._encoding}, or is damaged. If it was exported as UTF-16, set encoding = 'utf-16' in [input]."
+                f"{self._encoding}, or is damaged. If it was exported as UTF-16, add --encoding "
+                "utf-16, or encoding = 'utf-16' to [input]."
             )
         self._count_lines(encoded)
         self._last_character = text[-1:] or self._last_character
@@ -154,7 +163,12 @@ class _Utf8Stream(io.RawIOBase):
         # The decoder may have put bytes of the previous block in front of this one.
         position = self._consumed - (len(error.object) - block_size) + error.start
         if position == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            advice = "It begins like UTF-16: set encoding = 'utf-16' in [input]."
+            advice = "It begins like UTF-16: add --encoding utf-16, or encoding = 'utf-16' to [input]."
+        elif codecs.lookup(self._encoding).name == "utf-8":
+            advice = (
+                "It is probably cp1252, the encoding of Windows: add --encoding cp1252, or encoding = 'cp1252' to "
+                "[input]."
+            )
         else:
             advice = _OTHER_ENCODING
         self._count_lines(error.object[: error.start])
@@ -164,4 +178,6 @@ class _Utf8Stream(io.RawIOBase):
         )
 
 
-_OTHER_ENCODING = "Set encoding in [input] to the encoding of the file, such as 'utf-8', 'cp1252' or 'utf-16'."
+_OTHER_ENCODING = (
+    "Set --encoding, or encoding in [input], to the encoding of the file, such as 'utf-8', 'cp1252' or 'utf-16'."
+)

@@ -229,7 +229,7 @@ def test_levels_are_learnt_on_the_other_folds_and_counted_by_their_cells() -> No
         k=10,
     )
     values = {row["metric"]: row["value"] for row in found.results if row["method"] == "global"}
-    # Whoever selects from cells of ten years gets those of 40 to 44 too, of which nine tenths are learnt from each time.
+    # Whoever selects from cells of ten years gets those of 40 to 44 too. Nine tenths are learnt from each time.
     assert values["imprecision"] == pytest.approx(0.9 * 5 * 6)
     assert values["average-class-size"] == pytest.approx(0.9 * 240 / 8)
 

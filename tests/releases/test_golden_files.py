@@ -1,8 +1,9 @@
 """Files that version 0.1 wrote: policies, rules, certificates and run records are read by every later version.
 
 ``tests/golden/0.1`` was written before certificates had format 2 and run records named their version, and
-``tests/golden/0.1-format-2`` after that. A golden file is never edited. A change that cannot read one is mended, not
-the file; a new format adds a folder.
+``tests/golden/0.1-format-2`` after that. ``tests/golden/0.1-levels`` has the first rules of levels, which have format
+2 of rules. A golden file is never edited. A change that cannot read one is mended, not the file; a new format adds a
+folder.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from sfumato.policy import Policy
 from sfumato.releases.certificate import read_certificate
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-FOLDERS = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
 FORMATS = {"0.1": 1, "0.1-format-2": 2}
+FOLDERS = [GOLDEN / name for name in FORMATS]
 LABELS = [
     ["[20..60]", "*", "101**", "Tuscany"],
     ["[55..90]", "*", "101**", "Tuscany"],
@@ -58,6 +59,9 @@ DIGESTS = {
     "0.1-format-2/state/runs.jsonl": "10ec7bd06446",
     "0.1-format-2/state/secret": "4a9839799c4b",
     "0.1-format-2/towns.csv": "8dca20deaf08",
+    "0.1-levels/applied.csv": "74b7137a7c24",
+    "0.1-levels/patients.csv": "927304d196fd",
+    "0.1-levels/rules.json": "ad34391047cb",
 }
 
 
@@ -167,6 +171,17 @@ def test_rules_recode_a_table_as_they_did(golden: Path) -> None:
     assert recoding.labels() == LABELS
     assert main(["apply", "rules.json", "patients.csv", "-o", "again.csv"]) == 0
     assert rows(golden / "again.csv") == rows(golden / "applied.csv")
+
+
+def test_rules_of_levels_recode_a_table_as_they_did(tmp_path: Path) -> None:
+    folder = GOLDEN / "0.1-levels"
+    recoding = sfumato.Recoding.load(folder / "rules.json")
+    assert recoding.levels == {"age": 1, "born": 4, "zip": 1, "town": 0}
+    assert (
+        main(["apply", str(folder / "rules.json"), str(folder / "patients.csv"), "-o", str(tmp_path / "again.csv")])
+        == 0
+    )
+    assert rows(tmp_path / "again.csv") == rows(folder / "applied.csv")
 
 
 @pytest.mark.compiled

@@ -74,6 +74,13 @@ def test_numbers_and_days_beyond_those_of_the_first_table_have_cells() -> None:
     ]
 
 
+def test_bounds_to_learn_from_are_those_of_cells() -> None:
+    table = pa.table({"age": [*range(20, 60)] * 3})
+    recoding = sfumato.fit(table, quasi_identifiers="age", taxonomy={"age": {"intervals": [20]}}, k=30, method="global")
+    assert recoding.levels == {"age": 1}
+    assert recoding.bounds(pa.table({"age": [1, 25, 59]})).tolist() == [[0, 19], [20, 39], [40, 59]]
+
+
 def test_a_column_that_shows_a_star_shows_it_even_if_all_records_agree() -> None:
     recoding = sfumato.fit(people().select(["day", "zip"]), quasi_identifiers=["day", "zip"], k=5, method="global")
     assert recoding.levels == {"day": 1, "zip": 0}

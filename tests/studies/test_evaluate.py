@@ -216,6 +216,24 @@ def test_entropy_and_squared_error_are_those_of_the_regions_of_training_records(
     assert found[None, None, "average-class-size"] == pytest.approx(len(owners) / len(set(owners)))
 
 
+def test_levels_are_learnt_on_the_other_folds_and_counted_by_their_cells() -> None:
+    ages = [age for age in range(20, 60) for _ in range(6)]
+    table = pa.table({"age": ages, "town": ["Pisa", "Roma"] * 120})
+    taxonomy = {"age": {"intervals": [10]}}
+    found = sfumato.evaluate(
+        table,
+        quasi_identifiers=["age", "town"],
+        taxonomy=taxonomy,
+        select="age > 44",
+        methods=["global"],
+        k=10,
+    )
+    values = {row["metric"]: row["value"] for row in found.results if row["method"] == "global"}
+    # Whoever selects from cells of ten years gets those of 40 to 44 too. Nine tenths are learnt from each time.
+    assert values["imprecision"] == pytest.approx(0.9 * 5 * 6)
+    assert values["average-class-size"] == pytest.approx(0.9 * 240 / 8)
+
+
 def test_selections_alone_need_no_model() -> None:
     found = sfumato.evaluate(PEOPLE, **ROLES, select="age > 40", folds=3)
     assert {row["method"] for row in found.results} == {"mondrian:selection", "mondrian"}

@@ -28,6 +28,7 @@ WORDS = {
     "order": "putting the records in order",
     "partition": "forming classes",
     SEARCH: "searching for less loss (Ctrl-C: stop and use the best so far)",
+    "search": "searching the levels of the columns",
     "neighbours": "finding nearest neighbours",
     "boxes": "searching for the cheapest boxes",
     "prices": "raising prices",

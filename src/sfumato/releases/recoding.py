@@ -273,8 +273,10 @@ class Recoding:
         nodes = np.append(self.regions.leaves, 0)[regions]  # the root is the whole domain
         bounds = np.empty((len(regions), 2 * len(self.domains)))
         for q, domain in enumerate(self.domains):
-            numbers = numbers_of(domain)
-            bounds[:, 2 * q], bounds[:, 2 * q + 1] = numbers[low[nodes, q]], numbers[high[nodes, q]]
+            firsts = lasts = numbers_of(domain)
+            if isinstance(domain, NumericDomain) and domain.finest and len(domain.values):
+                lasts = numbers_of(replace(domain, values=domain.cell_ends(domain.values)))
+            bounds[:, 2 * q], bounds[:, 2 * q + 1] = firsts[low[nodes, q]], lasts[high[nodes, q]]
         return bounds
 
 

@@ -165,10 +165,11 @@ def codes_of_values(domain: Domain, own: Domain, ends: NDArray[np.int64] | None 
             index = np.searchsorted(own.values[ends], numbers)
             translated[:values] = np.where(inside, ends[np.minimum(index, len(ends) - 1)], OUTSIDE)
     elif isinstance(own, CategoricalDomain) and isinstance(domain, CategoricalDomain):
-        known = own.taxonomy.code_of_value
-        if domain.finest:  # the same groups: this is the table that the regions were learnt from
-            known = {label: code for code, label in enumerate(own.taxonomy.leaves)}
-        translated[:values] = [known.get(name, OUTSIDE) for name in domain.taxonomy.leaves]
+        known, names = own.taxonomy.code_of_value, domain.taxonomy.leaves
+        if domain.finest:  # this is the table that the regions were learnt from: any value of a group will do
+            value_of_group = {code: value for value, code in domain.taxonomy.code_of_value.items()}
+            names = tuple(value_of_group[code] for code in range(values))
+        translated[:values] = [known.get(name, OUTSIDE) for name in names]
     return translated
 
 

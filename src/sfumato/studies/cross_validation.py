@@ -42,6 +42,7 @@ from sfumato.pipeline.prepare import table_for
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
+from sfumato.releases.regions import codes_of_values
 from sfumato.tables.coding.domains import Domain, NumericDomain
 from sfumato.tables.coding.value_order import ascending
 
@@ -106,7 +107,8 @@ class CrossValidation:
         """Learn a recoding from the training records under the policy of the table."""
         records = self.table.records.without(np.flatnonzero(~training).astype(np.uint32))
         surplus_rows(records, self.table.job.requirements, 0)  # raises InfeasibleError if they do not suffice
-        return learn_recoding(replace(self.table, records=records))
+        encoded = self.table.encoded
+        return learn_recoding(replace(self.table, records=records)).for_table(encoded.codes, encoded.domains)
 
     def features(self, recoding: Recoding, region: NDArray[np.int64]) -> Features:
         """Return the features of the table as a recoding shows it."""
@@ -168,7 +170,12 @@ def spans_of(recoding: Recoding, domains: Sequence[Domain]) -> tuple[NDArray[np.
     """Return the first and the last code that each region holds, in these domains: two int64[regions, d]."""
     low, high = (ends.astype(np.int64) for ends in (recoding.regions.region_low, recoding.regions.region_high))
     for attribute, (own, domain) in enumerate(zip(recoding.domains, domains, strict=True)):
-        if isinstance(own, NumericDomain) and isinstance(domain, NumericDomain):
+        if recoding.levels:
+            group = codes_of_values(domain, own)  # ascending, since groups follow the order of their values
+            first = np.searchsorted(group, np.arange(own.size))
+            last = np.searchsorted(group, np.arange(own.size), "right") - 1
+            low[:, attribute], high[:, attribute] = first[low[:, attribute]], last[high[:, attribute]]
+        elif isinstance(own, NumericDomain) and isinstance(domain, NumericDomain):
             null = len(domain.values)
             first = np.append(np.searchsorted(domain.values, own.values), null)
             last = np.append(np.searchsorted(domain.values, own.values, "right") - 1, null)

@@ -21,6 +21,7 @@ from sfumato.cli import main
 from sfumato.methods import method_named
 from sfumato.methods.lattice import least_cost_node
 from sfumato.pipeline.prepare import prepare
+from sfumato.pipeline.run import draft_release, kept
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
 
@@ -178,6 +179,22 @@ def test_a_search_that_ends_early_says_so_and_what_is_proven(
     assert main(list(map(str, arguments))) == 0
     told = " ".join("".join(capsys.readouterr()).split())
     assert "none of the 64 combinations of levels loses less" in told
+
+
+def test_a_search_that_is_stopped_gives_the_best_so_far_and_the_release_says_that_it_may_differ() -> None:
+    class Stopped(Progress):
+        def began(self, name: str, total: int | None) -> None:
+            self.stopped = self.stopped or name == "improve"
+
+    table = pa.table({name: np.random.default_rng(3).integers(0, 40, 300) for name in "ab"})
+    taxonomy = {name: {"intervals": [5, 20]} for name in "ab"}
+    policy = merge_flags(
+        None, quasi_identifiers=["a", "b"], k=5, method="global", taxonomy=taxonomy, max_suppressed=0.3
+    )
+    release = kept(draft_release(table, policy, Stopped()))
+    assert release.audit.smallest_class >= 5
+    assert not release.summary()["lattice"]["complete"]
+    assert any("an interruption ends the search" in warning for warning in release.summary()["warnings"])
 
 
 def test_without_a_solution_the_error_says_what_would_be_enough() -> None:

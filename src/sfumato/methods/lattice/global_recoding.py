@@ -32,6 +32,7 @@ class GlobalRecoding(LatticeMethod):
     summary = "one level for each column everywhere; the least loss on the whole lattice of levels"
     use = "when every column must be on the same level in all records, as for tables that are joined or compared"
     suppresses_cells: ClassVar[bool] = True
+    ends_early: ClassVar[bool] = True
 
     def check(self, requirements: Requirements) -> None:
         """Accept any requirement: classes that do not meet it are left out, or the node is not taken."""

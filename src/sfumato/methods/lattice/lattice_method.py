@@ -44,6 +44,8 @@ class LatticeMethod(ABC):
     separates: ClassVar[bool] = False
     suppresses_cells: ClassVar[bool] = False
     """Whether it can suppress single cells."""
+    ends_early: ClassVar[bool] = False
+    """Whether its search can be stopped and then gives the best node so far."""
 
     @abstractmethod
     def check(self, requirements: Requirements) -> None:
@@ -169,7 +171,7 @@ def chosen_in_memory(
 
 def chosen_recoding(method: LatticeMethod, results: NodeResults, effort: Effort, progress: Progress) -> LevelRecoding:
     """Choose a node for counted records. Raises InfeasibleError if no node is within the limits."""
-    with progress.phase("search"):
+    with progress.phase("improve" if method.ends_early else "search"):
         outcome = method.search(results, effort, progress)
     if outcome.best is None:
         raise _infeasible(results, outcome)

@@ -284,9 +284,8 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("[release]\nmax_suppressed_fraction = 1",
          "line 2: max_suppressed_fraction must be a number of at least 0 and below 1, not 1."),
         ('[input]\nseperator = ";"', "line 2: unknown key 'seperator' in [input]. Did you mean 'separator'?"),
-        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'pseudonym_key', 'sensitive', "
-         "'joint', "
-         "'null_sensitive'."),
+        ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'pseudonym_key', "
+         "'sensitive', 'joint', 'null_sensitive'."),
         ('[method]\nsplit = "median"',
          "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds', 'least_gain', 'cells'."),
         (AGE + "taxonomy = { interval = [5] }",

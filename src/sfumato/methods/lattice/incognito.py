@@ -63,7 +63,7 @@ class Incognito(LatticeMethod):
         # What a solution costs if nothing is left out is a bound, by which most of them need not be counted.
         best = None
         for node in sorted(found, key=lambda each: (results.total(each), each)):
-            if best is not None and results.least(node) > best.cost:
+            if best is not None and results.least(node) > best.rank[0]:
                 continue
             result = results.result(node)
             if best is None or result.rank < best.rank:

@@ -5,9 +5,9 @@ release at the node costs less, unless a record that is left out costs less than
 taken in the order of this bound, the least first, and the search ends when no bound is below the best cost found.
 
 Where a node leaves out more records than are allowed and every more specific node does so too (see ``node_results``),
-the node is made as general as possible while that is true: it then covers all nodes below it. The search goes on from a
-covered node only to the nodes that are more general than the covering node in one column. So it visits a small part of
-the lattice.
+it covers them. Such a node is looked for on a way up from each node, then made as general as possible. The search goes
+on from a covered node only to the nodes that are more general than the covering node in one column. So it visits a
+small part of the lattice, and counts mostly general nodes, which have few classes.
 
 The first solution is found on the way up from the most specific node; the column with the most groups is generalized
 first. Then single columns are made more specific again where that costs less. A search that ends early has at least
@@ -102,11 +102,30 @@ class _NodeSearch:
         """Test a node unless it is covered, and return nodes from which every other more general node is reached."""
         cover = self._covering.above(node)
         if cover is None:
-            result = self._tested(node)
-            if not result.covers:
+            covering = self._covering_on_the_way_up(node)
+            if covering is None:
                 return (with_level(node, q, level + 1) for q, level in self._raisable(node))
-            cover = self._most_general_cover(node)
+            cover = self._most_general_cover(covering)
         return (with_level(node, q, cover[q] + 1) for q, _ in self._raisable(cover))
+
+    def _covering_on_the_way_up(self, node: Node) -> Node | None:
+        """Return the most general covering node on a way up from a node; None if not even the node covers.
+
+        The way raises the column that costs least. It is searched from its middle: counts of general nodes are small,
+        and if one covers, the node itself need not be counted.
+        """
+        way = [node]
+        while self._results.may_cover and (raisable := self._raisable(way[-1])):
+            following = [with_level(way[-1], q, level + 1) for q, level in raisable]
+            cheapest = min(following, key=lambda other: (self._results.total(other), other))
+            if self._costs_too_much(cheapest):
+                break
+            way.append(cheapest)
+        low, high = -1, len(way)
+        while low + 1 < high:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._tested(way[middle]).covers else (low, middle)
+        return None if low < 0 else way[low]
 
     def _raisable(self, node: Node) -> list[tuple[int, int]]:
         return [(q, level) for q, level in enumerate(node) if level < self._lattice.top[q]]
@@ -118,9 +137,15 @@ class _NodeSearch:
         return result
 
     def _most_general_cover(self, node: Node) -> Node:
-        """Raise the levels of a covering node, column by column, as far as it covers; remember and return it."""
+        """Raise the levels of a covering node, column by column, as far as it covers; remember and return it.
+
+        Where records may be left out, what a node costs is found only by counting it, so more general nodes that cost
+        too much anyway are not tested.
+        """
         for q, level in self._raisable(node):
             low, high = level, self._lattice.top[q] + 1
+            while high > low + 1 and self._costs_too_much(with_level(node, q, high - 1)):
+                high -= 1
             while low + 1 < high:
                 middle = (low + high) // 2
                 covers = self._tested(with_level(node, q, middle)).covers
@@ -128,6 +153,10 @@ class _NodeSearch:
             node = with_level(node, q, low)
         self._covering.add(node)
         return node
+
+    def _costs_too_much(self, node: Node) -> bool:
+        limits = self._results.limits
+        return limits.most > 0 and self._best is not None and self._results.least(node) > self._best.rank[0]
 
     def _climb(self) -> None:
         """Find a first solution, and make it more specific where that costs less."""

@@ -21,7 +21,8 @@ from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import collapse
 
 DENSE, SMALL = 4, 1 << 12  # cells for each entry, and cells at all, up to which entries are counted in a table of cells
-LEAST_KEPT = 1 << 16  # entries of counts of further nodes, or as many as the base has; others are counted from them
+# The entries that are kept of further nodes, as a multiple of those of the base: other nodes are counted from them.
+KEPT, LEAST_KEPT = 2, 1 << 16
 WORTH_KEEPING = 0.7  # counts are kept if they have fewer entries than this share of those that they were made from
 
 
@@ -162,9 +163,9 @@ class CountedNodes:
         return counts
 
     def _forget(self) -> None:
-        """Forget the oldest counts, if all take more memory than those of the base."""
+        """Forget the oldest counts, if all together have too many entries."""
         entries = sum(len(known.codes) for known in self._kept.values()) - len(self._base.codes)
-        most = max(len(self._base.codes), LEAST_KEPT)
+        most = max(KEPT * len(self._base.codes), LEAST_KEPT)
         for node in [known for known in self._kept if known != self._base.node]:
             if entries <= most:
                 return

@@ -49,19 +49,23 @@ class SuppressionLimits:
 class NodeResult:
     """What a release at a node would be.
 
-    left_out: the records that would be left out. cost: of all records, those included. covers: whether every more
-    specific node would leave out more records than are allowed, as this node does.
+    left_out: the records that would be left out. cost: of all records, those included; None if more would be left out
+    than are allowed. covers: whether every more specific node would leave out more than that too.
     """
 
     node: Node
     left_out: int
-    cost: int
-    feasible: bool
+    cost: int | None
     covers: bool
 
     @property
+    def feasible(self) -> bool:
+        return self.cost is not None
+
+    @property
     def rank(self) -> tuple[int, Node]:
-        """The order of preference: by cost, then by the levels, in the order of the columns."""
+        """The order of preference of feasible nodes: by cost, then by the levels, in the order of the columns."""
+        assert self.cost is not None
         return self.cost, self.node
 
 
@@ -190,10 +194,10 @@ class NodeResults:
         suppressed, failing = self._settled(counts, columns)
         left = suppressed == LEFT_OUT
         left_out = int(counts.sizes[left].sum())
+        if left_out > limits.most or left_out == self.records:
+            return NodeResult(node, left_out, None, self._covers(counts, failing))
         costs = self.lattice.costs_of(node, counts.groups, suppressed, columns)
-        cost = int(np.sum(counts.sizes * np.where(left, limits.cost, costs)))
-        feasible = left_out <= limits.most and left_out < self.records
-        return NodeResult(node, left_out, cost, feasible, not feasible and self._covers(counts, failing))
+        return NodeResult(node, left_out, int(np.sum(counts.sizes * np.where(left, limits.cost, costs))), False)
 
     def _suppressible(self, node: Node) -> tuple[int, ...]:
         """Return the columns whose cells may become ``*``, in the order in which they do."""
@@ -273,6 +277,12 @@ class NodeResults:
             columns[-1] if self._counted.has_persons else None,
         )
         return Counting(rows, self.requirements, counts.weights).runs(rows.rows, counts.starts)
+
+    @property
+    def may_cover(self) -> bool:
+        """Whether there are nodes of which it is known that every more specific node fails too."""
+        closed = self.limits.most == 0 and self.requirements.closed_under_union
+        return not self.limits.cells and (closed or bool(self._growing))
 
     def _covers(self, counts: LevelCounts, failing: NDArray[np.bool_]) -> bool:
         """Return whether every more specific node fails too, given the classes that fail at this node.

@@ -153,7 +153,7 @@ CASES = [
     Case(
         "wrong encoding",
         4,
-        ("table.csv", "utf-8", "line 13", "Set encoding"),
+        ("table.csv", "utf-8", "line 13", "--encoding cp1252"),
         table=csv_text(with_cell(2, f"{SECRET_TEXT}é")).encode("cp1252"),
     ),
     Case(

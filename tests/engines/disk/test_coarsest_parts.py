@@ -14,7 +14,7 @@ from pyarrow import parquet
 import sfumato
 from sfumato.tables.external.memory_budget import MemoryBudget
 
-pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning"), pytest.mark.not_quick]
 K = 4
 FLAGS: dict[str, Any] = {
     "quasi_identifiers": ["age", "zip"],

@@ -490,6 +490,7 @@ def test_a_full_disk_is_an_error_and_nothing_is_written(people: Path, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "temporary"]
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("method", ["hilbert", "hilbert-fast"])
 def test_classes_do_not_cross_splits(method: str, people: Path) -> None:
     k, splits = 5, [16, 21, 700, 2_500]
@@ -554,6 +555,7 @@ def test_an_interrupted_command_leaves_nothing_behind(people: Path, tmp_path: Pa
     assert not list((tmp_path / "temporary").glob(f"{MARK}*"))
 
 
+@pytest.mark.not_quick
 def test_a_run_that_is_killed_in_any_phase_leaves_the_old_release_and_the_next_run_cleans_up(
     few_people: Path, tmp_path: Path
 ) -> None:
@@ -599,6 +601,7 @@ def test_counted_values_that_do_not_fit_are_an_error_that_names_the_column(
         sfumato.anonymize(people, engine="disk", memory="1GB", method="hilbert", **asked)
 
 
+@pytest.mark.not_quick
 def test_values_of_classes_that_do_not_fit_are_an_error_that_names_the_column(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -614,6 +617,7 @@ def test_a_machine_without_free_memory_is_refused_at_once(people: Path, monkeypa
         sfumato.anonymize(people, quasi_identifiers=["age", "zip"], k=5, engine="disk")
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
 def test_texts_that_are_more_than_a_group_of_rows_are_written_as_in_memory(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

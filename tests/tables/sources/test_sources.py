@@ -324,6 +324,7 @@ def test_compressed_parts_that_follow_each_other_are_one_file(tmp_path: Path) ->
     assert read(open_source(path, DEFAULTS))["a"] == ["1", "3"]
 
 
+@pytest.mark.not_quick
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_a_file_that_expands_too_far_is_refused_unless_told(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

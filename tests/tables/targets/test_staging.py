@@ -283,6 +283,7 @@ def test_a_file_taken_for_abandoned_before_it_was_locked_is_staged_anew(
         assert staged.exists()
 
 
+@pytest.mark.not_quick
 def test_two_runs_to_one_target_both_finish(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from sfumato.tables.targets.staging import Stage\nfor n in range(200):\n"

@@ -9,11 +9,13 @@ from sfumato.pipeline.prepare import open_job
 from sfumato.policy import EngineSettings, Policy, merge_flags
 from sfumato.progress import Progress
 from sfumato.releases.recoding import Recoding
+from sfumato.releases.rules import check_rules_show_no_more
 
 
 def fit_recoding(data: object, policy: Policy, progress: Progress) -> Recoding:
     """Learn a recoding with the engine that fits, after every check that a release would go through."""
     check_method_of(learning_policy(policy))  # refuses methods without rules before the table is opened
+    check_rules_show_no_more(policy)
     engine, source = choose_learning_engine(data, policy, progress)
     try:
         with on_compilation(progress.compiling):

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato._version import __version__
-from sfumato.errors import InputError, PolicyError
+from sfumato.errors import InputError, PolicyError, UsageError
 from sfumato.files.regular_file import read_file
 from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
@@ -31,6 +31,7 @@ from sfumato.tables.coding.scaled_integers import MOST_DIGITS
 from sfumato.tables.targets.replacement import Signature, check_replaceable
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target, recover
 from sfumato.tables.targets.target import refuse_input_as_output
+from sfumato.taxonomies.ready import has_fixed_leaves
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 FORMAT, FORMAT_OF_LEVELS = 1, 2
@@ -45,8 +46,25 @@ def rules_text(recoding: Recoding) -> str:
     return "".join(rules_lines(recoding))
 
 
+def check_rules_show_no_more(policy: Policy) -> None:
+    """Refuse rules that would list the values below the finest level of a column.
+
+    Rules hold every value that a taxonomy groups. Those of a prefix, or of ICD-10, come from the table.
+    """
+    for name in policy.quasi_identifiers:
+        column = policy.columns[name]
+        ready = column.ready_name
+        from_table = not has_fixed_leaves(ready) if ready is not None else getattr(column.taxonomy, "prefix", None)
+        if from_table and column.finest not in (None, 0):
+            raise UsageError(
+                f"rules would list the values of the column {name!r}, and its finest level hides them. Give the column "
+                "a taxonomy file, remove finest, or release this table without rules."
+            )
+
+
 def rules_lines(recoding: Recoding) -> Iterator[str]:
     """The lines of the JSON, one by one: the text takes more memory than the rules themselves."""
+    check_rules_show_no_more(recoding.policy)
     content: dict[str, Any] = {
         "what": WHAT,
         "format": FORMAT_OF_LEVELS if recoding.levels else FORMAT,

@@ -16,7 +16,7 @@ from sfumato.errors import UsageError
 from sfumato.policy import Policy
 from sfumato.releases.recoding import Recoding
 from sfumato.releases.regions import Regions, is_discrete
-from sfumato.releases.rules import json_value
+from sfumato.releases.rules import check_rules_show_no_more, json_value
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.tables.coding.scaled_integers import MOST_DIGITS
@@ -29,6 +29,7 @@ TYPES = {"date": "DATE", "moment": "TIMESTAMP"}
 def query_of(recoding: Recoding, dialect: str, table: Sequence[str]) -> str:
     """A SELECT that gives the columns of a release, in the column order of the table that was learnt from."""
     check_dialect(dialect)
+    check_rules_show_no_more(recoding.policy)
     for name, column in recoding.policy.columns.items():
         if column.nulls:
             raise UsageError(

@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import TextIO
 import pytest
 
 from sfumato.cli import demo, main
+from sfumato.cli.main import ExitStatus, Stopped
 from sfumato.synthetic import generate
 
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]
@@ -355,3 +357,13 @@ def test_a_certificate_on_disk_does_not_know_the_memory_of_the_moment(
     assert certificates[0] == certificates[1]
     assert "memory" not in certificates[0]
     capsys.readouterr()
+
+
+def test_an_error_while_cleaning_up_does_not_hide_that_the_run_was_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    with (status := ExitStatus()):
+        try:
+            raise Stopped(signal.SIGTERM)
+        finally:
+            os.close(-1)
+    assert status.code == 143
+    assert capsys.readouterr().err == "terminated\n"

@@ -101,9 +101,10 @@ class ExitStatus:
     ) -> bool:
         if error is None or isinstance(error, SystemExit):
             return False
-        if isinstance(error, Stopped):
-            self.code = 128 + error.number
-            _complain("interrupted" if error.number == signal.SIGINT else "terminated")
+        stopped = _stopped_by(error)
+        if stopped is not None:
+            self.code = 128 + stopped.number
+            _complain("interrupted" if stopped.number == signal.SIGINT else "terminated")
         elif isinstance(error, SfumatoError):
             self.code = error.exit_code
             _complain(f"error: {error}")
@@ -126,6 +127,14 @@ class ExitStatus:
                 "Sfumato: please report this line and the command, without any of your data."
             )
         return True
+
+
+def _stopped_by(error: BaseException) -> Stopped | None:
+    """Return the signal that ended the run. Cleaning up after it may have raised an error of its own."""
+    each: BaseException | None = error
+    while each is not None and not isinstance(each, Stopped):
+        each = each.__context__
+    return each
 
 
 @contextmanager

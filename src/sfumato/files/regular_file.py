@@ -24,13 +24,14 @@ class NotRegularError(OSError):
 
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a regular file to read it. Raise OSError for anything else, without waiting."""
-    number = os.open(path, _FLAGS)
+    # The file owns its descriptor from the start. Closed twice, it would raise an error that hides an interruption.
+    file = open(path, "rb", opener=lambda name, _: os.open(name, _FLAGS))  # noqa: SIM115
     try:
-        _check(os.fstat(number).st_mode)
-        return os.fdopen(number, "rb")
+        _check(os.fstat(file.fileno()).st_mode)
     except BaseException:
-        os.close(number)
+        file.close()
         raise
+    return file
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:

@@ -148,7 +148,8 @@ def _write(path: Path, machine_code: bytes) -> None:
             file.write(hashlib.sha256(machine_code).digest() + machine_code)
         os.replace(name, path)
     except BaseException:
-        os.unlink(name)
+        with contextlib.suppress(FileNotFoundError):  # it was interrupted just after it had been renamed
+            os.unlink(name)
         raise
 
 

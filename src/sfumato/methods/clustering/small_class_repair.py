@@ -19,7 +19,6 @@ from sfumato.losses.exact_costs import attribute_cost, widen, widened_cost
 from sfumato.methods.method import Records
 from sfumato.tables.coding.domains import Codes
 
-
 BY_GROWTH, BY_PENALTY = 0, 1  # what partners are compared by
 
 

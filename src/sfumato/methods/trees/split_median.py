@@ -13,13 +13,13 @@ two codes:
   the children of a node or not at all, whatever the requirements: LeFevre 2008, section 2.2, to the letter. Of equally
   wide attributes the first is tried first.
 
-Strict and relaxed differ from the paper: where the children of a category cannot be separated because one of them has too few records, a
-threshold in the order of the leaves is tried too: otherwise one rare child would keep all others together. It is the
-one nearest to the median; dividing the records of one category is the last resort. Where a threshold is not allowable,
-the allowable threshold nearest to the median is taken, so that a class is left whole only if no threshold divides it
-(the paper's "minimal"); with k alone that is the one before the median value. Of equally wide attributes the one whose
-range has fewer codes is tried first, since it is decided sooner, then the first; of two thresholds equally near to the
-median the lower one is taken.
+Strict and relaxed differ from the paper. Where the children of a category cannot be separated because one of them has
+too few records, a threshold in the order of the leaves is tried too: otherwise one rare child would keep all others
+together. It is the one nearest to the median; dividing the records of one category is the last resort. Where a
+threshold is not allowable, the allowable threshold nearest to the median is taken, so that a class is left whole only
+if no threshold divides it (the paper's "minimal"); with k alone that is the one before the median value. Of equally
+wide attributes the one whose range has fewer codes is tried first, since it is decided sooner, then the first; of two
+thresholds equally near to the median the lower one is taken.
 """
 
 from __future__ import annotations

@@ -40,11 +40,12 @@ class Units(NamedTuple):
 class SplitData(NamedTuple):
     """The data that all regions share.
 
-    layout, widths, shares: the width of boxes, see losses.exact_costs.exact_widths. branches: int64[..., 2]; for every code of an attribute the first and
-    last code of the branches of the domain that it is on, from the widest to the code itself. levels: int64[d, 2],
-    where the branches of an attribute begin, and how many there are for each code. ordered: bool[d], whether its values
-    are numbers. least: int64[...], the fewest records of a part of a split, by the number of parts from 1; the last
-    entry is for all larger numbers too. divisible: the fewest records of a region that can be divided.
+    layout, widths, shares: the width of boxes, see losses.exact_costs.exact_widths. branches: int64[..., 2]; for every
+    code of an attribute the first and last code of the branches of the domain that it is on, from the widest to the
+    code itself. levels: int64[d, 2], where the branches of an attribute begin, and how many there are for each code.
+    ordered: bool[d], whether its values are numbers. least: int64[...], the fewest records of a part of a split, by the
+    number of parts from 1; the last entry is for all larger numbers too. divisible: the fewest records of a region that
+    can be divided.
     """
 
     layout: NDArray[np.int64]

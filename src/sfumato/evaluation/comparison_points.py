@@ -50,6 +50,8 @@ class Row:
     records: int
     gcp: float | None = None
     c_dm: int | None = None
+    c_dm_groups: int | None = None
+    """C_DM over the groups that the method formed, as papers count it. Groups that show the same are one class."""
     c_avg: float | None = None
     max_size: float | None = None
     max_size_bound: float | None = None
@@ -71,7 +73,14 @@ class Row:
     code: int = 0
 
     @classmethod
-    def measured(cls, point: Point, report: AuditReport, losses: Losses, seconds: Mapping[str, float]) -> Row:
+    def measured(
+        cls,
+        point: Point,
+        report: AuditReport,
+        losses: Losses,
+        seconds: Mapping[str, float],
+        c_dm_groups: int | None = None,
+    ) -> Row:
         """The row of a release that passed its audit. ``seconds`` has the keys "partition" and "total"."""
         values: Mapping[str, Any] = losses.values
         return cls(
@@ -81,6 +90,7 @@ class Row:
             records=report.records + losses.suppressed,
             gcp=values["gcp"],
             c_dm=values["c_dm"],
+            c_dm_groups=c_dm_groups,
             c_avg=values.get("c_avg"),
             max_size=values.get("max_size"),
             classes=report.classes,

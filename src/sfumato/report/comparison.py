@@ -21,6 +21,8 @@ MEASURES = {
     "average. 0% is the original, 100% says nothing.",
     "C_DM": "discernibility: each record counts the size of its class, and a record that is left out counts the size "
     "of the table.",
+    "C_DM by groups": "the same, over the groups that the method formed, as papers count it. Groups that show the same "
+    "are one class.",
     "C_AVG": "the average size of a class divided by k.",
     "MAXSIZE": "the largest perimeter of a class: twice the sum of its sides, each scaled to [0, 1].",
     "least MAXSIZE": "a lower bound on MAXSIZE for classes of k records, whatever the method: twice the distance of "
@@ -160,9 +162,13 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
         "ratio": lambda row: "" if row.max_size_ratio is None else f"{row.max_size_ratio:.2f}",
         "smallest box": _smallest_box,
     }
+    by_groups: dict[str, Cell] = {
+        "C_DM by groups": lambda row: "" if row.c_dm_groups is None else f"{row.c_dm_groups:,}"
+    }
     return {
         "GCP": lambda row: f"{row.gcp:.2%}",
         "C_DM": lambda row: f"{row.c_dm:,}",
+        **(by_groups if any(row.c_dm_groups not in (None, row.c_dm) for row in rows) else {}),
         "C_AVG": lambda row: "" if row.c_avg is None else f"{row.c_avg:.3f}",
         "MAXSIZE": lambda row: "" if row.max_size is None else f"{row.max_size:.3f}",
         **(bounds if any(row.max_size_bound is not None for row in rows) else {}),

@@ -90,5 +90,6 @@ def _compared(table: TableInMemory, point: Point, progress: Progress) -> tuple[R
     with attempt, on_compilation(compiling):
         release = trial_release(table_for(table, point.policy))
         seconds = {"partition": progress.seconds["partition"] - before, "total": time.perf_counter() - started}
-        return Row.measured(point, release.audit, release.losses, seconds), compiled
+        by_groups = release.summary().get("c_dm_groups")
+        return Row.measured(point, release.audit, release.losses, seconds, by_groups), compiled
     return attempt.row(point, table.count), compiled

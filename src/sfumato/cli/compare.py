@@ -25,6 +25,8 @@ UNBOUNDED = 10_000  # characters in a line
 # The columns that a narrow window leaves out, in this order.
 EXPENDABLE = (
     "smallest box",
+    "largest object box",
+    "its ratio",
     "C_DM by groups",
     "least MAXSIZE",
     "MAXSIZE",

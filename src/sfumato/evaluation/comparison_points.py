@@ -57,6 +57,9 @@ class Row:
     max_size_bound: float | None = None
     """A lower bound on MAXSIZE for any classes of this size, where nng is compared."""
     max_size_ratio: float | None = None
+    object_box_bound: float | None = None
+    """Another bound on it: the smallest box of k records around each record, the largest of these."""
+    object_box_ratio: float | None = None
     smallest_box_least: float | None = None
     """The perimeter of the smallest box of k records lies between these two."""
     smallest_box_most: float | None = None
@@ -103,14 +106,16 @@ class Row:
             remarks=report.remarks,
         )
 
-    def bounded(self, bounds: PerimeterBounds | None) -> Self:
-        """This row with the lower bounds on MAXSIZE. Where the bound is 0 there is no ratio."""
+    def bounded(self, bounds: PerimeterBounds | None, object_box: float) -> Self:
+        """This row with the lower bounds on MAXSIZE. Where a bound is 0 there is no ratio."""
         if bounds is None or self.max_size is None:
             return self
         return replace(
             self,
             max_size_bound=bounds.reach,
             max_size_ratio=self.max_size / bounds.reach if bounds.reach > 0 else None,
+            object_box_bound=object_box,
+            object_box_ratio=self.max_size / object_box if object_box > 0 else None,
             smallest_box_least=bounds.smallest_box[0],
             smallest_box_most=bounds.smallest_box[1],
         )

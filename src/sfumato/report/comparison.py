@@ -27,6 +27,8 @@ MEASURES = {
     "MAXSIZE": "the largest perimeter of a class: twice the sum of its sides, each scaled to [0, 1].",
     "least MAXSIZE": "a lower bound on MAXSIZE for classes of k records, whatever the method: twice the distance of "
     "the record that is farthest from its nearest k - 1 others. The ratio is MAXSIZE divided by this bound.",
+    "largest object box": "a bound that is never weaker: the smallest box of k records around each record, the largest "
+    "of these. Its ratio is MAXSIZE divided by it.",
     "smallest box": "the weaker bound of Du et al. (2007): the perimeter of the smallest box of k records. It is 0 if "
     "k records are equal; otherwise it lies between the two numbers.",
     "seconds": "partition is the time to form the classes; total includes recoding, sorting and auditing. Reading the "
@@ -160,6 +162,8 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
     bounds: dict[str, Cell] = {
         "least MAXSIZE": lambda row: "" if row.max_size_bound is None else f"{row.max_size_bound:.3f}",
         "ratio": lambda row: "" if row.max_size_ratio is None else f"{row.max_size_ratio:.2f}",
+        "largest object box": lambda row: "" if row.object_box_bound is None else f"{row.object_box_bound:.3f}",
+        "its ratio": lambda row: "" if row.object_box_ratio is None else f"{row.object_box_ratio:.2f}",
         "smallest box": _smallest_box,
     }
     by_groups: dict[str, Cell] = {

@@ -52,6 +52,8 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     "seconds": {"effort": "best", "seconds": 3.0},
     "header_row": {"input": {"header_row": 2}},
     "nulls of a column": {"column_nulls": {"age": ["-999"]}},
+    "sample_size, sample_alpha or sample_tests": {"sample_size": 40, "method": "mondrian"},
+    "frequency_groups": {"frequency_groups": 3, "method": "mondrian"},
     "coarsest": {"taxonomy": {"age": {"intervals": [5]}}, "coarsest": {"age": 1}},
     "derive": {"derive": {"zip": {"from": "code", "first": 2}}},
     "pseudonym": {"pseudonyms": "who", "accept_linkable": "who"},

@@ -40,6 +40,7 @@ from sfumato.policy import (
     PolicyLike,
     SearchFlags,
     UseFlags,
+    WritingFlags,
     merge_flags,
 )
 from sfumato.progress import Progress
@@ -62,7 +63,7 @@ from sfumato.tables.locations import location_of
 from sfumato.tables.targets.target import refuse_input_as_output
 
 
-class ApplyFlags(LevelFlags, total=False):
+class ApplyFlags(LevelFlags, WritingFlags, total=False):
     """What a release under learnt rules may be asked for instead of their policy."""
 
     pseudonym_key: str | os.PathLike[str] | None
@@ -175,18 +176,20 @@ def apply(
     require: str | Sequence[str] = (),
     formulas: FormulaHandling | None = None,
     pseudonym_key: str | os.PathLike[str] | None = None,
+    **written: Unpack[WritingFlags],
 ) -> Release:
     """Release a further table under a learnt recoding, or the file of its rules, audited under its policy.
 
     Records with a value outside the domain are left out, and so are those of regions that do not meet the policy in
     this table. If they are more than ``max_suppressed`` allows, by default the policy's share, UnmetError is raised.
     ``k``, ``l`` and ``require`` ask this release for something else than the rules were learnt under. ``formulas`` is
-    "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name.
+    "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name. ``written`` says how a
+    file is written.
     """
     asked = ApplyFlags(
         max_suppressed=max_suppressed, k=k, l=l, require=require, formulas=formulas, pseudonym_key=pseudonym_key
     )
-    recoding = _recoding(rules, **asked)
+    recoding = _recoding(rules, **asked, **written)
     return _with_warnings(kept(draft_applied(recoding, data, Progress())))
 
 

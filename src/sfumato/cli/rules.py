@@ -13,7 +13,7 @@ import typer
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
 from sfumato.cli.output import TextConsole, print_json, say_replaced, saying_replaced, version_and_seconds
-from sfumato.cli.policy_flags import EVERY_FLAG, READ_WITH, with_flags
+from sfumato.cli.policy_flags import EVERY_FLAG, READ_WITH, WRITE_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files, show_release
 from sfumato.errors import UsageError
@@ -107,7 +107,7 @@ def _summary(recoding: Recoding) -> dict[str, Any]:
     }
 
 
-@with_flags("k", "l", "require", "pseudonym_key", "max_suppressed", "formulas", *READ_WITH)
+@with_flags("k", "l", "require", "pseudonym_key", "max_suppressed", *WRITE_WITH, *READ_WITH)
 def apply(
     rules: Annotated[Path, typer.Argument(metavar="RULES", help="Rules that sfumato fit has written.", readable=False)],
     table: Annotated[

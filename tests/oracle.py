@@ -532,7 +532,7 @@ def losses(
 
 
 def canonical_order(rows: Sequence[Row], quasi_identifiers: Sequence[str], others: Sequence[str]) -> list[Row]:
-    """By the released quasi-identifiers as text, then by the other columns; null last, as are rows of nothing but stars."""
+    """By the released quasi-identifiers as text, then by the other columns. Null is last, and so are rows of stars."""
     names = [*quasi_identifiers, *others]
 
     def place(row: Row) -> tuple[Any, ...]:

@@ -44,7 +44,9 @@ from sfumato.policy import (
     merge_flags,
 )
 from sfumato.progress import Progress
+from sfumato.releases.certificate import read_certificate
 from sfumato.releases.recoding import Recoding
+from sfumato.report.codebook import Codebook, check_codebook
 from sfumato.report.comparison import Comparison
 from sfumato.report.learning import Evaluation
 from sfumato.report.private import PrivateReport
@@ -57,9 +59,9 @@ from sfumato.studies.finished_release import FinishedRelease
 from sfumato.studies.learning import LearningStudy
 from sfumato.studies.measure import measure_finished
 from sfumato.studies.plot import plot_finished
-from sfumato.studies.report import check_page, report_finished, report_finished_privately
+from sfumato.studies.report import check_page, codebook_finished, report_finished, report_finished_privately
 from sfumato.studies.tradeoff import TradeoffStudy
-from sfumato.tables.locations import location_of
+from sfumato.tables.locations import codebook_path, location_of
 from sfumato.tables.targets.target import refuse_input_as_output
 
 
@@ -207,7 +209,10 @@ def apply_to_file(
 
     refuse_input_as_output(rules, location_of(target))
     check_target_location(data, target, tables=1, force=force)
-    return published(draft_applied(_recoding(rules, **flags), data, progress), target, force=force)
+    recoding = _recoding(rules, **flags)
+    if recoding.policy.release.codebook:
+        check_codebook(codebook_path(target), force=force)
+    return published(draft_applied(recoding, data, progress), target, force=force)
 
 
 def _recoding(rules: Recoding | str | Path, **flags: Unpack[ApplyFlags]) -> Recoding:
@@ -301,6 +306,17 @@ def aggregate(
     finished = FinishedRelease.of(release, policy, flags)
     grids = {} if finished.certificate is None else finished.certificate.get("statistics", {})
     return aggregates_of(finished.source(), finished.policy, (by,) if isinstance(by, str) else by, grids)
+
+
+def codebook(release: object, policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) -> Codebook:
+    """Explain every column and label of a finished release, with counts from the release alone.
+
+    It may go wherever the release may go; its ``write`` saves it as an offline page. Without a policy the certificate
+    beside the release says what was asked for.
+    """
+    if policy is None and (not isinstance(release, str | Path) or read_certificate(release) is None):
+        flags = {"k": 1, **flags}  # a codebook asks nothing of the classes
+    return codebook_finished(FinishedRelease.of(release, policy, flags))
 
 
 def report_release(

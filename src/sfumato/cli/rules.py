@@ -17,7 +17,7 @@ from sfumato.cli.policy_flags import EVERY_FLAG, READ_WITH, WRITE_WITH, with_fla
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files, show_release
 from sfumato.errors import UsageError
-from sfumato.tables.locations import location_of, release_files
+from sfumato.tables.locations import codebook_path, location_of, release_files
 
 if TYPE_CHECKING:
     from sfumato.releases.recoding import Recoding
@@ -136,7 +136,8 @@ def apply(
         summary = release.summary()
     say_replaced(release.replaced)
     location = location_of(output)
-    files = release_files(location)
+    pages = [codebook_path(output)] if release.policy.release.codebook else []
+    files = release_files(location, pages=pages)
     if json:
         print_json(summary, files)
         return

@@ -116,10 +116,14 @@ def _check_types(value: Any, *types: type) -> None:
         raise TypeError
 
 
+def file_name(path: str) -> str:
+    """The name of a file without its directories, with either separator: a policy may come from another system."""
+    return PureWindowsPath(PurePath(path).name).name
+
+
 def shareable_policy(policy: Policy) -> dict[str, Any]:
     """The policy with the names of taxonomy files only, and without its key: a path would tell about the machine."""
-    # Remove directories with either separator: a policy may come from another system.
-    content = policy.with_files(lambda text: PureWindowsPath(PurePath(text).name).name)
+    content = policy.with_files(file_name)
     if content.get("privacy", {}).pop("pseudonym_key", None) is not None and not content["privacy"]:
         del content["privacy"]  # where a key lies is nobody's business, not even the name of its file
     return content

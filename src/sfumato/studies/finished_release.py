@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from sfumato.releases.certificate import read_certificate
 from sfumato.releases.release_reading import release_options
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.input_table import open_studied
-from sfumato.tables.sources.source import Source, open_location, open_source
+from sfumato.tables.sources.source import Source, is_text_file, open_location, open_source
 from sfumato.tables.targets.target import recover_location
 
 
@@ -57,6 +57,18 @@ class FinishedRelease:
         location = location_of(table)
         recover_location(location)
         return release_options(location, self.policy, self.certificate, given=self.reading, table=number)
+
+    def files(self) -> Sequence[Mapping[str, Any]]:
+        """The files of the release and how they are written, by the certificate or as they look."""
+        if self.certificate is not None:
+            files: list[Mapping[str, Any]] = self.certificate["files"]
+            return files
+        if not isinstance(self.given, str | Path) or not is_text_file(Path(self.given)):
+            return ()
+        options = self._options(self.given, 0)
+        commas = sorted(options.comma_columns)
+        text = {"separator": options.separator, "encoding": options.encoding, "decimal": "," if commas else "."}
+        return [{"name": location_of(self.given).name, "text": {**text, "numbers": commas}}]
 
     def sensitive_source(self) -> Source | None:
         """Open the table of sensitive values if the method releases them separately: beside the first, or of a pair."""

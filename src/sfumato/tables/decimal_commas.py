@@ -7,7 +7,7 @@ points. The exchange maps no two labels to one: 3.5 becomes 3,5, and 3,5, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,6 +59,12 @@ def read_with_points(batch: pa.RecordBatch, names: Collection[str]) -> pa.Record
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def texts_with_exchanged_marks(texts: Sequence[str | None]) -> list[str | None]:
+    """Return labels as a release with commas shows them."""
+    exchanged: list[str | None] = _exchanged(pa.array(texts, pa.string())).to_pylist()
+    return exchanged
 
 
 def shows_commas(column: pa.Array) -> bool:

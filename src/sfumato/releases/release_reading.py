@@ -137,11 +137,21 @@ def _separator(
 
 
 def _comma_columns(location: FileLocation, options: InputOptions, policy: Policy) -> frozenset[str]:
-    """Return the quasi-identifiers that show numbers with commas, with their bounds, means and medians."""
+    """Return the columns that show numbers with commas, among those that are read as numbers.
+
+    These are quasi-identifiers, their bounds, means and medians, and columns of which a requirement needs numbers.
+    Other columns keep their text, as in the original that they may be compared with.
+    """
     source = open_location(location, replace(options, comma_columns=frozenset()))
     numeric = [name for name in policy.quasi_identifiers if policy.columns[name].implied_type != "categorical"]
     shown = [one for name in numeric for one in (name, *(f"{name}_{added}" for added in policy.added(name)))]
-    columns = [name for name in dict.fromkeys([*shown, *sorted(options.comma_columns)]) if name in source.names]
+    counted = [
+        entry.attribute
+        for entry in policy.privacy.sensitive
+        if entry.kind == "variance" or entry.parameters().get("distance") == "ordered"
+    ]
+    certified = sorted(options.comma_columns)
+    columns = [name for name in dict.fromkeys([*shown, *counted, *certified]) if name in source.names]
     if not columns:
         return frozenset()
     batch = next(source.batches(columns))

@@ -53,6 +53,8 @@ def written_encoding(value: Any) -> str:
     try:
         encoded = codecs.getincrementalencoder(value)().encode(_PLAIN, final=True)
         plain = codecs.getincrementaldecoder(value)().decode(encoded, final=True) == _PLAIN
+        # A line end is a character like any other, and not written out as an escape.
+        plain &= len("\n".encode(value)) == len("a".encode(value))
     except (LookupError, TypeError, ValueError):
         plain = False
     if not plain:

@@ -188,10 +188,16 @@ def apply(
     "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name. ``written`` says how a
     file is written.
     """
-    asked = ApplyFlags(
-        max_suppressed=max_suppressed, k=k, l=l, require=require, formulas=formulas, pseudonym_key=pseudonym_key
-    )
-    recoding = _recoding(rules, **asked, **written)
+    asked: ApplyFlags = {
+        "max_suppressed": max_suppressed,
+        "k": k,
+        "l": l,
+        "require": require,
+        "formulas": formulas,
+        "pseudonym_key": pseudonym_key,
+        **written,
+    }
+    recoding = _recoding(rules, **asked)
     return _with_warnings(kept(draft_applied(recoding, data, Progress())))
 
 

@@ -112,14 +112,14 @@ class Codebook:
         if column.ends is not None:
             content.append(element("p", "From ", name(column.ends[0]), " to ", name(column.ends[1]), "."))
         if column.settings:
-            rows = [(element("code", key), text) for key, text in column.settings.items()]
-            content.append(table("What the policy says", ("key", "meaning"), rows, text=(0, 1)))
+            settings = [(element("code", key), text) for key, text in column.settings.items()]
+            content.append(table("What the policy says", ("key", "meaning"), settings, text=(0, 1)))
         if column.levels:
-            rows = [
+            levels = [
                 (level.name, f"{level.labels:,}", f"{level.records:,}", percent(level.records / max(self._records, 1)))
                 for level in column.levels
             ]
-            content.append(table("Levels that records show", ("level", "labels", "records", "share"), rows))
+            content.append(table("Levels that records show", ("level", "labels", "records", "share"), levels))
         if column.labels:
             recoded = column.role == "quasi-identifier"
             heads = ("label", "meaning", "records") if recoded else ("value", "records")

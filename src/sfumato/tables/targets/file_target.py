@@ -72,12 +72,10 @@ class FileTarget:
     def _entry(self, name: str, path: Path) -> CertifiedTable:
         entry: CertifiedTable = {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)}
         if is_text_file(Path(name)):
-            entry["text"] = {
-                "separator": self._text.separator,
-                "encoding": self._text.encoding,
-                "decimal": self._text.decimal,
-                **({"numbers": self._numbers[name]} if self._text.decimal == "," else {}),
-            }
+            text = self._text
+            entry["text"] = {"separator": text.separator, "encoding": text.encoding, "decimal": text.decimal}
+            if text.decimal == ",":
+                entry["text"]["numbers"] = self._numbers[name]
         return entry
 
     def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:

@@ -67,6 +67,7 @@ BY_FLAG: dict[str, list[str]] = {
     "--report": ["--report", "page.html"],
     "--report-private": ["--report-private", "page.html"],
 }
+BY_TABLE = ("files of SPSS, Stata and SAS",)
 BY_CALL = ("plot", "aggregates")
 BY_LEARNING: dict[str, dict[str, Any]] = {
     "fit": {},
@@ -143,7 +144,7 @@ def refused(engine: str, what: str) -> Any:
 
 def test_every_feature_of_the_table_is_tested_here() -> None:
     names = [feature.name for feature in RELEASE_FEATURES]
-    assert sorted(names) == sorted([*BY_POLICY, *BY_FLAG, *BY_CALL, "fit"])
+    assert sorted(names) == sorted([*BY_POLICY, *BY_FLAG, *BY_CALL, *BY_TABLE, "fit"])
     assert sorted(feature.name for feature in LEARNING_FEATURES) == sorted(BY_LEARNING)
     assert set(BY_METHOD) <= set(methods())
 

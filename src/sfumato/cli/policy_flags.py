@@ -62,6 +62,7 @@ DECLARED: dict[str, Any] = {
     "date_format": flags.DateFormat,
     "sheet": flags.Sheet,
     "header_row": flags.HeaderRow,
+    "labels": flags.Labels,
     "max_expansion": flags.MaxExpansion,
 }
 READ_WITH = (
@@ -73,6 +74,7 @@ READ_WITH = (
     "date_format",
     "sheet",
     "header_row",
+    "labels",
     "max_expansion",
 )
 EVERY_FLAG = tuple(DECLARED)
@@ -138,6 +140,7 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "finest": lambda value: by_column("--finest", "LEVEL", value, _level),
         "coarsest": lambda value: by_column("--coarsest", "LEVEL", value, _level),
         "column_nulls": lambda value: tokens_by_column("--column-null", value),
+        "labels": _labels,
         # A tab may be written as in a shell.
         "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
     }
@@ -154,6 +157,11 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
 def _level(text: str) -> int | str:
     """Read a level: a number, or a name."""
     return int(text) if text.isdecimal() else text
+
+
+def _labels(text: str) -> bool | list[str]:
+    """Read on, off, or the names of columns."""
+    return text == "on" if text in ("on", "off") else column_names("--labels", [text])
 
 
 def _number(text: str) -> int | float | None:

@@ -76,6 +76,7 @@ REPORT = Feature("--report", "the report, made with the release", (MEMORY, DISK)
 REPORT_PRIVATE = Feature("--report-private", "the private report, made with the release", (MEMORY, DISK))
 PLOT = Feature("plot", "pictures by the release object", (MEMORY, DISK))
 AGGREGATES = Feature("aggregates", "aggregates by the release object", (MEMORY, DISK))
+STATISTICAL_FILES = Feature("files of SPSS, Stata and SAS", "files of statistical programs", (MEMORY, DISK))
 LEARNING = Feature("fit", "rules learnt for further tables", (MEMORY, DISK))
 
 RELEASE_FEATURES = (
@@ -107,6 +108,7 @@ RELEASE_FEATURES = (
     Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
     DERIVE,
     PSEUDONYMS,
+    STATISTICAL_FILES,
     PERSON,
     JOINT,
     Feature("a requirement of another package", "plug-in requirements", (MEMORY, DISK), _from_another_package),

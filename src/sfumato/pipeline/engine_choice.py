@@ -22,6 +22,7 @@ from sfumato.pipeline.capabilities import (
     DISK,
     MEMORY,
     SPARK,
+    STATISTICAL_FILES,
     check_method_of,
     refuse_unsupported,
     refuse_unsupported_learning,
@@ -31,7 +32,7 @@ from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.tables.external.free_memory import free_memory
 from sfumato.tables.sources.input_table import open_input
-from sfumato.tables.sources.source import Source, is_text_file, kind_of_file
+from sfumato.tables.sources.source import Source, is_statistical_file, is_text_file, kind_of_file
 from sfumato.tables.sources.text_stream import beginning_of_text
 
 BASE = 300 * 10**6  # what a run takes before it reads a record
@@ -72,6 +73,8 @@ def choose_engine(
 
         check_method_of(policy)
         refuse_unsupported(SPARK, policy)
+        if is_statistical_file(data):
+            STATISTICAL_FILES.refuse_on(SPARK)
         options = spark or SparkOptions()
         session = session_of(data, options.master)
         engine = SparkEngine(session, options, target)

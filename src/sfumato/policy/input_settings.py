@@ -15,6 +15,7 @@ from sfumato.parameters import whole_number
 from sfumato.policy.error_text import wrong
 from sfumato.policy.section import PolicySection, optional_name, text_list
 
+DEFAULT_ENCODING = "utf-8"
 MAX_EXPANSION = 200  # records that differ are hardly ever compressed that far
 THOUSANDS = (".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")  # marks; the last two are spaces that do not break
 _DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
@@ -44,6 +45,14 @@ def _row(value: Any) -> int | None:
     return None if value is None else whole_number(1)(value)
 
 
+def _labels(value: Any) -> bool | tuple[str, ...]:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) and item for item in value):
+        raise wrong("must be true, false, or a list of the columns that are read by their labels")
+    return tuple(dict.fromkeys(value)) or False
+
+
 def _date_format(value: Any) -> str | None:
     if value is None:
         return None
@@ -57,13 +66,14 @@ class InputSettings(PolicySection):
     """How CSV files are read, and how numbers and dates are written as text."""
 
     separator: Annotated[str, BeforeValidator(_separator)] = ","
-    encoding: Annotated[str, BeforeValidator(_encoding)] = "utf-8"
+    encoding: Annotated[str, BeforeValidator(_encoding)] = DEFAULT_ENCODING
     decimal: Literal[".", ","] = "."
     thousands: Annotated[str | None, BeforeValidator(_thousands)] = None
     nulls: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ("",)
     date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
     sheet: Annotated[str | None, BeforeValidator(optional_name)] = None
     header_row: Annotated[int | None, BeforeValidator(_row)] = None
+    labels: Annotated[bool | tuple[str, ...], BeforeValidator(_labels)] = True
     max_expansion: Annotated[int, BeforeValidator(whole_number(1))] = MAX_EXPANSION
 
     @model_validator(mode="after")
@@ -82,23 +92,25 @@ class InputSettings(PolicySection):
 class InputOptions:
     """How the cells of a file are written: the input settings as plain data for the readers of tables.
 
-    A reader needs ``separator``, ``encoding``, ``sheet``, ``header_row`` and ``column_nulls``. The other options say
-    what the text of a CSV cell means, and apply to quasi-identifiers only. A ``.tsv`` file is separated by tabs unless
-    the separator is something other than the comma. ``sheet`` names a sheet of an Excel file; without it the first
-    sheet is read. ``header_row`` is the row of a sheet, or the line of a text file, that holds the names of the
-    columns, from 1. ``column_nulls``: texts that are null, by column. A compressed file with more than
+    A reader needs ``separator``, ``encoding``, ``sheet``, ``header_row``, ``labels`` and ``column_nulls``. The other
+    options say what the text of a CSV cell means, and apply to quasi-identifiers only. A ``.tsv`` file is separated by
+    tabs unless the separator is something other than the comma. ``sheet`` names a sheet of an Excel file; without it
+    the first sheet is read. ``header_row`` is the row of a sheet, or the line of a text file, that holds the names of
+    the columns, from 1. ``labels``: whether columns of an SPSS or Stata file are read by the labels of their values, or
+    the names of those that are. ``column_nulls``: texts that are null, by column. A compressed file with more than
     ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV file is a
     release in which formulas begin with an apostrophe.
     """
 
     separator: str = ","
-    encoding: str = "utf-8"
+    encoding: str = DEFAULT_ENCODING
     decimal: str = "."
     thousands: str | None = None
     nulls: tuple[str, ...] = ("",)
     date_format: str | None = None
     sheet: str | None = None
     header_row: int | None = None
+    labels: bool | tuple[str, ...] = True
     max_expansion: int | None = MAX_EXPANSION
     disarmed: bool = False
     column_nulls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

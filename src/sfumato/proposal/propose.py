@@ -61,6 +61,8 @@ class ProposedColumn:
     """Its settings as a quasi-identifier."""
     levels_reason: str
     """Why it has these levels as a quasi-identifier; empty if there is nothing to say."""
+    description: str = ""
+    """What the file says that the column is: its variable label in SPSS, Stata or SAS."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class ProposedColumn:
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
+            "description": self.description,
             "role": self.role,
             "reason": self.reason,
             **{key: self.settings.get(key) for key in PROPOSED_KEYS},
@@ -179,6 +182,10 @@ def propose_policy(
         preset.update({key: value for key, value in settings.items() if value is not None})
     source = open_input(data, deriving.model_copy(update={"input": InputSettings(**preset)}))
     _check_header(source)
+    by_labels: tuple[str, ...] | None = getattr(source, "read_by_labels", None)
+    if by_labels is not None and "labels" not in preset:
+        # Written out, so that a later file is read in the same way whatever values occur in it.
+        preset["labels"] = list(by_labels) or False
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
     with progress.phase("propose"):
@@ -191,6 +198,7 @@ class _Table:
 
     def __init__(self, source: Source, table: pa.Table, preset: Mapping[str, Any]) -> None:
         self._names = source.names
+        self._descriptions: Mapping[str, str] = getattr(source, "descriptions", {})
         self._preset = preset
         self._records = table.num_rows
         self._table = table
@@ -333,6 +341,7 @@ class _Table:
             alone=0 if facts is None else facts.alone,
             described=None if suggestion.levels is None else suggestion.levels.column,
             levels_reason="" if suggestion.levels is None else suggestion.levels.reason,
+            description=self._descriptions.get(name, ""),
         )
 
 

@@ -24,6 +24,7 @@ INPUT_COMMENTS = {
     "date_format": "how dates are written",
     "sheet": "of the file",
     "header_row": "the row or line with the names of the columns",
+    "labels": "the columns whose values are the labels of their codes",
     "max_expansion": "times as much text as the compressed file has bytes",
 }
 
@@ -44,7 +45,8 @@ def policy_document(proposal: Proposal, directory: Path | None = None) -> str:
     for name, rule in proposal.policy.with_paths_from(directory or Path.cwd()).get("derive", {}).items():
         lines += [_header("derive", name), *(f"{key} = {toml_value(value)}" for key, value in rule.items()), ""]
     for column in proposal.columns:
-        lines += [_header("columns", column.name), *_comment(column.reason), f"role = {toml_value(column.role)}"]
+        lines += [_header("columns", column.name), *_comment(column.description), *_comment(column.reason)]
+        lines.append(f"role = {toml_value(column.role)}")
         if column.role not in ("identifier", "drop"):
             lines += _settings(column)
         lines.append("")

@@ -12,12 +12,14 @@ import pyarrow as pa
 from sfumato.errors import InputError
 from sfumato.files.regular_file import NotRegularError, open_regular
 from sfumato.policy import InputOptions
+from sfumato.policy.input_settings import DEFAULT_ENCODING
 from sfumato.tables.locations import DatabaseLocation, DirectoryLocation, FileLocation, Location, location_of
 
 _CSV = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 _IPC = (".arrow", ".ipc", ".feather")
 _EXCEL = (".xlsx", ".xls", ".ods")
+_STATISTICAL = (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -40,8 +42,8 @@ class Source(Protocol):
     def kind(self) -> str:
         """The kind of input.
 
-        For a file or database: csv, parquet, parquet-directory, ipc, excel, duckdb-table, sqlite or postgresql. For a
-        frame: pandas, polars, polars-lazy, pyarrow or duckdb.
+        For a file or database: csv, parquet, parquet-directory, ipc, excel, spss, stata, sas, duckdb-table, sqlite or
+        postgresql. For a frame: pandas, polars, polars-lazy, pyarrow or duckdb.
         """
 
     @property
@@ -108,6 +110,11 @@ def is_text_file(path: Path) -> bool:
     return kind_of_file(path)[0] in _CSV
 
 
+def is_statistical_file(data: object) -> bool:
+    """Return whether a table is named like a file of SPSS, Stata or SAS."""
+    return isinstance(data, str | os.PathLike) and Path(data).suffix.lower() in _STATISTICAL
+
+
 def open_location(location: Location, options: InputOptions) -> Source:
     """Open the table at a location."""
     if isinstance(location, FileLocation):
@@ -158,11 +165,16 @@ def _open_file(path: Path, options: InputOptions) -> Source:
         from sfumato.tables.sources.excel_source import open_excel
 
         return open_excel(path, options.sheet, options.header_row)
+    if compression is None and suffix in _STATISTICAL:
+        from sfumato.tables.sources.statistical_source import StatisticalSource
+
+        encoding = None if options.encoding == DEFAULT_ENCODING else options.encoding
+        return StatisticalSource(path, labels=options.labels, encoding=encoding)
     raise InputError(
         f"the name of the file {str(path)!r} does not tell what kind of table it is. Give a file that ends in "
         f"{', '.join(_CSV)} (each also with {' or '.join(_COMPRESSIONS)}), "
-        f"{', '.join((*_PARQUET, *_IPC, *_EXCEL))}, a directory of Parquet files, or a table in a database, such as "
-        "'hospital.sqlite#patients'."
+        f"{', '.join((*_PARQUET, *_IPC, *_EXCEL, *_STATISTICAL))}, a directory of Parquet files, or a table in a "
+        "database, such as 'hospital.sqlite#patients'."
     )
 
 

@@ -51,6 +51,7 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     'boxes = "regions"': {"boxes": "regions", "method": "mondrian"},
     "seconds": {"effort": "best", "seconds": 3.0},
     "header_row": {"input": {"header_row": 2}},
+    "layout": {"input": {"layout": "layout.csv"}},
     "nulls of a column": {"column_nulls": {"age": ["-999"]}},
     "coarsest": {"taxonomy": {"age": {"intervals": [5]}}, "coarsest": {"age": 1}},
     "derive": {"derive": {"zip": {"from": "code", "first": 2}}},

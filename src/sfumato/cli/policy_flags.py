@@ -62,6 +62,7 @@ DECLARED: dict[str, Any] = {
     "date_format": flags.DateFormat,
     "sheet": flags.Sheet,
     "header_row": flags.HeaderRow,
+    "layout": flags.Layout,
     "labels": flags.Labels,
     "max_expansion": flags.MaxExpansion,
 }
@@ -74,6 +75,7 @@ READ_WITH = (
     "date_format",
     "sheet",
     "header_row",
+    "layout",
     "labels",
     "max_expansion",
 )

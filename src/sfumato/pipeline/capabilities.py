@@ -99,6 +99,7 @@ RELEASE_FEATURES = (
     Feature("seconds", "a search limited by time", (MEMORY, DISK), lambda policy: policy.method.seconds is not None),
     # Spark reads the files itself.
     Feature("header_row", "names below a title", (MEMORY, DISK), lambda policy: policy.input.header_row is not None),
+    Feature("layout", "text in columns of fixed width", (MEMORY, DISK), lambda policy: policy.input.layout is not None),
     Feature(
         "nulls of a column",
         "null tokens of single columns",

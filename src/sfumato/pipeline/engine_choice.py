@@ -32,7 +32,7 @@ from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.tables.external.free_memory import free_memory
 from sfumato.tables.sources.input_table import open_input
-from sfumato.tables.sources.source import Source, is_statistical_file, is_text_file, kind_of_file
+from sfumato.tables.sources.source import Source, is_statistical_file, kind_of_file
 from sfumato.tables.sources.text_stream import beginning_of_text
 
 BASE = 300 * 10**6  # what a run takes before it reads a record
@@ -182,7 +182,7 @@ def _size(data: object, source: Source) -> _TableSize:
             stored = sum(file.stat().st_size for file in path.rglob("*.parquet"))
             return _TableSize(source.rows, stored, stored * COMPRESSED)
         stored = path.stat().st_size
-        if source.rows is not None or not is_text_file(path):
+        if source.rows is not None or not source.text:
             return _TableSize(source.rows, stored, stored * COMPRESSED)
         beginning, text = beginning_of_text(path, kind_of_file(path)[1])
     except OSError:

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
@@ -13,7 +14,7 @@ from pydantic import BeforeValidator, model_validator
 from sfumato.errors import UsageError
 from sfumato.parameters import whole_number
 from sfumato.policy.error_text import wrong
-from sfumato.policy.section import PolicySection, optional_name, text_list
+from sfumato.policy.section import PolicySection, optional_name, optional_path, text_list
 
 DEFAULT_ENCODING = "utf-8"
 MAX_EXPANSION = 200  # records that differ are hardly ever compressed that far
@@ -73,12 +74,13 @@ class InputSettings(PolicySection):
     date_format: Annotated[str | None, BeforeValidator(_date_format)] = None
     sheet: Annotated[str | None, BeforeValidator(optional_name)] = None
     header_row: Annotated[int | None, BeforeValidator(_row)] = None
+    layout: Annotated[str | None, BeforeValidator(optional_path)] = None
     labels: Annotated[bool | tuple[str, ...], BeforeValidator(_labels)] = True
     max_expansion: Annotated[int, BeforeValidator(whole_number(1))] = MAX_EXPANSION
 
     @model_validator(mode="after")
     def _check_marks(self) -> Self:
-        if self.decimal == self.separator:
+        if self.decimal == self.separator and self.layout is None:
             key, other = ("decimal", "separator") if "decimal" in self.model_fields_set else ("separator", "decimal")
             raise wrong(f"is {self.decimal!r} and so is the {other}. Set the two to different characters", key)
         if self.thousands == self.decimal:
@@ -92,14 +94,15 @@ class InputSettings(PolicySection):
 class InputOptions:
     """How the cells of a file are written: the input settings as plain data for the readers of tables.
 
-    A reader needs ``separator``, ``encoding``, ``sheet``, ``header_row``, ``labels`` and ``column_nulls``. The other
-    options say what the text of a CSV cell means, and apply to quasi-identifiers only. A ``.tsv`` file is separated by
-    tabs unless the separator is something other than the comma. ``sheet`` names a sheet of an Excel file; without it
-    the first sheet is read. ``header_row`` is the row of a sheet, or the line of a text file, that holds the names of
-    the columns, from 1. ``labels``: whether columns of an SPSS or Stata file are read by the labels of their values, or
-    the names of those that are. ``column_nulls``: texts that are null, by column. A compressed file with more than
-    ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV file is a
-    release in which formulas begin with an apostrophe.
+    A reader needs ``separator``, ``encoding``, ``sheet``, ``header_row``, ``layout``, ``labels`` and ``column_nulls``.
+    The other options say what the text of a CSV cell means, and apply to quasi-identifiers only. A ``.tsv`` file is
+    separated by tabs unless the separator is something other than the comma. ``sheet`` names a sheet of an Excel file;
+    without it the first sheet is read. ``header_row`` is the row of a sheet, or the line of a text file, that holds the
+    names of the columns, from 1. ``layout`` is the file that says at which positions the columns of a text file stand.
+    ``labels``: whether columns of an SPSS or Stata file are read by the labels of their values, or the names of those
+    that are. ``column_nulls``: texts that are null, by column. A compressed file with more than ``max_expansion`` times
+    as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV file is a release in which formulas
+    begin with an apostrophe.
     """
 
     separator: str = ","
@@ -110,6 +113,7 @@ class InputOptions:
     date_format: str | None = None
     sheet: str | None = None
     header_row: int | None = None
+    layout: Path | None = None
     labels: bool | tuple[str, ...] = True
     max_expansion: int | None = MAX_EXPANSION
     disarmed: bool = False

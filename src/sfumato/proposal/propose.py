@@ -174,10 +174,11 @@ def propose_policy(
     InputSettings(**preset)  # reports wrong settings before anything is read
     deriving = merge_flags(None, derive=derive)
     location = location_of(data) if isinstance(data, str | os.PathLike) else None
-    if isinstance(location, FileLocation) and is_text_file(location.path):
+    is_fixed = preset.get("layout") is not None
+    if isinstance(location, FileLocation) and (is_fixed or is_text_file(location.path)):
         check_readable(location.path)
-        given = (preset.get(key) for key in ("encoding", "separator", "header_row"))
-        detected = find_text_format(location.path, *given)
+        separator = "," if is_fixed else preset.get("separator")  # in columns of fixed width there is none to find
+        detected = find_text_format(location.path, preset.get("encoding"), separator, preset.get("header_row"))
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
     source = open_input(data, deriving.model_copy(update={"input": InputSettings(**preset)}))

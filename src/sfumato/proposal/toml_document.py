@@ -24,6 +24,7 @@ INPUT_COMMENTS = {
     "date_format": "how dates are written",
     "sheet": "of the file",
     "header_row": "the row or line with the names of the columns",
+    "layout": "the positions of the columns",
     "labels": "the columns whose values are the labels of their codes",
     "max_expansion": "times as much text as the compressed file has bytes",
 }
@@ -35,14 +36,15 @@ def policy_document(proposal: Proposal, directory: Path | None = None) -> str:
     directory: where the file will lie, so that its paths lead to the same taxonomies; None is the working directory.
     """
     lines = [*_heading(proposal), ""]
-    settings = proposal.policy.to_dict().get("input", {})
+    content = proposal.policy.with_paths_from(directory or Path.cwd())
+    settings = content.get("input", {})
     if settings:
         lines += [
             "[input]",
             *(f"{key} = {toml_value(value)}  # {INPUT_COMMENTS[key]}" for key, value in settings.items()),
             "",
         ]
-    for name, rule in proposal.policy.with_paths_from(directory or Path.cwd()).get("derive", {}).items():
+    for name, rule in content.get("derive", {}).items():
         lines += [_header("derive", name), *(f"{key} = {toml_value(value)}" for key, value in rule.items()), ""]
     for column in proposal.columns:
         lines += [_header("columns", column.name), *_comment(column.description), *_comment(column.reason)]

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import sfumato
 from sfumato.cli import main
 from sfumato.errors import InputError, ReadingWarning, UsageError
+from sfumato.files.crash_probe import crashes
 from sfumato.policy import InputOptions
 from sfumato.tables.sources import statistical_source
 from sfumato.tables.sources.source import Source, open_source
@@ -36,6 +37,12 @@ WRITERS: dict[str, Callable[..., None]] = {
     ".xpt": pyreadstat.write_xport,
 }
 LABELLING = (".sav", ".zsav", ".dta")
+
+
+@pytest.fixture(autouse=True)
+def _no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file here crashes the library, and a process for each of them would take long."""
+    monkeypatch.setattr(statistical_source, "crashes", lambda *_: False)
 
 
 def write(folder: Path, suffix: str, columns: dict[str, Any], **options: Any) -> Path:
@@ -309,6 +316,22 @@ def test_text_in_another_encoding_is_refused_with_the_flag_to_add(tmp_path: Path
     path.write_bytes(path.read_bytes().replace("ÄÄ".encode(), "ÄÄ  ".encode("cp1252")))
     assert "Set --encoding, or encoding in [input], to that of the file, such as 'cp1252'." in refusal(path)
     assert values(opened(path, encoding="cp1252")) == {"x": [f"{SECRET} ÄÄ", "y"]}
+
+
+def test_a_file_that_crashes_the_library_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, ".sav", {"x": [1.0]})
+    tried = []
+    monkeypatch.setattr(statistical_source, "crashes", lambda *arguments: tried.append(arguments) or True)
+    assert "it is damaged, encrypted, or not what its name says. Save it again." in refusal(path, encoding="latin-1")
+    assert tried == [(statistical_source.PROBE, path, "read_sav", "iso8859-1")]
+
+
+@pytest.mark.not_quick
+def test_the_probe_reads_a_whole_file_without_a_crash(tmp_path: Path) -> None:
+    path = write(tmp_path, ".sav", {"x": [1.0]})
+    code = statistical_source.PROBE + "\nimport os; os.abort()"
+    assert crashes(code, path, "read_sav", "cp1252")  # it got to its end
+    assert not crashes(statistical_source.PROBE, path, "read_sav")
 
 
 def test_a_missing_package_is_said_with_the_command_that_installs_it(

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import InputError, ReadingWarning, UsageError
+from sfumato.files.crash_probe import crashes
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
 from sfumato.tables.sources.source_batches import checked_names, normalize_batches
 from sfumato.tables.sources.time_formats import NumberFacts, time_format
@@ -32,6 +33,13 @@ PROGRAMS = {
     ".sas7bdat": ("sas", "read_sas7bdat"),
     ".xpt": ("sas", "read_xport"),
 }
+# The header of a damaged file may crash the library. Rows were never seen to.
+PROBE = """
+import sys, pyreadstat
+path, function, *encoding = sys.argv[1:]
+options = {"encoding": encoding[0]} if encoding else {}
+getattr(pyreadstat, function)(path, metadataonly=True, output_format="dict", **options)
+"""
 CELLS = 1 << 20  # that are in memory at once as Python objects, approximately
 SHOWN = 5  # columns that a warning names
 
@@ -54,6 +62,8 @@ class StatisticalSource:
         self._options: dict[str, Any] = {"output_format": "dict", "disable_datetime_conversion": True}
         if encoding is not None and function != "read_por":  # a portable file has its own character set
             self._options["encoding"] = codecs.lookup(encoding).name
+        if crashes(PROBE, path, function, *([self._options["encoding"]] if "encoding" in self._options else [])):
+            raise self._damaged()
         with self._reading():
             _, stored = self._read_rows(str(path), metadataonly=True, **self._options)
         self.names = checked_names(stored.column_names, self._where)
@@ -80,7 +90,7 @@ class StatisticalSource:
         return normalize_batches(typed, columns, self.types, self._where)
 
     def _with_labels(
-        self, of_columns: Mapping[str, Mapping[float | str, str]], wanted: bool | Sequence[str]
+        self, of_columns: Mapping[str, Mapping[float | str, str | None]], wanted: bool | Sequence[str]
     ) -> dict[str, LabelledColumn]:
         """Return the columns that may be read by their labels. Dates and times are not: labels name exceptions."""
         if wanted is False:
@@ -196,10 +206,13 @@ class StatisticalSource:
                     f"{self._where} has text that is not in the encoding that it names, or that was given. Set "
                     "--encoding, or encoding in [input], to that of the file, such as 'cp1252'."
                 ) from None
-            raise InputError(
-                f"{self._where} cannot be read as a file of {_NAMES[self.kind]}: it is damaged, encrypted, or not what "
-                "its name says. Save it again."
-            ) from None
+            raise self._damaged() from None
+
+    def _damaged(self) -> InputError:
+        return InputError(
+            f"{self._where} cannot be read as a file of {_NAMES[self.kind]}: it is damaged, encrypted, or not what its "
+            "name says. Save it again."
+        )
 
 
 _NAMES = {"spss": "SPSS", "stata": "Stata", "sas": "SAS"}

@@ -23,8 +23,8 @@ class LabelledColumn:
     asked: whether the column is read by its labels whatever occurs in it.
     """
 
-    def __init__(self, labels: Mapping[Code, str], *, asked: bool) -> None:
-        self._labels = {_code(code): label for code, label in labels.items() if label.strip()}
+    def __init__(self, labels: Mapping[Code, str | None], *, asked: bool) -> None:
+        self._labels = {_code(code): label for code, label in labels.items() if label and label.strip()}
         self._asked = asked
         self._labelled: set[Code] = set()
         self._unlabelled: set[Code] = set()

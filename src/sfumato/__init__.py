@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sfumato.files.key_file import make_key
     from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
-    from sfumato.proposal import propose_policy
+    from sfumato.proposal import arx_project, propose_policy
     from sfumato.releases.recoding import Recoding
     from sfumato.studies.column_taxonomy import taxonomy
     from sfumato.studies.risk import risk
@@ -72,6 +72,7 @@ __all__ = [
     "aggregate",
     "anonymize",
     "apply",
+    "arx_project",
     "audit",
     "bound",
     "codebook",
@@ -100,6 +101,7 @@ _HOME = {
     "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
     "apply": "sfumato.api",
+    "arx_project": "sfumato.proposal.arx_project",
     "audit": "sfumato.api",
     "bound": "sfumato.api",
     "codebook": "sfumato.api",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.api import (
         aggregate,
         anonymize,
+        anonymize_linked,
         apply,
         audit,
         bound,
@@ -70,6 +71,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "anonymize",
+    "anonymize_linked",
     "apply",
     "audit",
     "bound",
@@ -97,6 +99,7 @@ _HOME = {
     "SfumatoWarning": "sfumato.errors",
     "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
+    "anonymize_linked": "sfumato.api",
     "apply": "sfumato.api",
     "audit": "sfumato.api",
     "bound": "sfumato.api",

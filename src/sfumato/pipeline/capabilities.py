@@ -76,6 +76,7 @@ REPORT = Feature("--report", "the report, made with the release", (MEMORY, DISK)
 REPORT_PRIVATE = Feature("--report-private", "the private report, made with the release", (MEMORY, DISK))
 PLOT = Feature("plot", "pictures by the release object", (MEMORY, DISK))
 AGGREGATES = Feature("aggregates", "aggregates by the release object", (MEMORY, DISK))
+LINKED = Feature("linked", "tables about the same persons, released together", (MEMORY,))
 LEARNING = Feature("fit", "rules learnt for further tables", (MEMORY, DISK))
 
 RELEASE_FEATURES = (
@@ -123,6 +124,7 @@ RELEASE_FEATURES = (
     REPORT_PRIVATE,
     PLOT,
     AGGREGATES,
+    LINKED,
     LEARNING,
 )
 

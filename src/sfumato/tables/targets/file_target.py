@@ -20,13 +20,16 @@ from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pag
 
 
 class FileTarget:
-    """A file with its certificate beside it, and a second file for a release of two tables."""
+    """A file with its certificate beside it, and a second file for a release of two tables.
 
-    def __init__(self, location: FileLocation, separator: str, *, disarm: bool) -> None:
+    Several targets may share a ``stage``, which then publishes and cleans up for all of them.
+    """
+
+    def __init__(self, location: FileLocation, separator: str, *, disarm: bool, stage: Stage | None = None) -> None:
         self._location = location
         self._options = InputOptions(separator=separator, max_expansion=None, disarmed=disarm)
         self._formulas = FormulaCells(disarm=disarm)
-        self._stage = Stage()
+        self._stage = stage or Stage()
         self._files: dict[str, Path] = {}
 
     def __enter__(self) -> Self:
@@ -55,7 +58,11 @@ class FileTarget:
             for name, path in self._files.items()
         ]
 
-    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+    def stage_certificate(self, certificate: str) -> None:
+        """Stage the certificate beside the tables."""
         write_staged(self._stage, certificate_path(self._location.path), certificate)
+
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        self.stage_certificate(certificate)
         stage_pages(self._stage, pages)
         self._stage.publish()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,7 +53,7 @@ def linked(
         show_audit(console, of_table["audit"])
         console.print(f"loss    {of_table['gcp']:.1%} (GCP), measured against the original: do not publish it")
     console.heading("joined")
-    show_audit(console, summary["joint"])
+    show_audit(console, [_with_acceptance(line) for line in summary["joint"]])
     persons = summary["persons_if_joined"]
     console.print(
         f"\nif something else joined the records of persons, the fewest who share all classes would be {persons:,}. "
@@ -69,3 +70,8 @@ def linked(
     if not dry_run:
         console.print(f"next    sfumato audit {shlex.quote(str(release.files[0]))}")
     return HOLDS if release.holds else FAILS
+
+
+def _with_acceptance(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a line that says whether the policy accepts that it does not hold."""
+    return {**line, "requirement": f"accepted: {line['requirement']}"} if line["accepted"] else line

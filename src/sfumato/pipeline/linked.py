@@ -16,7 +16,9 @@ from sfumato.engines.engine import Draft, Prepared
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.target_output import check_kept_columns, check_target_location
 from sfumato.errors import UnmetError, UsageError
-from sfumato.evaluation.audit.joined_releases import JointReport, JointVerdict, PersonalRelease, check_jointly
+from sfumato.evaluation.audit.audit import verdict_as_dict
+from sfumato.evaluation.audit.joined_releases import JointReport, JointVerdict, check_jointly
+from sfumato.evaluation.audit.personal_release import PersonalRelease
 from sfumato.files.key_file import key_mark, read_key
 from sfumato.methods import method_named
 from sfumato.pipeline.capabilities import LINKED, MEMORY
@@ -70,11 +72,8 @@ class LinkedRelease:
         lines = [
             {
                 "attack": line.attack,
-                "requirement": line.verdict.requirement,
-                "holds": line.verdict.holds,
-                "value": line.verdict.value,
+                **verdict_as_dict(line.verdict),
                 "accepted": not line.verdict.holds and line not in missing,
-                **({"reason": line.verdict.reason} if line.verdict.reason else {}),
             }
             for line in self.joint.lines
         ]
@@ -235,7 +234,12 @@ def _drafted(tables: LinkedTables, parts: Sequence[_Part], progress: Progress) -
     grouped, circumstances = None, {}
     if tables.together:
         in_order = [
-            TableOfPersons(part.name, prepared.table, persons[prepared.table.encoded.input_rows])
+            TableOfPersons(
+                part.name,
+                prepared.table,
+                persons[prepared.table.encoded.input_rows],
+                counted=part.person in part.policy.pseudonyms and "records-per-person" not in tables.accepted,
+            )
             for part, (prepared, persons) in zip(parts, of_table, strict=True)
         ]
         grouped = dict(zip((part.name for part in parts), in_order, strict=True))
@@ -281,7 +285,7 @@ def _files(parts: Sequence[_Part]) -> tuple[Path, ...]:
 def _unmet(linked: LinkedRelease) -> UnmetError:
     missing = linked.open_lines
     failed = "; ".join(
-        f"{line.verdict.requirement} ({'not checked' if line.verdict.holds is None else f'reached: {line.verdict.value:,}'})"
+        f"{line.verdict.requirement} ({'not checked' if line.verdict.holds is None else f'reached: {line.verdict.value}'})"
         for line in missing
     )
     attacks = list(dict.fromkeys(line.attack for line in missing))

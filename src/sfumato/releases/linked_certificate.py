@@ -54,3 +54,16 @@ def linked_section(
 def linked_remarks(tables: LinkedTables) -> list[str]:
     """Say what the policy accepts."""
     return [ACCEPTED[attack] for attack in tables.accept_linked]
+
+
+def certified_remarks(certificate: Mapping[str, Any]) -> list[str]:
+    """Say what a certificate states about the releases that were checked together with its own, if there are any."""
+    linked = certificate.get("linked", {})
+    others = [file for table, file in linked.get("files", {}).items() if table != linked.get("table")]
+    if not others:
+        return []
+    remark = (
+        f"the certificate states that the release was checked jointly with {', '.join(others)}: whose the records are "
+        "was known then, and is not here"
+    )
+    return [remark, *linked.get("remarks", [])]

@@ -23,56 +23,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.evaluation.audit.audit import class_counts, class_key
+from sfumato.evaluation.audit.narrowed_classes import sensitive_verdicts
+from sfumato.evaluation.audit.personal_release import PersonalRelease
 from sfumato.evaluation.audit.shared_columns import SharedColumns, fewest_candidates
-from sfumato.policy import Policy
 from sfumato.policy.linked_tables import JoinAttack
-from sfumato.requirements import Requirements, Verdict
-from sfumato.tables.released_classes import ReleasedClasses, find_classes
-from sfumato.tables.sources.source import Source
-from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.requirements import Verdict
 
 Signature = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class PersonalRelease:
-    """A finished release, and whose its records are.
-
-    persons: int64[rows], numbered alike in all tables. person: the column of the original that identifies them.
-    """
-
-    name: str
-    source: Source
-    persons: NDArray[np.int64]
-    person: str
-    policy: Policy
-    requirements: Requirements
-    taxonomies: Mapping[str, Taxonomy] = field(default_factory=dict)
-
-    @cached_property
-    def classes(self) -> NDArray[np.int64]:
-        """The class of each row."""
-        found = find_classes(self.source, class_key(self.policy, self.source.names), by_row=True)
-        assert found.class_of_row is not None
-        return found.class_of_row
-
-    @property
-    def shows_pseudonyms(self) -> bool:
-        """Whether the release shows the persons as pseudonyms."""
-        return self.person in self.policy.pseudonyms and self.person in self.source.names
-
-    @property
-    def kept(self) -> list[str]:
-        """The columns that are released as they are, but for the pseudonyms of persons."""
-        key = {*class_key(self.policy, self.source.names), self.person}
-        return [name for name in self.source.names if name not in key]
 
 
 @dataclass(frozen=True)
@@ -134,21 +96,10 @@ def _pseudonym_lines(
             cells |= {release.name: _parts(release, signatures) for release in joined}
     if lines[0].verdict.holds:
         for release in joined:
-            for verdict in _sensitive_verdicts(release, cells[release.name]):
+            for verdict in sensitive_verdicts(release, cells[release.name]):
                 text = f"{verdict.requirement} in {release.name}, where pseudonyms join"
                 lines.append(JointVerdict("pseudonyms", replace(verdict, requirement=text)))
     return lines, cells
-
-
-def _sensitive_verdicts(release: PersonalRelease, cells: NDArray[np.int64]) -> list[Verdict]:
-    """Test what is required of sensitive columns on parts of a release. cells: the part of each row."""
-    requirements = release.requirements
-    if not requirements.attributes:
-        return []
-    parts = ReleasedClasses(np.bincount(cells), {}, {}, cells)
-    persons = None if requirements.person is None else release.persons.astype(np.uint32)
-    counts = class_counts(release.source, parts, release.policy, requirements, release.taxonomies, persons)
-    return [part.verdict(counts) for part in requirements.parts if part.attribute is not None]
 
 
 def _shared_column_lines(
@@ -175,13 +126,9 @@ def _shared_column_lines(
         fewest = fewest_candidates(release.persons, cells[release.name], partners, k)
         text = f"k = {k} persons remain for the records of {release.name}, joined by the kept columns {names}"
         lines.append(JointVerdict("shared-columns", Verdict(text, fewest is None or fewest >= k, fewest or k)))
-        reason = (
-            "what is required of sensitive columns is tested on classes, not on the part of a class that other "
-            "releases leave. Drop the shared column in one of them"
-        )
-        for verdict in _sensitive_verdicts(release, release.classes):
+        for verdict in sensitive_verdicts(release, cells[release.name], partners):
             text = f"{verdict.requirement} in {release.name}, joined by the kept columns {names}"
-            lines.append(JointVerdict("shared-columns", Verdict(text, None, 0, reason=reason)))
+            lines.append(JointVerdict("shared-columns", replace(verdict, requirement=text)))
     return lines or [JointVerdict("shared-columns", Verdict("no column is kept in two releases", True, 0))]
 
 

@@ -11,7 +11,7 @@ of sets that many persons share.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,10 @@ from sfumato.tables.released_classes import find_classes
 from sfumato.tables.sources.source import Source
 
 Values = tuple[str | None, ...]
+Key = tuple[int, ...]
+"""The number of a record's shared values, for each of the other releases."""
+Joins = tuple[int, ...]
+"""The other releases by which a record is joined, by their position."""
 NOTHING: frozenset[int] = frozenset()
 
 
@@ -73,7 +77,7 @@ def fewest_candidates(
     persons, cells: by row. A cell with fewer than k persons counts only if the join leaves fewer than it has: what it
     lacks by itself is not due to other releases. None if no cell counts.
     """
-    rows = defaultdict[int, dict[tuple[int, ...], set[int]]](lambda: defaultdict(set))
+    rows = defaultdict[int, dict[Key, set[int]]](lambda: defaultdict(set))
     keys = zip(*(other.numbers.tolist() for other in others), strict=True)
     for person, cell, key in zip(persons.tolist(), cells.tolist(), keys, strict=True):
         rows[cell][key].add(person)
@@ -87,32 +91,64 @@ def fewest_candidates(
     return fewest
 
 
+def narrowed_parts(
+    persons: NDArray[np.int64], cells: NDArray[np.int64], others: Sequence[SharedColumns]
+) -> Iterator[list[int]]:
+    """Yield the rows of a cell that can be a person's, once for all persons of whom that is the same.
+
+    Cells of which everything can be are left out. persons, cells: by row.
+    """
+    if not others:
+        return
+    rows = defaultdict[int, dict[Key, list[int]]](lambda: defaultdict(list))
+    keys = zip(*(other.numbers.tolist() for other in others), strict=True)
+    for row, (cell, key) in enumerate(zip(cells.tolist(), keys, strict=True)):
+        rows[cell][key].append(row)
+    for by_key in rows.values():
+        seen: set[object] = set()
+        for key, of_key in by_key.items():
+            for person in {int(persons[row]) for row in of_key}:
+                joins = tuple(place for place, other in enumerate(others) if other.agrees(person, key[place]))
+                possible = tuple(others[place].possible(person) for place in joins)
+                if not joins or (joins, possible) in seen:
+                    continue
+                seen.add((joins, possible))
+                left = frozenset(each for each in by_key if _fits(each, joins, possible))
+                if len(left) < len(by_key) and left not in seen:
+                    seen.add(left)
+                    yield [row for each in left for row in by_key[each]]
+
+
 def _fewest_in_cell(
-    by_key: Mapping[tuple[int, ...], set[int]], everybody: set[int], others: Sequence[SharedColumns], fewest: int
+    by_key: Mapping[Key, set[int]], everybody: set[int], others: Sequence[SharedColumns], fewest: int
 ) -> int:
     """Return the fewest candidates in a cell if they are less than ``fewest``, and ``fewest`` otherwise."""
+    seen: set[tuple[Joins, Key | tuple[frozenset[int], ...]]] = set()  # questions that were answered
     for key, owners in by_key.items():
         for person in owners:
-            joins = [
-                (place, other) for place, other in enumerate(others) if other.agrees(person, key[place])
-            ]
-            if joins:
-                fewest = min(fewest, _persons_beside(person, by_key, joins, fewest))
-                fewest = min(fewest, _persons_behind(key, everybody, joins, fewest))
+            joins = tuple(place for place, other in enumerate(others) if other.agrees(person, key[place]))
+            if not joins:
+                continue
+            if (joins, key) not in seen:
+                seen.add((joins, key))
+                fewest = min(fewest, _persons_behind(key, joins, everybody, others, fewest))
+            possible = tuple(others[place].possible(person) for place in joins)
+            if (joins, possible) not in seen:
+                seen.add((joins, possible))
+                fewest = min(fewest, _persons_beside(possible, joins, by_key, fewest))
     return fewest
 
 
 def _persons_beside(
-    person: int,
-    by_key: Mapping[tuple[int, ...], set[int]],
-    joins: Sequence[tuple[int, SharedColumns]],
-    enough: int,
+    possible: Sequence[frozenset[int]], joins: Joins, by_key: Mapping[Key, set[int]], enough: int
 ) -> int:
-    """Count the persons with a record in the cell that can be the person's. The count ends once it is enough."""
-    possible = [(place, other.possible(person)) for place, other in joins]
+    """Count the persons with a record in the cell that can be a person's with these possible values elsewhere.
+
+    The count ends once it is enough.
+    """
     candidates: set[int] = set()
     for key, owners in by_key.items():
-        if all(key[place] in values for place, values in possible):
+        if _fits(key, joins, possible):
             candidates |= owners
             if len(candidates) >= enough:
                 break
@@ -120,15 +156,20 @@ def _persons_beside(
 
 
 def _persons_behind(
-    key: tuple[int, ...], everybody: set[int], joins: Sequence[tuple[int, SharedColumns]], enough: int
+    key: Key, joins: Joins, everybody: set[int], others: Sequence[SharedColumns], enough: int
 ) -> int:
-    """Count the persons of the cell whose record this can be. The count ends once it is enough."""
+    """Count the persons of the cell whose record can have these values. The count ends once it is enough."""
     count = 0
     for person in everybody:
-        count += all(key[place] in other.possible(person) for place, other in joins)
+        count += all(key[place] in others[place].possible(person) for place in joins)
         if count >= enough:
             break
     return count
+
+
+def _fits(key: Key, joins: Joins, possible: Sequence[frozenset[int]]) -> bool:
+    """Whether a record can be a person's. possible: the person's possible values in each of the joined releases."""
+    return all(key[place] in values for place, values in zip(joins, possible, strict=True))
 
 
 def _numbered(source: Source, columns: Sequence[str], numbering: dict[Values, int]) -> NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -231,31 +230,36 @@ def _drafted(tables: LinkedTables, parts: Sequence[_Part], progress: Progress) -
         prepared = prepare_release(chosen, part.data, part.policy, progress)
         prepared.job.warnings.extend(_warnings(tables, part, persons))
         of_table.append((prepared, persons))
-    grouped, circumstances = None, {}
-    if tables.together:
-        in_order = [
-            TableOfPersons(
-                part.name,
-                prepared.table,
-                persons[prepared.table.encoded.input_rows],
-                counted=part.person in part.policy.pseudonyms and "records-per-person" not in tables.accepted,
-            )
-            for part, (prepared, persons) in zip(parts, of_table, strict=True)
-        ]
-        grouped = dict(zip((part.name for part in parts), in_order, strict=True))
-        groups = group_persons(in_order)
-        circumstances = {"together": _digest(in_order)}
+    groups = group_persons(_with_persons(tables, parts, of_table)) if tables.together else None
     drafts = []
     for number, (part, (prepared, persons)) in enumerate(zip(parts, of_table, strict=True), start=1):
         progress.next_run(part.name, number, len(parts))
-        if grouped is None:
+        if groups is None:
             progress.decisions.clear()
             draft = draft_of(prepared, prepared.engine.form_classes)
         else:
-            of_group = classes_of_groups(grouped[part.name], groups)
-            draft = draft_of(prepared, lambda _, formed=of_group: formed, circumstances)
+            (table,) = _with_persons(tables, [part], [(prepared, persons)])
+            classes, digest = classes_of_groups(table, groups)
+            # The other tables decide the classes too, so the policy alone does not tell whether they are the same.
+            draft = draft_of(prepared, lambda _, classes=classes: classes, {"together": digest})
         drafts.append(_Drafted(part, draft, persons[draft.rows.input_rows]))
     return drafts
+
+
+def _with_persons(
+    tables: LinkedTables, parts: Sequence[_Part], of_table: Sequence[tuple[Prepared, NDArray[np.int64]]]
+) -> list[TableOfPersons]:
+    """Return tables with the person of each of their rows, in the order in which these are in codes."""
+    counted = "records-per-person" not in tables.accepted
+    return [
+        TableOfPersons(
+            part.name,
+            prepared.table,
+            persons[prepared.table.encoded.input_rows],
+            counted=counted and part.person in part.policy.pseudonyms,
+        )
+        for part, (prepared, persons) in zip(parts, of_table, strict=True)
+    ]
 
 
 def _warnings(tables: LinkedTables, part: _Part, persons: NDArray[np.int64]) -> list[str]:
@@ -268,29 +272,19 @@ def _warnings(tables: LinkedTables, part: _Part, persons: NDArray[np.int64]) -> 
     return warnings
 
 
-def _digest(tables: Sequence[TableOfPersons]) -> str:
-    """Return a digest of what decides the groups of persons: the records of all tables, and whose they are."""
-    digest, renumbered = hashlib.sha256(), dict[int, int]()
-    for table in tables:
-        # Persons are numbered in the order of the input, which decides nothing.
-        persons = [renumbered.setdefault(person, len(renumbered)) for person in table.persons.tolist()]
-        digest.update(table.table.encoded.codes.tobytes() + np.array(persons, np.int64).tobytes())
-    return digest.hexdigest()
-
-
 def _files(parts: Sequence[_Part]) -> tuple[Path, ...]:
     return tuple(file for part in parts for file in (part.output, certificate_path(part.output)))
 
 
 def _unmet(linked: LinkedRelease) -> UnmetError:
-    missing = linked.open_lines
-    failed = "; ".join(
-        f"{line.verdict.requirement} ({'not checked' if line.verdict.holds is None else f'reached: {line.verdict.value}'})"
-        for line in missing
-    )
-    attacks = list(dict.fromkeys(line.attack for line in missing))
-    help_text = "; ".join(HELP[attack] for attack in attacks)
+    missing = [(line.attack, line.verdict) for line in linked.open_lines]
+    failed = []
+    for _, verdict in missing:
+        reached = "not checked" if verdict.holds is None else f"reached: {verdict.value}"
+        failed.append(f"{verdict.requirement} ({reached})")
+    attacks = list(dict.fromkeys(attack for attack, _ in missing))
     return UnmetError(
-        f"the releases together do not hold, and nothing was written: {failed}. What helps: {help_text}. To publish "
-        f"them all the same, accept it by name: accept_linked = {json.dumps(attacks)}."
+        f"the releases together do not hold, and nothing was written: {'; '.join(failed)}. What helps: "
+        f"{'; '.join(HELP[attack] for attack in attacks)}. To publish them all the same, accept it by name: "
+        f"accept_linked = {json.dumps(attacks)}."
     )

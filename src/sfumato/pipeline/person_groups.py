@@ -14,6 +14,7 @@ whatever joins the records of persons, at least k persons are left.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,7 @@ from sfumato.methods.method import ClassBatch, Records
 from sfumato.policy import Policy, merge_flags
 from sfumato.releases.local_recoding import shown_classes
 from sfumato.tables.coding.domains import Codes
+from sfumato.tables.coding.row_hash import ColumnHashes, hashed_columns, hashes_of_column, row_hashes
 from sfumato.tables.coding.sorting import collapse
 
 NO_GROUP = -1
@@ -72,22 +74,26 @@ def group_persons(tables: Sequence[TableOfPersons]) -> NDArray[np.int64]:
     counts = np.stack([np.bincount(table.persons, minlength=count) for table in tables], axis=1)
     alike = np.stack([counts[:, n] if table.counted else counts[:, n] > 0 for n, table in enumerate(tables)], axis=1)
     kinds, kind_of_person = np.unique(alike, axis=0, return_inverse=True)
-    groups = np.full(count, NO_GROUP, np.int64)
+    groups, ties = np.full(count, NO_GROUP, np.int64), _ties(tables, count)
     parts: list[_GroupsOfKind] = []
     for kind in range(len(kinds)):
         rows = np.flatnonzero(kind_of_person[base.persons] == kind)
         if len(rows) >= k:
             others = [table for n, table in enumerate(tables) if kinds[kind, n] and table is not base]
-            parts.append(_grouped(base, rows, others, k, groups, first=sum(len(part.low) for part in parts)))
+            records = _described(base, rows, others, ties)
+            parts.append(_grouped(base, records, k, groups, first=sum(len(part.low) for part in parts)))
     _check_left_out(tables, groups, k)
     while (failing := _failing(tables, groups)).any():
         parts = _joined(parts, failing, groups)
     return groups
 
 
-def classes_of_groups(table: TableOfPersons, groups: NDArray[np.int64]) -> FormedClasses:
-    """Return the classes of a table: the records of each group."""
-    return FormedClasses(method_for(table.table), iter([_batch(table, groups)]), table.table.encoded.domains)
+def classes_of_groups(table: TableOfPersons, groups: NDArray[np.int64]) -> tuple[FormedClasses, str]:
+    """Return the classes of a table, which are the records of each group, and a digest of what they show."""
+    batch = _batch(table, groups)
+    boxes = np.concatenate([batch.low, batch.high, np.diff(batch.starts)[:, np.newaxis]], axis=1).astype(np.int64)
+    digest = hashlib.sha256(boxes[np.lexsort(boxes.T)].tobytes()).hexdigest()
+    return FormedClasses(method_for(table.table), iter([batch]), table.table.encoded.domains), digest
 
 
 @dataclass(frozen=True)
@@ -119,17 +125,28 @@ def _one_record_per_person(tables: Sequence[TableOfPersons]) -> TableOfPersons:
     )
 
 
-def _grouped(
-    base: TableOfPersons,
-    rows: NDArray[np.int64],
-    others: Sequence[TableOfPersons],
-    k: int,
-    groups: NDArray[np.int64],
-    first: int,
-) -> _GroupsOfKind:
-    """Group the persons of some rows of the base table, who are all in the other tables too, and note their groups."""
+def _ties(tables: Sequence[TableOfPersons], count: int) -> NDArray[np.uint64]:
+    """Return a hash of all that the tables hold about each person. It orders persons who are described alike.
+
+    In the order of the input, releases of the same tables in different orders could be intersected.
+    """
+    ties = np.zeros(count, np.uint64)
+    for table in tables:
+        encoded, carried = table.table.encoded, {column.name: column for column in table.table.encoded.carried}
+        names = hashed_columns(carried, table.table.job.policy.sensitive)
+        columns = [hashes_of_column(carried[name]) for name in names]
+        columns += [_code_hashes(encoded.codes[:, attribute]) for attribute in range(len(encoded.domains))]
+        np.add.at(ties, table.persons, row_hashes(columns, encoded.count))
+    return ties
+
+
+def _code_hashes(codes: NDArray[np.unsignedinteger]) -> ColumnHashes:
+    return lambda part: codes[part].astype(np.uint64)
+
+
+def _grouped(base: TableOfPersons, records: Records, k: int, groups: NDArray[np.int64], first: int) -> _GroupsOfKind:
+    """Group persons of the base table who are in the same tables, and note their groups. records: see _described."""
     table, policy = base.table, base.table.job.policy
-    records = _described(base, rows, others)
     requirements = merge_flags(policy, k=k).requirements()
     batches = assign(records, method_for(table), requirements, table.job.progress, numbered=policy.numbered)
     batch = ClassBatch.joined(list(batches))
@@ -138,8 +155,13 @@ def _grouped(
     return _GroupsOfKind(first, batch.starts, batch.low, batch.high, records.costs)
 
 
-def _described(base: TableOfPersons, rows: NDArray[np.int64], others: Sequence[TableOfPersons]) -> Records:
-    """Return persons as records for a method: the record of each, and the extremes of those in the other tables."""
+def _described(
+    base: TableOfPersons, rows: NDArray[np.int64], others: Sequence[TableOfPersons], ties: NDArray[np.uint64]
+) -> Records:
+    """Return persons as records for a method: the record of each, and the extremes of those in the other tables.
+
+    rows: of the base table, whose persons are all in the other tables too.
+    """
     encoded, persons = base.table.encoded, base.persons[rows]
     codes, domains = [encoded.codes[rows]], list(encoded.domains)
     weights = base.table.job.policy.weights(encoded.domains)
@@ -153,7 +175,7 @@ def _described(base: TableOfPersons, rows: NDArray[np.int64], others: Sequence[T
             weights = [*weights, *(weight / 2 for weight in other.table.job.policy.weights(added.domains))]
     described = np.ascontiguousarray(np.concatenate(codes, axis=1))
     shuffled = bool(base.table.job.requirements.attributes)
-    distinct, line = collapse(described, [domain.size for domain in domains], shuffled=shuffled)
+    distinct, line = collapse(described, [domain.size for domain in domains], ties[persons], shuffled=shuffled)
     return replace(
         base.table.records,
         codes=distinct,
@@ -200,8 +222,8 @@ def _joined(
     """Join failing groups with their neighbours, and note the new groups."""
     if not any(part.of(failing).any() and len(part.low) > 1 for part in parts):
         raise InfeasibleError(
-            "a requirement does not hold for the persons who are in the same tables, even if all of them are one group. "
-            "Ask for less, or leave out together."
+            "a requirement does not hold for the persons who are in the same tables, even if all of them are one "
+            "group. Ask for less, or leave out together."
         )
     number_of_group = np.empty(len(failing), np.int64)
     joined: list[_GroupsOfKind] = []

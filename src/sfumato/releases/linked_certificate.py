@@ -14,8 +14,8 @@ from sfumato.policy.linked_tables import JoinAttack, LinkedTables
 from sfumato.requirements import Verdict
 
 ACCEPTED: Mapping[JoinAttack, str] = {
-    "pseudonyms": "pseudonyms join the records of a person across these tables: k holds in every class of each, and not "
-    "for somebody who joins them",
+    "pseudonyms": "pseudonyms join the records of a person across these tables: k holds in every class of each, and "
+    "not for somebody who joins them",
     "records-per-person": "pseudonyms tell how many records a person has: k is not held against somebody who knows the "
     "number",
     "shared-columns": "columns that several of these tables keep join their records: k holds in every class of each, "

@@ -98,9 +98,7 @@ def test_shared_columns_leave_those_whose_values_occur_elsewhere(tables: list[li
 
 @given(ROWS, ROWS)
 def test_sensitive_values_are_counted_among_the_records_that_are_left(one: list[Row], other: list[Row]) -> None:
-    first = release(
-        "first", one, kept=("ward", "diagnosis"), sensitive="diagnosis", require="distinct(diagnosis, l=2)"
-    )
+    first = release("first", one, kept=("ward", "diagnosis"), sensitive="diagnosis", require="distinct(diagnosis, l=2)")
     report = check_jointly([first, release("second", other, kept=("ward",))])
     expected = oracle.fewest_different(seen(one, ("ward", "diagnosis")), [seen(other, ("ward",))], "diagnosis")
     (line,) = [line for line in report.lines if "diversity" in line.verdict.requirement]
@@ -120,9 +118,7 @@ def test_a_pseudonym_in_some_tables_and_a_shared_column_in_others_are_used_toget
     for counted in (True, False):
         if oracle.fewest_alike(joined, counted=counted) >= K:
             rows = [
-                ReleasedRow(
-                    row.person, (row.group, oracle.signature(row.person, joined, counted=counted)), row.kept
-                )
+                ReleasedRow(row.person, (row.group, oracle.signature(row.person, joined, counted=counted)), row.kept)
                 for row in rows
             ]
             break
@@ -134,7 +130,9 @@ def test_a_diagnosis_that_two_classes_have_in_common_is_the_persons() -> None:
     # Person 1 is in class a of both releases. Only one diagnosis is in both classes, so it is that of person 1.
     one = [(1, "a", "x", "flu"), (2, "a", "x", "cold"), (3, "b", "x", "flu"), (4, "b", "x", "cold")]
     other = [(1, "a", "x", "flu"), (3, "a", "x", "burn"), (2, "b", "x", "cold"), (4, "b", "x", "burn")]
-    report = check_jointly([release(name, rows, kept=("diagnosis",)) for name, rows in (("one", one), ("other", other))])
+    report = check_jointly(
+        [release(name, rows, kept=("diagnosis",)) for name, rows in (("one", one), ("other", other))]
+    )
     assert outcomes(report, "shared-columns") == [False, False]
     assert values(report, "shared-columns") == [1, 1]
     assert [line.verdict.requirement for line in report.open_lines({"pseudonyms"})] == [
@@ -175,9 +173,7 @@ def test_parts_of_too_many_records_are_not_checked(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(narrowed_classes, "MOST_ROWS", 1)
     one = [(1, "a", "x", "flu"), (2, "a", "x", "cold"), (3, "a", "y", "flu"), (4, "a", "y", "cold")]
     other = [(1, "a", "x", "flu"), (2, "a", "x", "burn"), (3, "b", "y", "cold"), (4, "b", "y", "burn")]
-    first = release(
-        "first", one, kept=("ward", "diagnosis"), sensitive="diagnosis", require="distinct(diagnosis, l=2)"
-    )
+    first = release("first", one, kept=("ward", "diagnosis"), sensitive="diagnosis", require="distinct(diagnosis, l=2)")
     report = check_jointly([first, release("second", other, kept=("ward",))])
     (line,) = [line for line in report.lines if "diversity" in line.verdict.requirement]
     assert line.verdict.holds is None

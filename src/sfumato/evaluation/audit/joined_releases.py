@@ -115,9 +115,7 @@ def _shared_column_lines(
             if other is release or not shared or same_pseudonyms:  # these are joined already
                 continue
             partners.append(
-                SharedColumns.of(
-                    release.source, other.source, shared, persons=other.persons, cells=cells[other.name]
-                )
+                SharedColumns.of(release.source, other.source, shared, persons=other.persons, cells=cells[other.name])
             )
             columns |= dict.fromkeys(shared)
         if not partners:

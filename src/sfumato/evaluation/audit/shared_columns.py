@@ -155,9 +155,7 @@ def _persons_beside(
     return len(candidates)
 
 
-def _persons_behind(
-    key: Key, joins: Joins, everybody: set[int], others: Sequence[SharedColumns], enough: int
-) -> int:
+def _persons_behind(key: Key, joins: Joins, everybody: set[int], others: Sequence[SharedColumns], enough: int) -> int:
     """Count the persons of the cell whose record can have these values. The count ends once it is enough."""
     count = 0
     for person in everybody:

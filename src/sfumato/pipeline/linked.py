@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.engine import Draft, Prepared
+from sfumato.engines.memory.classes import FormedClasses
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.target_output import check_kept_columns, check_target_location
 from sfumato.errors import UnmetError, UsageError
@@ -241,9 +242,13 @@ def _drafted(tables: LinkedTables, parts: Sequence[_Part], progress: Progress) -
             (table,) = _with_persons(tables, [part], [(prepared, persons)])
             classes, digest = classes_of_groups(table, groups)
             # The other tables decide the classes too, so the policy alone does not tell whether they are the same.
-            draft = draft_of(prepared, lambda _, classes=classes: classes, {"together": digest})
+            draft = draft_of(prepared, _formed_already(classes), {"together": digest})
         drafts.append(_Drafted(part, draft, persons[draft.rows.input_rows]))
     return drafts
+
+
+def _formed_already(classes: FormedClasses) -> Callable[[object], FormedClasses]:
+    return lambda _: classes
 
 
 def _with_persons(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.api import (
         aggregate,
         anonymize,
+        anonymize_linked,
         apply,
         audit,
         bound,
@@ -71,6 +72,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "anonymize",
+    "anonymize_linked",
     "apply",
     "arx_project",
     "audit",
@@ -100,6 +102,7 @@ _HOME = {
     "SfumatoWarning": "sfumato.errors",
     "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
+    "anonymize_linked": "sfumato.api",
     "apply": "sfumato.api",
     "arx_project": "sfumato.proposal.arx_project",
     "audit": "sfumato.api",

@@ -80,6 +80,7 @@ CODEBOOK = Feature(
 PLOT = Feature("plot", "pictures by the release object", (MEMORY, DISK))
 AGGREGATES = Feature("aggregates", "aggregates by the release object", (MEMORY, DISK))
 STATISTICAL_FILES = Feature("files of SPSS, Stata and SAS", "files of statistical programs", (MEMORY, DISK))
+LINKED = Feature("linked", "tables about the same persons, released together", (MEMORY,))
 LEARNING = Feature("fit", "rules learnt for further tables", (MEMORY, DISK))
 
 RELEASE_FEATURES = (
@@ -130,6 +131,7 @@ RELEASE_FEATURES = (
     CODEBOOK,
     PLOT,
     AGGREGATES,
+    LINKED,
     LEARNING,
 )
 

@@ -67,7 +67,7 @@ BY_FLAG: dict[str, list[str]] = {
     "--report": ["--report", "page.html"],
     "--report-private": ["--report-private", "page.html"],
 }
-BY_CALL = ("plot", "aggregates")
+BY_CALL = ("plot", "aggregates", "linked")  # test_linked.py refuses the last
 BY_LEARNING: dict[str, dict[str, Any]] = {
     "fit": {},
     "regions divided by selections": {"select": ["age > 40"]},

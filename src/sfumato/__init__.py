@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         apply,
         audit,
         bound,
+        codebook,
         compare,
         evaluate,
         fit,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from sfumato.files.key_file import make_key
     from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
-    from sfumato.proposal import propose_policy
+    from sfumato.proposal import arx_project, propose_policy
     from sfumato.releases.recoding import Recoding
     from sfumato.studies.column_taxonomy import taxonomy
     from sfumato.studies.risk import risk
@@ -73,8 +74,10 @@ __all__ = [
     "anonymize",
     "anonymize_linked",
     "apply",
+    "arx_project",
     "audit",
     "bound",
+    "codebook",
     "compare",
     "evaluate",
     "fit",
@@ -101,8 +104,10 @@ _HOME = {
     "anonymize": "sfumato.api",
     "anonymize_linked": "sfumato.api",
     "apply": "sfumato.api",
+    "arx_project": "sfumato.proposal.arx_project",
     "audit": "sfumato.api",
     "bound": "sfumato.api",
+    "codebook": "sfumato.api",
     "compare": "sfumato.api",
     "evaluate": "sfumato.api",
     "fit": "sfumato.api",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sfumato.engines.engine import Draft, Prepared
 from sfumato.engines.memory.classes import FormedClasses
 from sfumato.engines.memory.engine import MemoryEngine
-from sfumato.engines.target_output import check_kept_columns, check_target_location
+from sfumato.engines.target_output import check_kept_columns, check_target_location, has_tabs, labels_of_numbers
 from sfumato.errors import UnmetError, UsageError
 from sfumato.evaluation.audit.audit import verdict_as_dict
 from sfumato.evaluation.audit.joined_releases import JointReport, JointVerdict, check_jointly
@@ -23,10 +23,11 @@ from sfumato.files.key_file import key_mark, read_key
 from sfumato.methods import method_named
 from sfumato.pipeline.capabilities import LINKED, MEMORY
 from sfumato.pipeline.engine_choice import Chosen, plan_run
+from sfumato.pipeline.examination import examined
 from sfumato.pipeline.person_groups import TableOfPersons, check_groupable, classes_of_groups, group_persons
 from sfumato.pipeline.recognition import record_release
-from sfumato.pipeline.release import Release
-from sfumato.pipeline.run import draft_of, examined, prepare_release
+from sfumato.pipeline.release import Release, codebook_target
+from sfumato.pipeline.run import draft_of, prepare_release
 from sfumato.policy import Policy
 from sfumato.policy.linked_tables import JoinAttack, LinkedTables
 from sfumato.progress import Progress
@@ -143,14 +144,20 @@ def publish_linked(tables: LinkedTables, progress: Progress, *, force: bool = Fa
     """
     parts = _parts(tables)
     replaced = _check_outputs(tables, parts, force=force)
-    releases, seen, targets = {}, [], []
+    releases, seen, targets, codebooks = {}, [], [], dict[str, Path | None]()
     drafts = _drafted(tables, parts, progress)
     with Stage() as stage:
         for drafted in drafts:
             draft, location = drafted.draft, FileLocation(drafted.part.output)
             policy, rows = draft.job.policy, draft.rows.table
-            disarm = policy.release.formulas == "disarm"
-            target = FileTarget(location, policy.input_options.separator, disarm=disarm, stage=stage)
+            codebooks[drafted.part.name] = codebook_target(draft, drafted.part.output, None, force=force)
+            target = FileTarget(
+                location,
+                policy.written_text(tabs=has_tabs(location)),
+                disarm=policy.release.formulas == "disarm",
+                labels=labels_of_numbers(draft),
+                stage=stage,
+            )
             with progress.phase("write", rows.num_rows):
                 source = target.write(rows.schema, rows.to_batches)
             releases[drafted.part.name] = Release(draft, examined(draft, (source, None)))
@@ -158,7 +165,7 @@ def publish_linked(tables: LinkedTables, progress: Progress, *, force: bool = Fa
             seen.append(drafted.seen_as(source))
             targets.append(target)
         with progress.phase("audit"):
-            linked = LinkedRelease(releases, check_jointly(seen), tables, _files(parts))
+            linked = LinkedRelease(releases, check_jointly(seen), tables, _files(parts, codebooks))
         if not linked.holds:
             raise _unmet(linked)
         names = {part.name: part.output.name for part in parts}
@@ -167,8 +174,8 @@ def publish_linked(tables: LinkedTables, progress: Progress, *, force: bool = Fa
                 section = linked_section(name, names, linked.joint.lines, tables)
                 summary = {**release.public_summary(), "linked": section}
                 text = certificate(summary, release.policy, target.certified())
-                target.stage_certificate(text)
                 release.certificate, release.replaced = json.loads(text), tuple(replaced[name])
+                target.stage_certificate(text, release.pages(None, None, codebooks[name]))
             stage.publish()
     for drafted in drafts:
         release = releases[drafted.part.name]
@@ -278,8 +285,9 @@ def _warnings(tables: LinkedTables, part: _Part, persons: NDArray[np.int64]) -> 
     return warnings
 
 
-def _files(parts: Sequence[_Part]) -> tuple[Path, ...]:
-    return tuple(file for part in parts for file in (part.output, certificate_path(part.output)))
+def _files(parts: Sequence[_Part], codebooks: Mapping[str, Path | None]) -> tuple[Path, ...]:
+    files = [(part.output, certificate_path(part.output), codebooks[part.name]) for part in parts]
+    return tuple(file for of_table in files for file in of_table if file is not None)
 
 
 def _unmet(linked: LinkedRelease) -> UnmetError:

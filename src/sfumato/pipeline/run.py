@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.engines.engine import Draft, Prepared
-from sfumato.errors import AuditError
-from sfumato.evaluation.audit.audit import require_pass
-from sfumato.evaluation.public_figures import Examination
 from sfumato.kernels.decorator import on_compilation
 from sfumato.pipeline.engine_choice import Chosen, choose_engine, tables_of
+from sfumato.pipeline.examination import examined
 from sfumato.pipeline.prepare import STOPPED, open_job
 from sfumato.pipeline.recognition import class_recipe, recognised, record_release
-from sfumato.pipeline.release import Release
+from sfumato.pipeline.release import Release, codebook_target
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.certificate import certificate
@@ -86,34 +84,23 @@ def published(
     force: bool = False,
     report: Path | None = None,
     report_private: Path | None = None,
+    codebook: bool | None = None,
 ) -> Release:
-    """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together."""
+    """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together.
+
+    codebook: whether its codebook belongs to it; None is what the policy says.
+    """
     engine, job = draft.engine, draft.job
     replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force)
+    explained = codebook_target(draft, target, codebook, force=force)
     with engine.output(draft, target) as output:
         written = output.write()
         release = Release(draft, examined(draft, written))
         with job.progress.phase("certify"):
             text = certificate(release.public_summary(), job.policy, output.certified())
         release.certificate, release.replaced = json.loads(text), tuple(replaced)
-        pages = release.pages(report, report_private)
+        pages = release.pages(report, report_private, explained)
         with job.progress.phase("certify"):
             output.publish(text, pages)
     record_release(draft, output.recorded, release.private_figures())
     return release
-
-
-def examined(draft: Draft, written: Any) -> Examination:
-    """Audit and measure what was written. A release that fails goes no further."""
-    policy, records = draft.job.policy, draft.records
-    examination = draft.engine.audit(draft, written)
-    report = examination.audit
-    require_pass(report)
-    if not 0 <= records - report.records <= policy.most_suppressed(records):
-        raise AuditError(
-            f"the release has {report.records:,} records and the table {records:,}, which leaves out more than the "
-            "policy allows; it was withheld. This is a fault in Sfumato: please report it."
-        )
-    warnings = draft.job.warnings
-    warnings.extend(text for text in report.remarks if text not in warnings)
-    return examination

@@ -386,6 +386,14 @@ def test_a_release_holds_labels_or_codes_as_the_flag_says(
         assert ("labels for fewer than half" in capsys.readouterr().err) == (flag == "on")
 
 
+@pytest.mark.parametrize("name", ["release.sav", "release.dta", "release.xpt"])
+def test_a_release_is_not_written_in_such_a_format(survey: Path, name: str) -> None:
+    with pytest.raises(
+        UsageError, match=rf"the output '{name}' has no suffix that names a format. Use .parquet, .arrow"
+    ):
+        sfumato.anonymize(survey, quasi_identifiers=["age"], other="drop", k=5).write(name)
+
+
 def test_spark_refuses_such_a_file_in_the_words_of_all_refusals(survey: Path) -> None:
     with pytest.raises(UsageError) as caught:
         sfumato.anonymize(survey, quasi_identifiers=["age"], other="drop", k=5, engine="spark")

@@ -74,9 +74,13 @@ EXPLAIN = Feature("--explain", "passes, bytes and memory, planned and counted", 
 BOUND = Feature("--bound", "the least possible loss beside the release", (MEMORY, DISK))
 REPORT = Feature("--report", "the report, made with the release", (MEMORY, DISK))
 REPORT_PRIVATE = Feature("--report-private", "the private report, made with the release", (MEMORY, DISK))
+CODEBOOK = Feature(
+    "codebook", "a page that explains the release", (MEMORY, DISK), lambda policy: policy.release.codebook
+)
 PLOT = Feature("plot", "pictures by the release object", (MEMORY, DISK))
 AGGREGATES = Feature("aggregates", "aggregates by the release object", (MEMORY, DISK))
 STATISTICAL_FILES = Feature("files of SPSS, Stata and SAS", "files of statistical programs", (MEMORY, DISK))
+LINKED = Feature("linked", "tables about the same persons, released together", (MEMORY,))
 LEARNING = Feature("fit", "rules learnt for further tables", (MEMORY, DISK))
 
 RELEASE_FEATURES = (
@@ -124,8 +128,10 @@ RELEASE_FEATURES = (
     BOUND,
     REPORT,
     REPORT_PRIVATE,
+    CODEBOOK,
     PLOT,
     AGGREGATES,
+    LINKED,
     LEARNING,
 )
 

@@ -18,7 +18,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,10 @@ class ClassRecipe:
     circumstances: Mapping[str, Any] = field(default_factory=dict)
     rules: str | None = None
     anew: bool = False
+
+    def in_circumstances(self, further: Mapping[str, Any]) -> ClassRecipe:
+        """Return the recipe with further circumstances."""
+        return replace(self, circumstances={**self.circumstances, **further})
 
     @property
     def digest(self) -> str:

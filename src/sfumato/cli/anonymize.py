@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
+from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary, Trial
 from sfumato.cli.output import TextConsole, print_json, say_replaced, saying_replaced
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
 from sfumato.cli.progress_bar import terminal_progress
@@ -55,6 +55,7 @@ def anonymize(
     bound: Annotated[
         bool, typer.Option("--bound", help="Also prove how far the release is at most from the least possible loss.")
     ] = False,
+    trial: Trial = False,
     temporary: Temporary = None,
     spark_master: Annotated[
         str | None,
@@ -87,7 +88,9 @@ def anonymize(
         from sfumato.pipeline.engine_choice import tables_of
         from sfumato.pipeline.prepare import prepare
         from sfumato.policy import merge_flags
+        from sfumato.report.release import refuse_trial
 
+        refuse_trial(trial and report is not None)
         full_policy = merge_flags(load_policy(policy), **flags)
         asked = {
             DRY_RUN: dry_run,
@@ -112,7 +115,15 @@ def anonymize(
             written_pages = {key: file for key, file in pages.items() if file is not None}
             with saying_replaced(*written_pages.values()):
                 release = anonymize_to_file(
-                    table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master, **pages
+                    table,
+                    full_policy,
+                    output,
+                    progress,
+                    force=force,
+                    bound=bound,
+                    trial=trial,
+                    spark_master=spark_master,
+                    **pages,
                 )
                 say_replaced(release.replaced)
             files = _files(output, full_policy, list(written_pages.values()))
@@ -122,7 +133,7 @@ def anonymize(
 
             if output is not None:
                 full_policy.check_complete()
-                check_target_location(table, output, tables=tables_of(full_policy), force=force)
+                check_target_location(table, output, tables=tables_of(full_policy), force=force, trial=trial)
             summary = plan_of(prepare(table, full_policy, progress))
     if json:
         print_json(summary, files)

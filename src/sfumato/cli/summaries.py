@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 WORST = 10
 MARKS = {True: ("holds", "green"), False: ("FAILS", "bold red"), None: ("NOT CHECKED", "bold yellow")}
+TRIAL = "a trial: not to be published"
 LOSSES = {
     "c_dm": "discernibility C_DM",
     "c_avg": "average class size divided by k C_AVG",
@@ -29,6 +30,9 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
     """Print what was released, what holds, what it cost, and where it was written."""
     show_counts(console, summary)
     show_audit(console, summary["audit"])
+    if "trial" in summary:
+        mark = Text("trial  ", style="bold yellow")
+        console.print(mark.append(" not to be published, and not in the run record", style="default not bold"))
     show_loss(console, summary["gcp"], summary["columns"])
     show_left_out(console, summary)
     _show_lower_costs(console, summary)
@@ -48,6 +52,9 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
     show_files(console, files)
     for text in summary.get("replaced", ()):
         console.print(f"{'':7} instead of {text}")
+    if "trial" in summary:
+        console.print("        only the certificate tells that it is a trial: keep both together, or move neither")
+        next_step = "run the same command without --trial to make the release"
     console.print(f"next    {next_step}")
 
 

@@ -28,7 +28,7 @@ from sfumato.errors import AuditError, UsageError
 HEAVY = ("numba", "duckdb", "polars", "pandas", "pyarrow", "sklearn", "scipy", "pyspark", "numpy")
 COMMANDS = (
     "anonymize", "fit", "apply", "aggregate", "audit", "measure", "bound", "compare", "tradeoff", "plot", "report",
-    "policy", "taxonomy", "risk", "generate", "methods", "demo",
+    "policy", "taxonomy", "risk", "runs", "generate", "methods", "demo",
 )  # fmt: skip
 SECRET = "zzsecretzz"
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]

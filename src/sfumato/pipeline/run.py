@@ -94,7 +94,7 @@ def published(
         pages = release.pages(report, report_private)
         with job.progress.phase("certify"):
             output.publish(text, pages)
-    record_release(draft, output.recorded, release.private_figures())
+    record_release(draft, output.recorded, release.audit.records, release.private_figures())
     return release
 
 

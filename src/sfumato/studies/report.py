@@ -79,9 +79,7 @@ def report_finished_privately(original: object, release: FinishedRelease) -> Pri
     if measured.tasks:
         figures["workload"] = [task.as_dict() for task in measured.tasks]
     source = open_original(original, policy)
-    return private_report(
-        source, release.source(), policy, load_taxonomies(policy), figures, trial=release.trial
-    )
+    return private_report(source, release.source(), policy, load_taxonomies(policy), figures, trial=release.trial)
 
 
 def _nothing_released(original: object, policy: Policy) -> dict[str, Any]:

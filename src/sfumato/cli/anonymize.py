@@ -21,6 +21,7 @@ from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, release_files, shown_name
 
 if TYPE_CHECKING:
+    from sfumato.errors import InfeasibleError
     from sfumato.policy import Policy
 
 
@@ -66,7 +67,11 @@ def anonymize(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show how the table is read and what would be done. Write nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show how the table is read, what a class may show, and whether each requirement can be met. Write nothing.",
+        ),
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the engine, passes, bytes and memory: first planned, then counted.")
@@ -79,6 +84,7 @@ def anonymize(
     Example: sfumato anonymize patients.csv -o release.csv --quasi-identifiers age,zip --sensitive diagnosis -k 10
     """
     files: list[str | Path] = []
+    infeasible: InfeasibleError | None = None
     if output is None and not dry_run:
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with terminal_progress() as progress:
@@ -86,7 +92,7 @@ def anonymize(
         from sfumato.engines.target_output import check_target_location
         from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
         from sfumato.pipeline.engine_choice import tables_of
-        from sfumato.pipeline.prepare import prepare
+        from sfumato.pipeline.prepare import prepare_as_far_as_feasible
         from sfumato.policy import merge_flags
         from sfumato.report.release import refuse_trial
 
@@ -134,7 +140,8 @@ def anonymize(
             if output is not None:
                 full_policy.check_complete()
                 check_target_location(table, output, tables=tables_of(full_policy), force=force, trial=trial)
-            summary = plan_of(prepare(table, full_policy, progress))
+            examined, infeasible = prepare_as_far_as_feasible(table, full_policy, progress)
+            summary = plan_of(examined, feasible=infeasible is None)
     if json:
         print_json(summary, files)
     elif output is None or dry_run:
@@ -144,6 +151,8 @@ def anonymize(
         if explain:
             show_counters(TextConsole(), summary)
         warn_of_private_page(TextConsole(), report_private, output)
+    if infeasible is not None:
+        raise infeasible
 
 
 def _files(output: str, policy: Policy, pages: Sequence[Path]) -> list[str | Path]:

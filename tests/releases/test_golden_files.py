@@ -2,9 +2,9 @@
 
 ``tests/golden/0.1`` was written before certificates had format 2 and run records named their version, and
 ``tests/golden/0.1-format-2`` after that. ``tests/golden/0.1-levels`` has the first rules of levels, which have format
-2 of rules. ``tests/golden/0.1-marked-runs`` has a trial, and a run record that says what was required and what became of
-the releases. A golden file is never edited. A change that cannot read one is mended, not the file; a new format adds a
-folder.
+2 of rules. ``tests/golden/0.1-marked-runs`` has a trial, and a run record that says what was required and what became
+of the releases. A golden file is never edited. A change that cannot read one is mended, not the file; a new format adds
+a folder.
 """
 
 from __future__ import annotations

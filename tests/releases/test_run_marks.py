@@ -199,8 +199,8 @@ def test_an_unknown_mark_is_refused() -> None:
     release(5, "one.csv")
     with pytest.raises(sfumato.UsageError, match="marked as 'never-published' or 'withdrawn', or as None"):
         sfumato.mark_run(1, "lost")  # type: ignore[arg-type]
+    record().unlink()
     with pytest.raises(sfumato.UsageError, match="it has no runs"):
-        record().unlink()
         sfumato.mark_run(1, None)
 
 

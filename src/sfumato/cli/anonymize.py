@@ -70,7 +70,7 @@ def anonymize(
         bool,
         typer.Option(
             "--dry-run",
-            help="Show how the table is read, what a class may show, and whether each requirement can be met. Write nothing.",
+            help="Show how the table is read, what a class may show and which requirements can be met. Write nothing.",
         ),
     ] = False,
     explain: Annotated[
@@ -92,7 +92,6 @@ def anonymize(
         from sfumato.engines.target_output import check_target_location
         from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
         from sfumato.pipeline.engine_choice import tables_of
-        from sfumato.pipeline.prepare import prepare_as_far_as_feasible
         from sfumato.policy import merge_flags
         from sfumato.report.release import refuse_trial
 
@@ -135,13 +134,12 @@ def anonymize(
             files = _files(output, full_policy, list(written_pages.values()))
             summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
         else:
-            from sfumato.cli.dry_run import plan_of
+            from sfumato.cli.dry_run import examine
 
             if output is not None:
                 full_policy.check_complete()
                 check_target_location(table, output, tables=tables_of(full_policy), force=force, trial=trial)
-            examined, infeasible = prepare_as_far_as_feasible(table, full_policy, progress)
-            summary = plan_of(examined, feasible=infeasible is None)
+            summary, infeasible = examine(table, full_policy, progress)
     if json:
         print_json(summary, files)
     elif output is None or dry_run:

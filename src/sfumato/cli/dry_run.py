@@ -10,8 +10,18 @@ from sfumato._version import __version__
 from sfumato.engines.memory.classes import method_for
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.errors import InfeasibleError
 from sfumato.pipeline.feasibility import feasibility_of
+from sfumato.pipeline.prepare import prepare_as_far_as_feasible
+from sfumato.policy import Policy
+from sfumato.progress import Progress
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
+
+
+def examine(data: str, policy: Policy, progress: Progress) -> tuple[dict[str, Any], InfeasibleError | None]:
+    """Read a table, and return what the command prints, and the error of the run if the policy cannot be met."""
+    table, infeasible = prepare_as_far_as_feasible(data, policy, progress)
+    return plan_of(table, feasible=infeasible is None), infeasible
 
 
 def plan_of(table: TableInMemory, *, feasible: bool) -> dict[str, Any]:

@@ -48,8 +48,8 @@ def runs(
 ) -> None:
     """List the releases that you have made on this machine, and say which of them nobody has.
 
-    A later release of the same table, or of one that shares its records, is warned of every release in this list. Trials
-    are not in it.
+    A later release of the same table, or of one that shares its records, is warned of every release in this list.
+    Trials are not in it.
 
     Example: sfumato runs --never-published 3,4
     """

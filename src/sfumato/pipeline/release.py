@@ -165,8 +165,8 @@ class Release:
 
     def __repr__(self) -> str:
         return (
-            f"<{'Trial' if self.trial else 'Release'} of {self.audit.records:,} records in {self.audit.classes:,} classes, "
-            f"smallest {self.audit.smallest_class:,}, GCP {self.losses.gcp:.4f}>"
+            f"<{'Trial' if self.trial else 'Release'} of {self.audit.records:,} records in "
+            f"{self.audit.classes:,} classes, smallest {self.audit.smallest_class:,}, GCP {self.losses.gcp:.4f}>"
         )
 
 

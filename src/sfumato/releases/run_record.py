@@ -34,8 +34,8 @@ from sfumato.releases.keyed_sample import KeyedSample
 SECRET_BYTES = 32
 Value = TypeVar("Value")
 Mark = Literal["never-published", "withdrawn"]
-"""What the user says of a recorded release. Nobody has one that was never published; of one that was withdrawn, somebody
-may still have a copy."""
+"""What the user says of a recorded release. Nobody has one that was never published; of one that was withdrawn,
+somebody may still have a copy."""
 
 
 @dataclass(frozen=True, kw_only=True)

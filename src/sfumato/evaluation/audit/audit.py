@@ -66,8 +66,8 @@ class AuditReport:
             if self.unchecked:
                 outcome += f", {len(self.unchecked)} not checked"
         return (
-            f"<AuditReport{' of a trial' if self.trial else ''}: {outcome}; {self.records:,} records, {self.classes:,} classes, smallest class "
-            f"{self.smallest_class:,}>"
+            f"<AuditReport{' of a trial' if self.trial else ''}: {outcome}; {self.records:,} records, "
+            f"{self.classes:,} classes, smallest class {self.smallest_class:,}>"
         )
 
     def as_dict(self) -> list[dict[str, object]]:

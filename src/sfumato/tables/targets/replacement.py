@@ -1,8 +1,8 @@
 """What an output may replace: an earlier release, or a file that is recognisably Sfumato's own. The rest needs force.
 
 A release is recognised by its certificate, which names its files or tables. A certificate whose release is gone may be
-replaced too. A trial replaces trials alone: somebody may have the release, and nothing else would say what it was. Other
-files are recognised by how they begin and end.
+replaced too. A trial replaces trials alone: somebody may have the release, and nothing else would say what it was.
+Other files are recognised by how they begin and end.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.report import check_pages, warn_of_private_page
 from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
 from sfumato.errors import UsageError
-from sfumato.tables.locations import location_of, release_files, shown_name
+from sfumato.tables.locations import codebook_path, location_of, release_files, shown_name
 
 if TYPE_CHECKING:
     from sfumato.errors import InfeasibleError
@@ -89,9 +89,7 @@ def anonymize(
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with terminal_progress() as progress:
         from sfumato.api import anonymize_to_file
-        from sfumato.engines.target_output import check_target_location
         from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
-        from sfumato.pipeline.engine_choice import tables_of
         from sfumato.policy import merge_flags
         from sfumato.report.release import refuse_trial
 
@@ -114,10 +112,13 @@ def anonymize(
             plan, _ = plan_run(table, full_policy)
             show_choice(TextConsole(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
+        codebook = None
+        if full_policy.release.codebook and output is not None and full_policy.engine.name != "spark":
+            codebook = codebook_path(output)
         if report is not None or report_private is not None:
-            check_pages(full_policy, table, output, pages, force=force)
+            check_pages(full_policy, table, output, {**pages, "codebook": codebook}, force=force)
         if not dry_run and output is not None:
-            written_pages = {key: file for key, file in pages.items() if file is not None}
+            written_pages = {key: file for key, file in {"codebook": codebook, **pages}.items() if file is not None}
             with saying_replaced(*written_pages.values()):
                 release = anonymize_to_file(
                     table,
@@ -136,10 +137,7 @@ def anonymize(
         else:
             from sfumato.cli.dry_run import examine
 
-            if output is not None:
-                full_policy.check_complete()
-                check_target_location(table, output, tables=tables_of(full_policy), force=force, trial=trial)
-            summary, infeasible = examine(table, full_policy, progress)
+            summary, infeasible = examine(table, output, full_policy, progress, force=force, trial=trial)
     if json:
         print_json(summary, files)
     elif output is None or dry_run:

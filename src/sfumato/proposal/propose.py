@@ -40,6 +40,7 @@ from sfumato.tables.sources.source import Source, check_readable, is_text_file, 
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, check_target, write_staged
 
+EXAMINATIONS = 2  # of each column: its values are collected, then judged
 MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
 MANY = 0.01  # share of the records
@@ -189,15 +190,16 @@ def propose_policy(
         preset["labels"] = list(by_labels) or False
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
-    with progress.phase("propose"):
-        table = _Table(source, scanned.table, preset)
+    with progress.phase("propose", EXAMINATIONS * len(readable)):
+        table = _Table(source, scanned.table, preset, progress)
+    with progress.phase("risk"):
         return table.propose(k, "" if location is None else location.name, deriving.to_dict().get("derive", {}))
 
 
 class _Table:
     """A table in memory, and what is known about its columns."""
 
-    def __init__(self, source: Source, table: pa.Table, preset: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, table: pa.Table, preset: Mapping[str, Any], progress: Progress) -> None:
         self._names = source.names
         self._descriptions: Mapping[str, str] = getattr(source, "descriptions", {})
         self._preset = preset
@@ -206,15 +208,17 @@ class _Table:
         self._memory = CollectedSource.of_table(table, kind=source.kind, where="the table")
         text = source.text or source.kind == "excel"
         values = [collect_values(self._memory, name, text=text) for name in table.column_names]
+        progress.advance(len(values))
         self._settings: TextSettings = find_text_settings(values, preset)
         self._nulls = self._settings.nulls if text else ()
-        self._facts: dict[str, ColumnFacts] = {column.name: facts_of(column, self._settings) for column in values}
+        self._facts: dict[str, ColumnFacts] = {}
         self._hints: dict[str, NameHints] = hints_of(source.names)
-        self._remarks = tuple(
-            remark
-            for column in values
-            for remark in reading_remarks(column, self._settings, partial(self._place, source, column.name))
-        )
+        remarks: list[str] = []
+        for column in values:
+            self._facts[column.name] = facts_of(column, self._settings)
+            remarks += reading_remarks(column, self._settings, partial(self._place, source, column.name))
+            progress.advance(EXAMINATIONS - 1)
+        self._remarks = tuple(remarks)
 
     def propose(self, k: int | None, table: str, derive: Mapping[str, Any]) -> Proposal:
         suggestions = {name: self._suggest(name) for name in self._names}

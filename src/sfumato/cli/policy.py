@@ -26,7 +26,7 @@ STYLES = {"identifier": "red", "drop": "red", "quasi-identifier": "cyan", "decid
 SUFFIX = ".policy.toml"
 
 
-@with_flags("k", "derive", *READ_WITH)
+@with_flags("k", "derive", "column_nulls", *READ_WITH)
 def propose(
     table: InputTable,
     output: Annotated[
@@ -54,7 +54,12 @@ def propose(
         if output is not None:
             check_policy_target(output, force=force)
         proposal = propose_policy(
-            table, k=flags.get("k"), input=flags.get("input"), derive=flags.get("derive"), progress=progress
+            table,
+            k=flags.get("k"),
+            input=flags.get("input"),
+            derive=flags.get("derive"),
+            column_nulls=flags.get("column_nulls"),
+            progress=progress,
         )
         if output is not None:
             with saying_replaced(output):

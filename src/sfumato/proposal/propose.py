@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.engines.memory.coded_table import scan
-from sfumato.errors import InputError
+from sfumato.errors import InputError, PolicyError
 from sfumato.evaluation.linkability.column_facts import (
     ColumnFacts,
     TextSettings,
@@ -34,6 +34,7 @@ from sfumato.proposal.toml_document import policy_document
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, unify_nulls
+from sfumato.tables.sources.derived_columns import with_derived
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.input_table import open_input
 from sfumato.tables.sources.source import Source, check_readable, is_text_file, place_of
@@ -61,6 +62,8 @@ class ProposedColumn:
     """Its settings as a quasi-identifier."""
     levels_reason: str
     """Why it has these levels as a quasi-identifier; empty if there is nothing to say."""
+    nulls: tuple[str, ...] = ()
+    """Texts that mean a missing value in it, as they were given."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -76,6 +79,7 @@ class ProposedColumn:
             "reason": self.reason,
             **{key: self.settings.get(key) for key in PROPOSED_KEYS},
             "levels_reason": self.levels_reason,
+            "nulls": list(self.nulls),
             "distinct": self.distinct,
             "missing": self.missing,
             "alone": self.alone,
@@ -157,19 +161,24 @@ def propose_policy(
     k: int | None = None,
     input: Mapping[str, Any] | None = None,
     derive: Mapping[str, Mapping[str, Any]] | None = None,
+    column_nulls: Mapping[str, str | Sequence[str]] | None = None,
     progress: Progress | None = None,
 ) -> Proposal:
     """Propose roles, types and taxonomies for the columns of a table, each with its reason.
 
     ``data`` is a file or a frame. The format of a file is detected, except for what ``input`` sets, as ``[input]`` in a
     policy does. ``k`` goes into the policy; without it k is left open. Columns of ``derive`` are made first, as
-    ``[derive.NAME]`` in a policy says it, and go into the policy too. If neither the name nor the values of a column
-    show its role, the role is left open.
+    ``[derive.NAME]`` in a policy says it, and go into the policy too. So do ``column_nulls``: by column, texts that
+    mean a missing value there. If neither the name nor the values of a column show its role, the role is left open.
     """
     progress = progress or Progress()
     preset = dict(input or {})
     InputSettings(**preset)  # reports wrong settings before anything is read
-    deriving = merge_flags(None, derive=derive)
+    nulls = {
+        name: (tokens,) if isinstance(tokens, str) else tuple(tokens) for name, tokens in (column_nulls or {}).items()
+    }
+    undecided = {name: {"role": "decide", "nulls": list(tokens)} for name, tokens in nulls.items()}
+    reading = merge_flags({"columns": undecided}, derive=derive)
     location = location_of(data) if isinstance(data, str | os.PathLike) else None
     if isinstance(location, FileLocation) and is_text_file(location.path):
         check_readable(location.path)
@@ -177,25 +186,48 @@ def propose_policy(
         detected = find_text_format(location.path, *given)
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
-    source = open_input(data, deriving.model_copy(update={"input": InputSettings(**preset)}))
+    source = open_input(data, reading.model_copy(update={"input": InputSettings(**preset), "derive": {}}))
     _check_header(source)
+    for name in nulls:
+        if name not in source.names:
+            raise PolicyError.unknown_column(name, "--column-null, or column_nulls,", source.names)
+    source = with_derived(source, reading.model_copy(update={"input": _input_of_derived(source, reading, preset)}))
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
     with progress.phase("propose"):
-        table = _Table(source, scanned.table, preset)
-        return table.propose(k, "" if location is None else location.name, deriving.to_dict().get("derive", {}))
+        table = _Table(source, scanned.table, preset, nulls)
+        return table.propose(k, "" if location is None else location.name, reading.to_dict().get("derive", {}))
+
+
+def _input_of_derived(source: Source, reading: Policy, preset: Mapping[str, Any]) -> InputSettings:
+    """Return how the columns are read from which others are derived: as ``preset`` says it, or as they look."""
+    needed = list(dict.fromkeys(column for rule in reading.derive.values() for column in rule.columns))
+    if not _has_texts(source) or not needed or not set(needed).issubset(source.names):
+        return InputSettings(**preset)
+    memory = CollectedSource.of_table(scan(source, needed, Progress()).table, kind=source.kind, where="the table")
+    found = find_text_settings([collect_values(memory, name, text=True) for name in needed], preset)
+    date_format = {} if found.date_format is None else {"date_format": found.date_format}
+    return InputSettings(**{**preset, **date_format, "nulls": list(found.nulls)})
+
+
+def _has_texts(source: Source) -> bool:
+    """Return whether texts may stand for numbers, dates and missing values: in text files, and in sheets."""
+    return source.text or source.kind == "excel"
 
 
 class _Table:
     """A table in memory, and what is known about its columns."""
 
-    def __init__(self, source: Source, table: pa.Table, preset: Mapping[str, Any]) -> None:
+    def __init__(
+        self, source: Source, table: pa.Table, preset: Mapping[str, Any], column_nulls: Mapping[str, tuple[str, ...]]
+    ) -> None:
         self._names = source.names
         self._preset = preset
+        self._column_nulls = column_nulls
         self._records = table.num_rows
         self._table = table
         self._memory = CollectedSource.of_table(table, kind=source.kind, where="the table")
-        text = source.text or source.kind == "excel"
+        text = _has_texts(source)
         values = [collect_values(self._memory, name, text=text) for name in table.column_names]
         self._settings: TextSettings = find_text_settings(values, preset)
         self._nulls = self._settings.nulls if text else ()
@@ -215,7 +247,7 @@ class _Table:
         left_out: list[str] = []
         suggestions |= self._determining(suggestions, quasi, left_out)
         exposed = self._exposures(suggestions, quasi, person)
-        columns = {name: self._column(suggestion) for name, suggestion in suggestions.items()}
+        columns = {name: self._column(name, suggestion) for name, suggestion in suggestions.items()}
         privacy = {"k": k, "person": person}
         policy = Policy.from_dict(
             {
@@ -317,10 +349,15 @@ class _Table:
             options["nulls"] = list(settings.nulls)
         return options
 
-    def _column(self, suggestion: Suggestion) -> dict[str, Any]:
+    def _column(self, name: str, suggestion: Suggestion) -> dict[str, Any]:
+        nulls = {"nulls": list(self._nulls_of(name, suggestion))} if self._nulls_of(name, suggestion) else {}
         if suggestion.role == "quasi-identifier" and suggestion.levels is not None:
-            return suggestion.levels.column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-        return {"role": suggestion.role}
+            return suggestion.levels.column.model_dump(mode="json", exclude_defaults=True, exclude_none=True) | nulls
+        return {"role": suggestion.role, **nulls}
+
+    def _nulls_of(self, name: str, suggestion: Suggestion) -> tuple[str, ...]:
+        """Return the texts that mean "missing" in the column; an identifier has none, since it is never released."""
+        return () if suggestion.role == "identifier" else self._column_nulls.get(name, ())
 
     def _proposed(self, name: str, suggestion: Suggestion) -> ProposedColumn:
         facts = self._facts.get(name)
@@ -333,6 +370,7 @@ class _Table:
             alone=0 if facts is None else facts.alone,
             described=None if suggestion.levels is None else suggestion.levels.column,
             levels_reason="" if suggestion.levels is None else suggestion.levels.reason,
+            nulls=self._nulls_of(name, suggestion),
         )
 
 

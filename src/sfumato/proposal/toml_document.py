@@ -45,6 +45,8 @@ def policy_document(proposal: Proposal, directory: Path | None = None) -> str:
         lines += [_header("derive", name), *(f"{key} = {toml_value(value)}" for key, value in rule.items()), ""]
     for column in proposal.columns:
         lines += [_header("columns", column.name), *_comment(column.reason), f"role = {toml_value(column.role)}"]
+        if column.nulls:
+            lines.append(f"nulls = {toml_value(list(column.nulls))}  # texts that mean a missing value in this column")
         if column.role not in ("identifier", "drop"):
             lines += _settings(column)
         lines.append("")

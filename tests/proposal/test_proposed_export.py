@@ -90,6 +90,13 @@ def test_tokens_of_an_identifier_are_not_written_and_those_of_an_unknown_column_
         sfumato.propose_policy(export, derive={"Alter": {**AGE["Alter"], "from": "Geburt"}})
 
 
+def test_the_next_step_keeps_what_the_command_was_given(export: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", str(export)]) == 0
+    assert capsys.readouterr().out.endswith(f"next    sfumato policy {export} -o export.policy.toml\n")
+    assert main(["policy", str(export), "--column-null", "Gewicht=-999"]) == 0
+    assert capsys.readouterr().out.endswith("next    run the same command with -o export.policy.toml\n")
+
+
 def test_what_a_command_says_about_reading_is_in_its_json_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

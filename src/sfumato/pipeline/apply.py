@@ -129,6 +129,6 @@ def _check_left_out(policy: Policy, records: int, outside: int, left_out: int, s
     raise UnmetError(
         f"{left_out:,} of the {records:,} records ({left_out / records:.2%}) cannot be released under these rules. "
         f"With a value outside the domain: {outside:,}{where}. In regions that do not meet the policy in this table: "
-        f"{failing:,}. max_suppressed_fraction allows {limit:.2%}. Nothing was written. Wait until there are more records, "
-        "allow more with --max-suppressed, or learn the rules with a larger k than the release needs."
+        f"{failing:,}. max_suppressed_fraction allows {limit:.2%}. Nothing was written. Wait until there are more "
+        "records, allow more with --max-suppressed, or learn the rules with a larger k than the release needs."
     )

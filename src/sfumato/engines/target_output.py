@@ -77,16 +77,19 @@ class TargetOutput:
         warnings.extend(text for text in self._target.warnings if text not in warnings)
 
 
-def check_target_location(data: object, target: str | Path, *, tables: int, force: bool = False) -> list[str]:
+def check_target_location(
+    data: object, target: str | Path, *, tables: int, force: bool = False, trial: bool = False
+) -> list[str]:
     """Refuse a location that cannot take a release of ``data`` with this number of tables, before any work is done.
 
-    Return what the release replaces. Only with ``force`` may that be something that is no release.
+    Return what the release replaces. Only with ``force`` may that be something that is no release, or, for a ``trial``,
+    a release.
     """
     location = location_of(target)
     existing = check_location(location, tables=tables)
     for taken in (location, location.sensitive)[:tables]:
         refuse_input_as_output(data, taken)
-    return replaced_by(location, existing, tables=tables, force=force)
+    return replaced_by(location, existing, tables=tables, force=force, trial=trial)
 
 
 def check_kept_columns(policy: Policy, source: Source, target: str | Path) -> None:

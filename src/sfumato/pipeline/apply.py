@@ -31,11 +31,11 @@ TWICE = (
 )
 
 
-def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft:
+def draft_applied(recoding: Recoding, data: object, progress: Progress, *, trial: bool = False) -> Draft:
     """Recode a table by the rules of a recoding. The rows are not audited yet.
 
     Records with a value outside the domain are left out, and so are those of regions that do not meet the policy in
-    this table. Raises UnmetError if they are more than the policy allows.
+    this table. Raises UnmetError if they are more than the policy allows. trial: whether the release is a trial.
     """
     policy, engine = recoding.policy, MemoryEngine()
     with on_compilation(progress.compiling):
@@ -73,8 +73,9 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
         rows=RowsInMemory(released, Outcome(recoding.method), persons),
         records=encoded.count,
         domains=domains,
-        fingerprints=recognised(engine, job, table, recipe),
+        fingerprints=None if trial else recognised(engine, job, table, recipe),
         recipe=recipe,
+        trial=trial,
         facts={"regions": len(recoding), "outside": outside, "failing": left_out - outside},
     )
 

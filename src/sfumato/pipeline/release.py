@@ -18,7 +18,7 @@ from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
 from sfumato.pipeline.capabilities import AGGREGATES, PLOT, REPORT, REPORT_PRIVATE
 from sfumato.report.private import PrivateReport, private_report
-from sfumato.report.release import ReleaseReport, check_report, release_report
+from sfumato.report.release import ReleaseReport, check_report, refuse_trial, release_report
 from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.targets.target import ReleasePage
 
@@ -27,7 +27,8 @@ class Release:
     """An audited release.
 
     ``data`` is the same kind of frame as came in, ``losses`` what it cost, ``audit`` what holds. ``write`` puts it into
-    a file, a directory or a database, with its certificate.
+    a file, a directory or a database, with its certificate. ``trial`` says whether it is one that is not to be
+    published.
     """
 
     def __init__(self, draft: Draft, examination: Examination) -> None:
@@ -40,6 +41,7 @@ class Release:
         self.audit = examination.audit
         self.losses = examination.losses
         self.policy = draft.job.policy
+        self.trial = draft.trial
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -91,8 +93,9 @@ class Release:
         """Make one offline page that says what was released and what it cost, and write it if a path is given.
 
         It may go wherever the release may go. After ``write`` it also names the files and their hashes. With ``force``
-        it replaces any file.
+        it replaces any file. A trial has none.
         """
+        refuse_trial(self.trial)
         REPORT.refuse_on(self._draft.engine.name)
         if path is not None:
             check_report(Path(path), force=force)
@@ -124,7 +127,9 @@ class Release:
         with job.progress.phase("report"):
             source, _ = draft.engine.sources(draft.rows)
             figures = self.private_figures()
-            return private_report(job.source, source, self.policy, job.taxonomies, figures, self.warnings)
+            return private_report(
+                job.source, source, self.policy, job.taxonomies, figures, self.warnings, trial=self.trial
+            )
 
     def pages(self, report: Path | None, report_private: Path | None) -> list[ReleasePage]:
         """Make the pages that are published together with the release."""
@@ -160,8 +165,8 @@ class Release:
 
     def __repr__(self) -> str:
         return (
-            f"<Release of {self.audit.records:,} records in {self.audit.classes:,} classes, "
-            f"smallest {self.audit.smallest_class:,}, GCP {self.losses.gcp:.4f}>"
+            f"<{'Trial' if self.trial else 'Release'} of {self.audit.records:,} records in "
+            f"{self.audit.classes:,} classes, smallest {self.audit.smallest_class:,}, GCP {self.losses.gcp:.4f}>"
         )
 
 
@@ -170,6 +175,7 @@ def public_summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
     policy, audit = draft.job.policy, examination.audit
     seed = policy.release.seed
     return {
+        **({"trial": True} if draft.trial else {}),
         **public_figures(
             examination.totals,
             audit,
@@ -191,6 +197,7 @@ def summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
     outcome, progress = draft.rows.outcome, draft.job.progress
     public, losses = public_summary_of(draft, examination), examination.losses
     summary = {
+        **({"trial": True} if draft.trial else {}),
         **{key: public[key] for key in ("records", "released", "classes", "smallest_class", "suppressed")},
         "suppression_cost": losses.suppression_cost,
         **outcome.facts,

@@ -28,10 +28,11 @@ def draft_release(
     *,
     target: str | Path | None = None,
     force: bool = False,
+    trial: bool = False,
     spark: Any = None,
 ) -> Draft:
-    """Make the rows of a release. They are not audited yet. target, force, spark: see ``choose_engine``."""
-    chosen = choose_engine(data, policy, progress, target=target, force=force, spark=spark)
+    """Make the rows of a release. They are not audited yet. target, force, trial, spark: see ``choose_engine``."""
+    chosen = choose_engine(data, policy, progress, target=target, force=force, trial=trial, spark=spark)
     engine = chosen.engine
     try:
         with on_compilation(progress.compiling):
@@ -42,7 +43,7 @@ def draft_release(
             table = engine.encode(scan, profile)
             engine.check(table)
             recipe = class_recipe(engine, job)
-            fingerprints = recognised(engine, job, table, recipe)
+            fingerprints = None if trial else recognised(engine, job, table, recipe)
             classes = engine.form_classes(table)
             rows = engine.recode(table, classes)
             if progress.stopped and not recipe.anew:
@@ -59,6 +60,7 @@ def draft_release(
         domains=table.domains,
         fingerprints=fingerprints,
         recipe=recipe,
+        trial=trial,
     )
 
 
@@ -82,7 +84,7 @@ def published(
 ) -> Release:
     """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together."""
     engine, job = draft.engine, draft.job
-    replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force)
+    replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force, trial=draft.trial)
     with engine.output(draft, target) as output:
         written = output.write()
         release = Release(draft, _examined(draft, written))
@@ -92,7 +94,7 @@ def published(
         pages = release.pages(report, report_private)
         with job.progress.phase("certify"):
             output.publish(text, pages)
-    record_release(draft, output.recorded, release.private_figures())
+    record_release(draft, output.recorded, release.audit.records, release.private_figures())
     return release
 
 
@@ -100,7 +102,7 @@ def _examined(draft: Draft, written: Any) -> Examination:
     """Audit and measure what was written. A release that fails goes no further."""
     policy, records = draft.job.policy, draft.records
     examination = draft.engine.audit(draft, written)
-    report = examination.audit
+    report = replace(examination.audit, trial=draft.trial)
     require_pass(report)
     if not 0 <= records - report.records <= policy.most_suppressed(records):
         raise AuditError(
@@ -109,4 +111,4 @@ def _examined(draft: Draft, written: Any) -> Examination:
         )
     warnings = draft.job.warnings
     warnings.extend(text for text in report.remarks if text not in warnings)
-    return examination
+    return examination._replace(audit=report)

@@ -41,6 +41,11 @@ class FinishedRelease:
         merged.check_complete()
         return cls(release, merged, certificate)
 
+    @property
+    def trial(self) -> bool:
+        """Whether its certificate says that it is a trial. A file without its certificate cannot be told from one."""
+        return self.certificate is not None and self.certificate.get("trial", False)
+
     def source(self) -> Source:
         """Open the release; the first table, if there are two."""
         # Sfumato writes UTF-8. A release made elsewhere is read as the policy says.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.engines.memory.coded_table import scan
-from sfumato.errors import InputError, PolicyError
+from sfumato.errors import PolicyError
 from sfumato.evaluation.linkability.column_facts import (
     ColumnFacts,
     TextSettings,
@@ -24,10 +24,10 @@ from sfumato.evaluation.linkability.column_facts import (
 from sfumato.evaluation.linkability.column_names import NameHints, hints_of
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determines
 from sfumato.evaluation.linkability.sentinels import reading_remarks
-from sfumato.evaluation.linkability.value_forms import is_identifier
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, more_revealing_sets
 from sfumato.policy import ColumnSettings, InputSettings, Policy, merge_flags
 from sfumato.progress import Progress
+from sfumato.proposal.header_check import check_names, check_names_beside_cells
 from sfumato.proposal.roles import Suggestion, suggest
 from sfumato.proposal.text_format import find_text_format
 from sfumato.proposal.toml_document import policy_document
@@ -187,13 +187,14 @@ def propose_policy(
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
     source = open_input(data, reading.model_copy(update={"input": InputSettings(**preset), "derive": {}}))
-    _check_header(source)
+    check_names(source.names)
     for name in nulls:
         if name not in source.names:
             raise PolicyError.unknown_column(name, "--column-null, or column_nulls,", source.names)
     source = with_derived(source, reading.model_copy(update={"input": _input_of_derived(source, reading, preset)}))
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
+    check_names_beside_cells(scanned.table)
     with progress.phase("propose"):
         table = _Table(source, scanned.table, preset, nulls)
         return table.propose(k, "" if location is None else location.name, reading.to_dict().get("derive", {}))
@@ -381,15 +382,6 @@ def _superseded(suggestions: Mapping[str, Suggestion], derive: Mapping[str, Any]
         for name, rule in derive.items()
         if suggestions[rule["from"]].role in ("quasi-identifier", "decide")
     }
-
-
-def _check_header(source: Source) -> None:
-    """Refuse names that are cells of a record: they would appear in everything that is written."""
-    if any(is_identifier(name) for name in source.names):
-        raise InputError(
-            "the names of the columns look like cells of a record, such as e-mail addresses or account numbers. Add a "
-            "header to the table."
-        )
 
 
 def _is_unreadable(kind: pa.DataType) -> bool:

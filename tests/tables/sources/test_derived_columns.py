@@ -168,7 +168,8 @@ def test_a_text_that_is_no_date_is_counted_and_not_shown(tmp_path: Path) -> None
     file.write_text(f"a\n2000-01-01\n{SECRET}\n{SECRET}\n2000-13-01\n")
     assert refused(file, {"from": "a", "part": "year"}) == (
         "the derived column 'new': in 3 records, the value of 'a' is not a date of the form year-month-day; the first "
-        "is in line 3. Correct the data, list the value in [input] nulls if it means 'missing', or set date_format."
+        "is in line 3. Correct the data, list the value in [input] nulls if it means 'missing', or set "
+        "--date-format, or date_format in [input], which `sfumato policy` finds."
     )
 
 

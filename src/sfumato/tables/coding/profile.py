@@ -358,7 +358,13 @@ class Profiler:
         moments = [self._moment(text) for text in texts]
         date_format = self._options.date_format or "year-month-day"
         bad = [text for text, moment in zip(texts, moments, strict=True) if moment is None]
-        self._refuse(bad, f"is not a date of the form {date_format}", f"are not dates of the form {date_format}")
+        # If no cell is a date, it is the format that is wrong.
+        hint = (
+            "Set --date-format, or date_format in [input]; `sfumato policy` finds it. "
+            if len(bad) == len(texts)
+            else ""
+        )
+        self._refuse(bad, f"is not a date of the form {date_format}", f"are not dates of the form {date_format}", hint)
         return np.array(moments, np.int64)
 
     def _moment(self, text: str) -> int | None:

@@ -27,6 +27,7 @@ from sfumato.evaluation.linkability.sentinels import reading_remarks
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, more_revealing_sets
 from sfumato.policy import ColumnSettings, InputSettings, Policy, merge_flags
 from sfumato.progress import Progress
+from sfumato.proposal.derived_input import has_texts, input_of_derived
 from sfumato.proposal.header_check import check_names, check_names_beside_cells
 from sfumato.proposal.roles import Suggestion, suggest
 from sfumato.proposal.text_format import find_text_format
@@ -41,6 +42,7 @@ from sfumato.tables.sources.source import Source, check_readable, is_text_file, 
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, check_target, write_staged
 
+EXAMINATIONS = 2  # of each column: its values are collected, then judged
 MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
 MANY = 0.01  # share of the records
@@ -191,36 +193,26 @@ def propose_policy(
     for name in nulls:
         if name not in source.names:
             raise PolicyError.unknown_column(name, "--column-null, or column_nulls,", source.names)
-    source = with_derived(source, reading.model_copy(update={"input": _input_of_derived(source, reading, preset)}))
+    source = with_derived(source, reading.model_copy(update={"input": input_of_derived(source, reading, preset)}))
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
     check_names_beside_cells(scanned.table)
-    with progress.phase("propose"):
-        table = _Table(source, scanned.table, preset, nulls)
+    with progress.phase("propose", EXAMINATIONS * len(readable)):
+        table = _Table(source, scanned.table, preset, nulls, progress)
+    with progress.phase("risk"):
         return table.propose(k, "" if location is None else location.name, reading.to_dict().get("derive", {}))
-
-
-def _input_of_derived(source: Source, reading: Policy, preset: Mapping[str, Any]) -> InputSettings:
-    """Return how the columns are read from which others are derived: as ``preset`` says it, or as they look."""
-    needed = list(dict.fromkeys(column for rule in reading.derive.values() for column in rule.columns))
-    if not _has_texts(source) or not needed or not set(needed).issubset(source.names):
-        return InputSettings(**preset)
-    memory = CollectedSource.of_table(scan(source, needed, Progress()).table, kind=source.kind, where="the table")
-    found = find_text_settings([collect_values(memory, name, text=True) for name in needed], preset)
-    date_format = {} if found.date_format is None else {"date_format": found.date_format}
-    return InputSettings(**{**preset, **date_format, "nulls": list(found.nulls)})
-
-
-def _has_texts(source: Source) -> bool:
-    """Return whether texts may stand for numbers, dates and missing values: in text files, and in sheets."""
-    return source.text or source.kind == "excel"
 
 
 class _Table:
     """A table in memory, and what is known about its columns."""
 
     def __init__(
-        self, source: Source, table: pa.Table, preset: Mapping[str, Any], column_nulls: Mapping[str, tuple[str, ...]]
+        self,
+        source: Source,
+        table: pa.Table,
+        preset: Mapping[str, Any],
+        column_nulls: Mapping[str, tuple[str, ...]],
+        progress: Progress,
     ) -> None:
         self._names = source.names
         self._preset = preset
@@ -228,17 +220,19 @@ class _Table:
         self._records = table.num_rows
         self._table = table
         self._memory = CollectedSource.of_table(table, kind=source.kind, where="the table")
-        text = _has_texts(source)
+        text = has_texts(source)
         values = [collect_values(self._memory, name, text=text) for name in table.column_names]
+        progress.advance(len(values))
         self._settings: TextSettings = find_text_settings(values, preset)
         self._nulls = self._settings.nulls if text else ()
-        self._facts: dict[str, ColumnFacts] = {column.name: facts_of(column, self._settings) for column in values}
+        self._facts: dict[str, ColumnFacts] = {}
         self._hints: dict[str, NameHints] = hints_of(source.names)
-        self._remarks = tuple(
-            remark
-            for column in values
-            for remark in reading_remarks(column, self._settings, partial(self._place, source, column.name))
-        )
+        remarks: list[str] = []
+        for column in values:
+            self._facts[column.name] = facts_of(column, self._settings)
+            remarks += reading_remarks(column, self._settings, partial(self._place, source, column.name))
+            progress.advance(EXAMINATIONS - 1)
+        self._remarks = tuple(remarks)
 
     def propose(self, k: int | None, table: str, derive: Mapping[str, Any]) -> Proposal:
         suggestions = {name: self._suggest(name) for name in self._names}

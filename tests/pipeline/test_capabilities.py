@@ -44,6 +44,7 @@ VERB_FILES = {"engine.py", "coded_table.py", "classes.py", "released_rows.py", "
 BY_POLICY: dict[str, dict[str, Any]] = {
     "max_suppressed": {"max_suppressed": 0.1},
     "keep_order": {"keep_order": True},
+    "codebook": {"codebook": True},
     'form = "bounds"': {"form": "bounds"},
     'form = "mean"': {"form": {"age": "mean"}},
     'form = "median"': {"form": {"age": "median"}},

@@ -18,7 +18,7 @@ from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.report import check_pages, warn_of_private_page
 from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
 from sfumato.errors import UsageError
-from sfumato.tables.locations import location_of, release_files, shown_name
+from sfumato.tables.locations import codebook_path, location_of, release_files, shown_name
 
 if TYPE_CHECKING:
     from sfumato.errors import InfeasibleError
@@ -114,10 +114,11 @@ def anonymize(
             plan, _ = plan_run(table, full_policy)
             show_choice(TextConsole(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
+        codebook = _codebook(output, full_policy)
         if report is not None or report_private is not None:
-            check_pages(full_policy, table, output, pages, force=force)
+            check_pages(full_policy, table, output, {**pages, "codebook": codebook}, force=force)
         if not dry_run and output is not None:
-            written_pages = {key: file for key, file in pages.items() if file is not None}
+            written_pages = {key: file for key, file in {"codebook": codebook, **pages}.items() if file is not None}
             with saying_replaced(*written_pages.values()):
                 release = anonymize_to_file(
                     table,
@@ -151,6 +152,13 @@ def anonymize(
         warn_of_private_page(TextConsole(), report_private, output)
     if infeasible is not None:
         raise infeasible
+
+
+def _codebook(output: str | None, policy: Policy) -> Path | None:
+    """Return where the codebook of the release is written, if the policy asks for one and the engine makes it."""
+    if output is None or not policy.release.codebook or policy.engine.name == "spark":
+        return None
+    return codebook_path(output)
 
 
 def _files(output: str, policy: Policy, pages: Sequence[Path]) -> list[str | Path]:

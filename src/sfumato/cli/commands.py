@@ -11,6 +11,7 @@ from sfumato.cli.aggregate import aggregate
 from sfumato.cli.anonymize import anonymize
 from sfumato.cli.audit import audit
 from sfumato.cli.bound import bound
+from sfumato.cli.codebook import codebook
 from sfumato.cli.compare import compare
 from sfumato.cli.demo import demo
 from sfumato.cli.evaluate import evaluate
@@ -75,6 +76,7 @@ app.command()(taxonomy)
 app.command()(risk)
 app.command("report")(report_release)
 app.command()(runs)
+app.command()(codebook)
 app.command()(key)
 app.command()(generate)
 app.command()(methods)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from sfumato.cli import column_flags, flags
+from sfumato.cli import column_flags, flags, writing_flags
 from sfumato.cli.flag_values import by_column, column_names, derivations, forms, one_k, tokens_by_column
 
 Result = TypeVar("Result")
@@ -54,6 +54,10 @@ DECLARED: dict[str, Any] = {
     "form": flags.Forms,
     "boxes": flags.Boxes,
     "formulas": flags.Formulas,
+    "release_separator": writing_flags.ReleaseSeparator,
+    "release_encoding": writing_flags.ReleaseEncoding,
+    "release_decimal": writing_flags.ReleaseDecimal,
+    "codebook": writing_flags.Codebook,
     "separator": flags.Separator,
     "encoding": flags.Encoding,
     "decimal": flags.Decimal,
@@ -75,12 +79,13 @@ READ_WITH = (
     "header_row",
     "max_expansion",
 )
+WRITE_WITH = ("formulas", "release_separator", "release_encoding", "release_decimal", "codebook")
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(
     name
     for name in DECLARED
-    if name not in ("k", "l", "method", "cells", "keep_order", "formulas", "memory", "sampled")
+    if name not in ("k", "l", "method", "cells", "keep_order", "memory", "sampled", *WRITE_WITH)
 )
 
 
@@ -138,8 +143,8 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "finest": lambda value: by_column("--finest", "LEVEL", value, _level),
         "coarsest": lambda value: by_column("--coarsest", "LEVEL", value, _level),
         "column_nulls": lambda value: tokens_by_column("--column-null", value),
-        # A tab may be written as in a shell.
-        "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
+        "separator": _separator,
+        "release_separator": _separator,
     }
     policy_options: dict[str, Any] = {}
     input_options: dict[str, Any] = {}
@@ -149,6 +154,11 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         meaning = readers[name](value) if name in readers else value
         (input_options if name in READ_WITH else policy_options)[name] = meaning
     return {**policy_options, "input": input_options} if input_options else policy_options
+
+
+def _separator(text: str) -> str:
+    """Read a separator. A tab may be written as in a shell."""
+    return "\t" if text in (r"\t", "tab") else text
 
 
 def _level(text: str) -> int | str:

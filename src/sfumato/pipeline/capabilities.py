@@ -74,6 +74,9 @@ EXPLAIN = Feature("--explain", "passes, bytes and memory, planned and counted", 
 BOUND = Feature("--bound", "the least possible loss beside the release", (MEMORY, DISK))
 REPORT = Feature("--report", "the report, made with the release", (MEMORY, DISK))
 REPORT_PRIVATE = Feature("--report-private", "the private report, made with the release", (MEMORY, DISK))
+CODEBOOK = Feature(
+    "codebook", "a page that explains the release", (MEMORY, DISK), lambda policy: policy.release.codebook
+)
 PLOT = Feature("plot", "pictures by the release object", (MEMORY, DISK))
 AGGREGATES = Feature("aggregates", "aggregates by the release object", (MEMORY, DISK))
 LEARNING = Feature("fit", "rules learnt for further tables", (MEMORY, DISK))
@@ -121,6 +124,7 @@ RELEASE_FEATURES = (
     BOUND,
     REPORT,
     REPORT_PRIVATE,
+    CODEBOOK,
     PLOT,
     AGGREGATES,
     LEARNING,

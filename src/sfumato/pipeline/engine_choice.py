@@ -29,7 +29,9 @@ from sfumato.pipeline.capabilities import (
 from sfumato.pipeline.plan import Plan
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.report.codebook import check_codebook
 from sfumato.tables.external.free_memory import free_memory
+from sfumato.tables.locations import codebook_path
 from sfumato.tables.sources.input_table import open_input
 from sfumato.tables.sources.source import Source, is_text_file, kind_of_file
 from sfumato.tables.sources.text_stream import beginning_of_text
@@ -82,6 +84,8 @@ def choose_engine(
         return Chosen(engine, open_table(session, data, policy.input_options))
     if target is not None:
         check_target_location(data, target, tables=tables_of(policy), force=force, trial=trial)
+        if policy.release.codebook:
+            check_codebook(codebook_path(target), force=force)
     plan, source = plan_run(data, policy)
     if target is not None:
         check_kept_columns(policy, source, target)

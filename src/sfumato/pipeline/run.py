@@ -15,7 +15,7 @@ from sfumato.kernels.decorator import on_compilation
 from sfumato.pipeline.engine_choice import choose_engine, tables_of
 from sfumato.pipeline.prepare import STOPPED, open_job
 from sfumato.pipeline.recognition import class_recipe, recognised, record_release
-from sfumato.pipeline.release import Release
+from sfumato.pipeline.release import Release, codebook_target
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.certificate import certificate
@@ -81,17 +81,22 @@ def published(
     force: bool = False,
     report: Path | None = None,
     report_private: Path | None = None,
+    codebook: bool | None = None,
 ) -> Release:
-    """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together."""
+    """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together.
+
+    codebook: whether its codebook belongs to it; None is what the policy says.
+    """
     engine, job = draft.engine, draft.job
     replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force, trial=draft.trial)
+    explained = codebook_target(draft, target, codebook, force=force)
     with engine.output(draft, target) as output:
         written = output.write()
         release = Release(draft, _examined(draft, written))
         with job.progress.phase("certify"):
             text = certificate(release.public_summary(), job.policy, output.certified())
         release.certificate, release.replaced = json.loads(text), tuple(replaced)
-        pages = release.pages(report, report_private)
+        pages = release.pages(report, report_private, explained)
         with job.progress.phase("certify"):
             output.publish(text, pages)
     record_release(draft, output.recorded, release.audit.records, release.private_figures())

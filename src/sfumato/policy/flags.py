@@ -19,6 +19,7 @@ from sfumato.policy.release_settings import BoxKind, FormulaHandling
 from sfumato.policy.run_settings import EffortName, EngineName
 from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
+from sfumato.policy.written_text import WRITING_SETTINGS, WritingFlags
 
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
 _PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
@@ -54,7 +55,7 @@ class UseFlags(TypedDict, total=False):
     """The start of random numbers, for methods that use them."""
 
 
-class CommonFlags(TypedDict, total=False):
+class CommonFlags(WritingFlags, total=False):
     """The flags that every function takes."""
 
     quasi_identifiers: str | Sequence[str]
@@ -156,6 +157,7 @@ _PLAIN_SETTINGS: Final = {
     "suppression_cost": ("release", "suppression_cost"),
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),
+    **WRITING_SETTINGS,
 }
 
 # The roles beside quasi-identifiers whose columns may have a setting.

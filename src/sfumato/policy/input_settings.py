@@ -20,7 +20,8 @@ THOUSANDS = (".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")  # marks; the las
 _DIRECTIVES = frozenset("aAwdbBmyYHIMpfzZjUWcxXGuV")
 
 
-def _separator(value: Any) -> str:
+def separator_character(value: Any) -> str:
+    """Accept a character that can stand between cells."""
     if not isinstance(value, str) or len(value) != 1 or not value.isascii() or value in '"\r\n\0':
         raise wrong("must be one ASCII character other than a quotation mark or a line break")
     return value
@@ -56,7 +57,7 @@ def _date_format(value: Any) -> str | None:
 class InputSettings(PolicySection):
     """How CSV files are read, and how numbers and dates are written as text."""
 
-    separator: Annotated[str, BeforeValidator(_separator)] = ","
+    separator: Annotated[str, BeforeValidator(separator_character)] = ","
     encoding: Annotated[str, BeforeValidator(_encoding)] = "utf-8"
     decimal: Literal[".", ","] = "."
     thousands: Annotated[str | None, BeforeValidator(_thousands)] = None
@@ -88,7 +89,8 @@ class InputOptions:
     sheet is read. ``header_row`` is the row of a sheet, or the line of a text file, that holds the names of the
     columns, from 1. ``column_nulls``: texts that are null, by column. A compressed file with more than
     ``max_expansion`` times as much text as it has bytes is refused; None allows any. ``disarmed``: the CSV file is a
-    release in which formulas begin with an apostrophe.
+    release in which formulas begin with an apostrophe. ``comma_columns``: the columns of a CSV release whose numbers
+    have a decimal comma.
     """
 
     separator: str = ","
@@ -101,6 +103,7 @@ class InputOptions:
     header_row: int | None = None
     max_expansion: int | None = MAX_EXPANSION
     disarmed: bool = False
+    comma_columns: frozenset[str] = frozenset()
     column_nulls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

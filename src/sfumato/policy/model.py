@@ -25,6 +25,7 @@ from sfumato.policy.section import PolicySection, text_list
 from sfumato.policy.taxonomy_paths import is_inside, moved, real_path
 from sfumato.policy.toml_lines import Origin
 from sfumato.policy.workload import WorkloadSettings
+from sfumato.policy.written_text import WrittenText
 
 if TYPE_CHECKING:
     from sfumato.requirements import Requirement, Requirements
@@ -238,10 +239,18 @@ class Policy(PolicySection):
     def _column_nulls(self) -> dict[str, tuple[str, ...]]:
         return {name: column.nulls for name, column in self.columns.items() if column.nulls}
 
-    @property
-    def release_input_options(self) -> InputOptions:
-        """How a release that Sfumato wrote is read again: it is always UTF-8, and its nulls are empty."""
-        return InputOptions(separator=self.input.separator, max_expansion=self.input.max_expansion)
+    def written_text(self, *, tabs: bool = False) -> WrittenText:
+        """How a CSV release is written. tabs: whether the name of its file says that tabs separate its cells.
+
+        Without a separator of its own, it has that of the input; if that is the comma of numbers, a semicolon.
+        """
+        release = self.release
+        separator = release.separator or self.input.separator
+        if tabs and separator == ",":
+            separator = "\t"
+        elif separator == release.decimal == ",":
+            separator = ";"
+        return WrittenText(separator, release.encoding, release.decimal)
 
     def requirements(self) -> Requirements:
         """What every class must meet. Raises PolicyError where the policy is incomplete (see ``check_complete``)."""

@@ -76,6 +76,7 @@ SHOWN = (
     *("number", "time", "input", "output", "requirements", "records", "released", "method", "engine", "version"),
     "mark",
 )
+WRITTEN_KEYS = frozenset({"formulas", "separator", "encoding", "decimal", "codebook"})  # of [release]
 
 
 def state_directory() -> Path:
@@ -106,15 +107,16 @@ class ClassRecipe:
 
     @property
     def digest(self) -> str:
-        """A digest of all that, with the contents of taxonomies, but without the separator or encoding of a file."""
+        """A digest of all that, with the contents of taxonomies, but without how files are read and written."""
         if self.rules is not None:
             return self.rules
         content = self.policy.to_dict()
         content.pop("input", None)
         content.pop("engine", None)
         content.get("privacy", {}).pop("pseudonym_key", None)
-        if content.get("release", {}).pop("formulas", None) is not None and not content["release"]:
-            del content["release"]  # how cells are written decides no class
+        # How cells are written decides no class.
+        release = {key: value for key, value in content.pop("release", {}).items() if key not in WRITTEN_KEYS}
+        content |= {"release": release} if release else {}
         for section, name, key in self.policy.taxonomy_files:
             with contextlib.suppress(OSError):
                 path = self.policy.taxonomy_path(name) if section == "columns" else self.policy.groups_path(name)

@@ -144,6 +144,7 @@ def _open_file(path: Path, options: InputOptions) -> Source:
             compression=compression,
             max_expansion=options.max_expansion,
             disarmed=options.disarmed,
+            comma_columns=options.comma_columns,
             header_line=options.header_row or 1,
         )
     if compression is None and suffix in _PARQUET:

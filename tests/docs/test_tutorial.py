@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -42,8 +43,10 @@ class Walk:
     shown: list[Shown]
 
     def rows(self, name: str) -> list[Row]:
+        """A file as a spreadsheet reads it: the mark at its beginning names the encoding."""
         content = (self.directory / name).read_bytes()
-        return list(csv.DictReader(io.StringIO(content.decode("cp1252"), newline=""), delimiter=";", strict=True))
+        text = content.decode("utf-8-sig" if content.startswith(codecs.BOM_UTF8) else "cp1252")
+        return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=";", strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +75,13 @@ def test_the_tutorial_shows_what_happens(walk: Walk, pytestconfig: pytest.Config
 
 
 def test_what_is_published_names_nobody(walk: Walk, stays: list[Row]) -> None:
-    published = ["release.csv", "release.csv.sfumato.json", "report.html"]
+    published = ["release.csv", "release.csv.sfumato.json", "release.csv.codebook.html", "report.html"]
     secrets = {row[name] for row in stays for name in ("Fall-Nr", "Patienten-Nr", "Name", "Geburtsdatum", "Bemerkung")}
     secrets |= {german_date(row["Geburtsdatum"]).isoformat() for row in stays if row["Geburtsdatum"] != "?"}
     secrets = {line for text in secrets for line in text.splitlines()} - {"?"}
     assert len(secrets) > 3_000
     for name in published:
-        content = (walk.directory / name).read_bytes()
-        text = content.decode("cp1252" if name.endswith(".csv") else "utf-8")
+        text = (walk.directory / name).read_text("utf-8")
         assert [secret for secret in secrets if secret in text] == []
     assert not {"Name", "Patienten-Nr", "PLZ", "Geburtsdatum", "Größe"} & {*walk.rows("release.csv")[0]}
 
@@ -143,7 +145,7 @@ def within(label: str, value: float | None) -> bool:
     if label in ("", "*"):
         return label == "*" or value is None
     low, _, high = label.strip("[]").partition("..")
-    numbers = [float(end.rstrip("+")) for end in (low, high or low)]
+    numbers = [german_number(end.rstrip("+")) for end in (low, high or low)]
     return value is not None and numbers[0] <= value and (value <= numbers[1] or label.rstrip("]").endswith("+"))
 
 
@@ -176,6 +178,19 @@ def test_no_token_for_a_missing_value_is_released(stays: list[Row], released: li
     assert not {"-999", "?", "NA"} & cells.keys()
     assert all(within(row["Gewicht"], None) or not within(row["Gewicht"], -999) for row in released)
     assert Counter(row["Versicherung"] for row in released)[""] == Counter(row["Versicherung"] for row in stays)["?"]
+
+
+def test_a_german_spreadsheet_opens_the_release(walk: Walk, released: list[Row]) -> None:
+    content = (walk.directory / "release.csv").read_bytes()
+    assert content.startswith(codecs.BOM_UTF8 + b"Geschlecht;Versicherung;Entlassung;Gewicht;")
+    assert {name for row in released for name in row} == {
+        *QUASI_IDENTIFIERS,
+        *("Versicherung", "Wiederaufnahme", "Liegetage", "Diagnosegruppe"),
+    }
+    ends = [end for row in released for end in row["Gewicht"].strip("[]").split("..") if "," in end]
+    assert len(ends) > 100
+    assert all(re.fullmatch(r"\d+,5", end) for end in ends)
+    assert not any("." in row["Gewicht"].replace("..", "") for row in released)
 
 
 def test_the_run_record_has_the_releases_and_no_trial(walk: Walk) -> None:

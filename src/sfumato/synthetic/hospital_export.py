@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,8 @@ SHORTEST_YEAR = 365
 
 Cells = NDArray[np.object_]
 """Text, whole numbers, numbers with decimals and dates."""
+Dates = Any  # arrays of dates, whose arithmetic has no types
+Value = TypeVar("Value", bound=np.generic)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,15 +115,16 @@ class _Draw:
 
     def texts(self, column: str) -> Cells:
         codes = self._batch[column]
-        return _cells(codes.dictionary.to_pylist())[codes.indices.to_numpy()]
+        texts: Cells = _cells(codes.dictionary.to_pylist())[codes.indices.to_numpy()]
+        return texts
 
     def numbers(self, column: str) -> NDArray[np.int64]:
         values = self._batch[column]
         if pa.types.is_date32(values.type):
             values = values.cast(pa.int32())
-        return values.to_numpy().astype(np.int64)
+        return np.asarray(values.to_numpy(), np.int64)
 
-    def of_patient(self, values: Any) -> Any:
+    def of_patient(self, values: NDArray[Value]) -> NDArray[Value]:
         """Give every stay of a patient the value of the first."""
         return values[self._first_stay]
 
@@ -146,14 +149,16 @@ class _Draw:
     def name(self, sex: Cells) -> Cells:
         first = {sex: self.one_of(names) for sex, names in population.FIRST_NAMES.items()}
         last = self.one_of(population.LAST_NAMES)
-        return self.of_patient(last + ", " + np.where(sex == "female", first["female"], first["male"]))
+        whole: Cells = last + ", " + np.where(sex == "female", first["female"], first["male"])
+        return self.of_patient(whole)
 
     def birth(self, admission: NDArray[np.int64], age: NDArray[np.int64]) -> Cells:
         """Return a day on which the patient has the age at the first stay; a few patients have none."""
         birthday = (admission - (self.uniform() * SHORTEST_YEAR).astype(np.int64)).astype("datetime64[D]")
         month = birthday.astype("datetime64[M]")
-        born_month = month - 12 * age
-        day = np.minimum(birthday - _first_day(month), _first_day(born_month + 1) - _first_day(born_month) - 1)
+        born_month: Dates = month - 12 * age
+        days: Any = _first_day(born_month + 1) - _first_day(born_month)
+        day = np.minimum(birthday - _first_day(month), days - 1)
         born = _cells(_first_day(born_month) + day)
         return self.of_patient(self.missing(born, population.UNKNOWN_BIRTH, population.UNKNOWN))
 
@@ -161,14 +166,15 @@ class _Draw:
         """Return whole centimetres."""
         mean = np.where(sex == "female", population.HEIGHTS["female"], population.HEIGHTS["male"])
         smaller = population.SHRINKING * np.maximum(age - population.SHRINKING_FROM, 0)
-        return self.of_patient(np.rint(mean - smaller + population.HEIGHT_SPREAD * self.normal()))
+        height: NDArray[np.float64] = np.rint(mean - smaller + population.HEIGHT_SPREAD * self.normal())
+        return self.of_patient(height)
 
     def weight(self, height: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return kilograms in steps of a half."""
         deviation = population.BODY_MASS_SPREAD * self.of_patient(self.normal())
         body_mass = population.BODY_MASS * np.exp(deviation + population.BODY_MASS_CHANGE * self.normal())
         weight = np.clip(body_mass * (height / 100) ** 2, population.LIGHTEST, population.HEAVIEST)
-        return np.rint(2 * weight) / 2
+        return np.asarray(np.rint(2 * weight) / 2, np.float64)
 
     def code(self, diagnosis: Cells) -> Cells:
         chance = self.uniform()
@@ -206,5 +212,5 @@ def _dates(days: NDArray[np.int64]) -> Cells:
     return _cells(days.astype("datetime64[D]"))
 
 
-def _first_day(months: NDArray[np.datetime64]) -> NDArray[np.datetime64]:
+def _first_day(months: Dates) -> Dates:
     return months.astype("datetime64[D]")

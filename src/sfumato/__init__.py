@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.api import (
         aggregate,
         anonymize,
+        anonymize_linked,
         apply,
         audit,
         bound,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from sfumato.files.key_file import make_key
     from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
-    from sfumato.proposal import propose_policy
+    from sfumato.proposal import arx_project, propose_policy
     from sfumato.releases.recoding import Recoding
     from sfumato.releases.run_record import mark_run, runs
     from sfumato.studies.column_taxonomy import taxonomy
@@ -72,7 +73,9 @@ __all__ = [
     "__version__",
     "aggregate",
     "anonymize",
+    "anonymize_linked",
     "apply",
+    "arx_project",
     "audit",
     "bound",
     "codebook",
@@ -102,7 +105,9 @@ _HOME = {
     "SfumatoWarning": "sfumato.errors",
     "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
+    "anonymize_linked": "sfumato.api",
     "apply": "sfumato.api",
+    "arx_project": "sfumato.proposal.arx_project",
     "audit": "sfumato.api",
     "bound": "sfumato.api",
     "codebook": "sfumato.api",

@@ -29,6 +29,7 @@ from sfumato.pipeline.apply import draft_applied
 from sfumato.pipeline.capabilities import BOUND
 from sfumato.pipeline.engine_choice import wants_spark
 from sfumato.pipeline.learn import fit_recoding
+from sfumato.pipeline.linked import LinkedRelease, check_linked, publish_linked
 from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import draft_release, kept, published
 from sfumato.policy import (
@@ -43,6 +44,7 @@ from sfumato.policy import (
     WritingFlags,
     merge_flags,
 )
+from sfumato.policy.linked_tables import LinkedTables
 from sfumato.progress import Progress
 from sfumato.releases.certificate import read_certificate
 from sfumato.releases.recoding import Recoding
@@ -138,6 +140,24 @@ def anonymize_to_file(
     except BaseException:
         draft.engine.close()  # nobody has a release that would still need the files
         raise
+
+
+def anonymize_linked(
+    tables: str | os.PathLike[str], *, write: bool = True, force: bool = False, progress: Progress | None = None
+) -> LinkedRelease:
+    """Release tables about the same persons together, and check what somebody gains who has all of the releases.
+
+    ``tables`` is a folder with a file ``tables.toml``, or such a file: it names tables, policies, outputs and the
+    person key. The outputs are written in one moment. If the releases do not hold jointly, UnmetError is raised, and
+    nothing is written. Without ``write`` they are made and checked only, and ``holds`` and ``joint`` say the result.
+    With ``force`` an output may replace something that is no release.
+    """
+    asked, progress = LinkedTables.load(tables), progress or Progress()
+    linked = publish_linked(asked, progress, force=force) if write else check_linked(asked, progress)
+    for release in linked.releases.values():
+        for text in (*(f"replaced {replaced}" for replaced in release.replaced), *release.warnings):
+            python_warnings.warn(text, SfumatoWarning, stacklevel=2)
+    return linked
 
 
 def _drafted(

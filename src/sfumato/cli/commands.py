@@ -17,6 +17,7 @@ from sfumato.cli.demo import demo
 from sfumato.cli.evaluate import evaluate
 from sfumato.cli.generate import generate
 from sfumato.cli.key import key
+from sfumato.cli.linked import linked
 from sfumato.cli.measure import measure
 from sfumato.cli.methods import methods
 from sfumato.cli.plot import plot
@@ -61,6 +62,7 @@ def sfumato(
 
 
 app.command()(anonymize)
+app.command()(linked)
 app.command()(audit)
 app.command()(measure)
 app.command()(aggregate)

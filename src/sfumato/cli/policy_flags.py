@@ -66,6 +66,8 @@ DECLARED: dict[str, Any] = {
     "date_format": flags.DateFormat,
     "sheet": flags.Sheet,
     "header_row": flags.HeaderRow,
+    "layout": flags.Layout,
+    "labels": flags.Labels,
     "max_expansion": flags.MaxExpansion,
 }
 READ_WITH = (
@@ -77,6 +79,8 @@ READ_WITH = (
     "date_format",
     "sheet",
     "header_row",
+    "layout",
+    "labels",
     "max_expansion",
 )
 WRITE_WITH = ("formulas", "release_separator", "release_encoding", "release_decimal", "codebook")
@@ -143,6 +147,7 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "finest": lambda value: by_column("--finest", "LEVEL", value, _level),
         "coarsest": lambda value: by_column("--coarsest", "LEVEL", value, _level),
         "column_nulls": lambda value: tokens_by_column("--column-null", value),
+        "labels": _labels,
         "separator": _separator,
         "release_separator": _separator,
     }
@@ -164,6 +169,11 @@ def _separator(text: str) -> str:
 def _level(text: str) -> int | str:
     """Read a level: a number, or a name."""
     return int(text) if text.isdecimal() else text
+
+
+def _labels(text: str) -> bool | list[str]:
+    """Read on, off, or the names of columns."""
+    return text == "on" if text in ("on", "off") else column_names("--labels", [text])
 
 
 def _number(text: str) -> int | float | None:

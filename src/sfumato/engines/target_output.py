@@ -46,7 +46,7 @@ class TargetOutput:
             self._location,
             policy.written_text(tabs=has_tabs(self._location)),
             disarm=policy.release.formulas == "disarm",
-            labels=frozenset(domain.name for domain in draft.domains if domain.kind == "numeric"),
+            labels=labels_of_numbers(draft),
         )
 
     def __enter__(self) -> Self:
@@ -77,6 +77,11 @@ class TargetOutput:
         self._target.publish(certificate, pages)
         warnings = self._job.warnings
         warnings.extend(text for text in self._target.warnings if text not in warnings)
+
+
+def labels_of_numbers(draft: Draft) -> frozenset[str]:
+    """Return the columns that show numbers as text, since they show ranges of them."""
+    return frozenset(domain.name for domain in draft.domains if domain.kind == "numeric")
 
 
 def has_tabs(location: Location) -> bool:

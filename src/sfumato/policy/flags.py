@@ -216,7 +216,8 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
         located = {"groups": _seen_from(start.base, Path(groups))} if isinstance(groups, str | os.PathLike) else {}
         merged.put_derived(name, {**rule, **located})
     for key, value in (flags.get("input") or {}).items():
-        merged.put(value, "input", key)
+        is_path = key == "layout" and isinstance(value, str | os.PathLike)
+        merged.put(_seen_from(start.base, Path(value)) if is_path else value, "input", key)
     for flag, path in _PLAIN_SETTINGS.items():
         setting = flags.get(flag)
         if setting is not None:

@@ -128,6 +128,8 @@ class Policy(PolicySection):
         data = self.to_dict()
         for (section, name, key), text in self.taxonomy_files.items():
             data[section][name][key] = change(text)
+        if self.input.layout is not None:
+            data["input"]["layout"] = change(self.input.layout)
         if self.privacy.pseudonym_key is not None:
             data["privacy"]["pseudonym_key"] = change(self.privacy.pseudonym_key)
         return data
@@ -221,20 +223,33 @@ class Policy(PolicySection):
     @property
     def input_options(self) -> InputOptions:
         """How the input is read."""
-        return InputOptions(**self.input.model_dump(), column_nulls=self._column_nulls())
+        settings = {**self.input.model_dump(), "layout": self._layout_path()}
+        return InputOptions(**settings, column_nulls=self._column_nulls())
 
     @property
     def foreign_release_options(self) -> InputOptions:
-        """How a release that another tool made is read: as the input, but below no title, and labels are no tokens."""
+        """How a release that another tool made is read: as the input, but below no title, and labels are no tokens.
+
+        It has other widths than the input.
+        """
         return replace(
             self.input_options,
             header_row=None,
+            layout=None,
             column_nulls={
                 name: tokens
                 for name, tokens in self._column_nulls().items()
                 if self.columns[name].role != "quasi-identifier"
             },
         )
+
+    def _layout_path(self) -> Path | None:
+        """Return the path of the layout: in the folder of the policy, or else where the taxonomies of a release lie."""
+        layout = self.input.layout
+        if layout is None:
+            return None
+        candidates = [place / layout for place in (self._directory(), *self._places)]
+        return next((path for path in candidates if path.exists()), candidates[0])
 
     def _column_nulls(self) -> dict[str, tuple[str, ...]]:
         return {name: column.nulls for name, column in self.columns.items() if column.nulls}

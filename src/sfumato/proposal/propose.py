@@ -66,6 +66,8 @@ class ProposedColumn:
     """Why it has these levels as a quasi-identifier; empty if there is nothing to say."""
     nulls: tuple[str, ...] = ()
     """Texts that mean a missing value in it, as they were given."""
+    description: str = ""
+    """What the file says that the column is: its variable label in SPSS, Stata or SAS."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -77,6 +79,7 @@ class ProposedColumn:
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
+            "description": self.description,
             "role": self.role,
             "reason": self.reason,
             **{key: self.settings.get(key) for key in PROPOSED_KEYS},
@@ -182,10 +185,11 @@ def propose_policy(
     undecided = {name: {"role": "decide", "nulls": list(tokens)} for name, tokens in nulls.items()}
     reading = merge_flags({"columns": undecided}, derive=derive)
     location = location_of(data) if isinstance(data, str | os.PathLike) else None
-    if isinstance(location, FileLocation) and is_text_file(location.path):
+    is_fixed = preset.get("layout") is not None
+    if isinstance(location, FileLocation) and (is_fixed or is_text_file(location.path)):
         check_readable(location.path)
-        given = (preset.get(key) for key in ("encoding", "separator", "header_row"))
-        detected = find_text_format(location.path, *given)
+        separator = "," if is_fixed else preset.get("separator")  # in columns of fixed width there is none to find
+        detected = find_text_format(location.path, preset.get("encoding"), separator, preset.get("header_row"))
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
     source = open_input(data, reading.model_copy(update={"input": InputSettings(**preset), "derive": {}}))
@@ -193,6 +197,10 @@ def propose_policy(
     for name in nulls:
         if name not in source.names:
             raise PolicyError.unknown_column(name, "--column-null, or column_nulls,", source.names)
+    by_labels: tuple[str, ...] | None = getattr(source, "read_by_labels", None)
+    if by_labels is not None and "labels" not in preset:
+        # Written out, so that a later file is read in the same way whatever values occur in it.
+        preset["labels"] = list(by_labels) or False
     source = with_derived(source, reading.model_copy(update={"input": input_of_derived(source, reading, preset)}))
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
@@ -215,6 +223,7 @@ class _Table:
         progress: Progress,
     ) -> None:
         self._names = source.names
+        self._descriptions: Mapping[str, str] = getattr(source, "descriptions", {})
         self._preset = preset
         self._column_nulls = column_nulls
         self._records = table.num_rows
@@ -366,6 +375,7 @@ class _Table:
             described=None if suggestion.levels is None else suggestion.levels.column,
             levels_reason="" if suggestion.levels is None else suggestion.levels.reason,
             nulls=self._nulls_of(name, suggestion),
+            description=self._descriptions.get(name, ""),
         )
 
 

@@ -90,6 +90,9 @@ def _check(content: Any) -> None:
     for name, value in _table(content, "libraries").items():
         _check_types(name, str)
         _check_types(value, str)
+    linked = _table(content, "linked")
+    for name in (*_table(linked, "files").values(), *linked.get("remarks", [])):
+        _check_types(name, str)
     for grid in _table(content, "statistics").values():
         _check_types(grid, dict)
         _check_types(grid["grid"], int, float)

@@ -105,6 +105,10 @@ class ClassRecipe:
     rules: str | None = None
     anew: bool = False
 
+    def in_circumstances(self, further: Mapping[str, Any]) -> ClassRecipe:
+        """Return the recipe with further circumstances."""
+        return replace(self, circumstances={**self.circumstances, **further})
+
     @property
     def digest(self) -> str:
         """A digest of all that, with the contents of taxonomies, but without how files are read and written."""

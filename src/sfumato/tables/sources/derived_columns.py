@@ -40,6 +40,8 @@ class DerivedSource:
         self.types: dict[str, pa.DataType] = {**source.types, **derived}
         self.kind, self.text = source.kind, source.text
         self.line_of = getattr(source, "line_of", None)
+        self.descriptions: dict[str, str] = getattr(source, "descriptions", {})
+        self.read_by_labels: tuple[str, ...] | None = getattr(source, "read_by_labels", None)
 
     @property
     def rows(self) -> int | None:

@@ -21,14 +21,25 @@ from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pag
 
 
 class FileTarget:
-    """A file with its certificate beside it, and a second file for a release of two tables."""
+    """A file with its certificate beside it, and a second file for a release of two tables.
 
-    def __init__(self, location: FileLocation, text: WrittenText, *, disarm: bool, labels: Collection[str]) -> None:
+    Several targets may share a ``stage``, which then publishes and cleans up for all of them.
+    """
+
+    def __init__(
+        self,
+        location: FileLocation,
+        text: WrittenText,
+        *,
+        disarm: bool,
+        labels: Collection[str],
+        stage: Stage | None = None,
+    ) -> None:
         self._location = location
         self._text, self._labels = text, labels
         self._formulas = FormulaCells(disarm=disarm)
         self._disarm = disarm
-        self._stage = Stage()
+        self._stage = stage or Stage()
         self._files: dict[str, Path] = {}
         self._numbers: dict[str, list[str]] = {}
 
@@ -78,7 +89,11 @@ class FileTarget:
                 entry["text"]["numbers"] = self._numbers[name]
         return entry
 
-    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+    def stage_certificate(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        """Stage the certificate beside the tables, and the pages that belong to the release."""
         write_staged(self._stage, certificate_path(self._location.path), certificate)
         stage_pages(self._stage, pages)
+
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        self.stage_certificate(certificate, pages)
         self._stage.publish()

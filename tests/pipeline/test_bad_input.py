@@ -117,7 +117,7 @@ CASES = [
         (
             "'city'",
             "city_tree.csv",
-            "record 5",
+            "line 6",
             "Run: sfumato taxonomy INPUT city --check city_tree.csv --missing missing.csv",
         ),
         [*ROLES, "--taxonomy", "city=city_tree.csv", "-k", "3"],
@@ -166,14 +166,14 @@ CASES = [
     Case(
         "number that does not parse",
         4,
-        ("'age'", "record 12", "Correct the data"),
+        ("'age'", "line 13", "Correct the data"),
         [*ROLES, "--type", "age=numeric", "-k", "3"],
         csv_text(with_cell(1, SECRET_TEXT)),
     ),
     Case(
         "date that does not parse",
         4,
-        ("'age'", "not dates of the form", "record 1"),
+        ("'age'", "not dates of the form", "line 2"),
         [*ROLES, "--type", "age=date", "-k", "3"],
     ),
     Case("infinity", 4, ("'age'", "infinit"), table=csv_text(with_cell(1, "inf"))),

@@ -112,9 +112,7 @@ def anonymize(
             plan, _ = plan_run(table, full_policy)
             show_choice(TextConsole(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
-        codebook = None
-        if full_policy.release.codebook and output is not None and full_policy.engine.name != "spark":
-            codebook = codebook_path(output)
+        codebook = _codebook(output, full_policy)
         if report is not None or report_private is not None:
             check_pages(full_policy, table, output, {**pages, "codebook": codebook}, force=force)
         if not dry_run and output is not None:
@@ -149,6 +147,13 @@ def anonymize(
         warn_of_private_page(TextConsole(), report_private, output)
     if infeasible is not None:
         raise infeasible
+
+
+def _codebook(output: str | None, policy: Policy) -> Path | None:
+    """Return where the codebook of the release is written, if the policy asks for one and the engine makes it."""
+    if output is None or not policy.release.codebook or policy.engine.name == "spark":
+        return None
+    return codebook_path(output)
 
 
 def _files(output: str, policy: Policy, pages: Sequence[Path]) -> list[str | Path]:

@@ -18,6 +18,7 @@ from sfumato.pipeline.prepare import prepare_as_far_as_feasible
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
+from sfumato.tables.coding.value_order import is_missing
 
 
 def examine(
@@ -111,16 +112,19 @@ def _shown_levels(table: TableInMemory, column: int) -> list[dict[str, Any]]:
 
 
 def _passthrough_columns(table: TableInMemory) -> dict[str, dict[str, Any]]:
-    facts = {}
+    facts, policy = {}, table.job.policy
     for column in table.encoded.carried:
-        codes, size = column.distinct
-        counts = np.bincount(codes, minlength=size)
+        codes, values = column.numbered
+        counts = np.bincount(codes, minlength=len(values) + 1)
+        # Texts of the input that mean "missing" count where the policy asks for a value; other columns keep them.
+        tokens = policy.input.nulls if column.name in policy.sensitive else ()
+        missing = np.array([*(is_missing(value, tokens) for value in values), True])
         kind = table.job.source.types[column.name]
         facts[column.name] = {
             "type": "text" if str(kind) == "string" else str(kind),
             "inferred": False,
-            "distinct": int(np.count_nonzero(counts[:-1])),
-            "nulls": int(counts[-1]),
+            "distinct": int(np.count_nonzero(counts[~missing])),
+            "nulls": int(counts[missing].sum()),
             "levels": None,
             "shown": None,
             "form": None,

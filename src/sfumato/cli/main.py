@@ -180,6 +180,8 @@ class _WarningOnce:
         if str(message) not in self._printed:
             self._printed.add(str(message))
             _complain(f"warning: {message}")
+            if isinstance(message, ReadingWarning):
+                standard_output.reading_warnings.append(str(message))
 
 
 def _usage(error: BaseException) -> str:

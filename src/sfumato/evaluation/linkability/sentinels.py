@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,11 +43,12 @@ class Sentinel:
 
     @property
     def sentence(self) -> str:
-        """What to check, and the line of the policy that would make the value null."""
+        """What to check, and the flag or the line of the policy that would make the value null."""
         times = "1 record has" if self.records == 1 else f"{self.records:,} records have"
         return (
             f"column {self.column!r}: {times} {self.text}, which {self.reason}. If it means that the value is missing, "
-            f"write nulls = [{json.dumps(self.text)}] into [columns.{_key(self.column)}]; if not, leave it"
+            f"add --column-null {shlex.quote(f'{self.column}={self.text}')}, or nulls = [{json.dumps(self.text)}] to "
+            f"[columns.{_key(self.column)}]; if not, leave it"
         )
 
 

@@ -89,9 +89,7 @@ def anonymize(
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with terminal_progress() as progress:
         from sfumato.api import anonymize_to_file
-        from sfumato.engines.target_output import check_target_location
         from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
-        from sfumato.pipeline.engine_choice import tables_of
         from sfumato.policy import merge_flags
         from sfumato.report.release import refuse_trial
 
@@ -137,10 +135,7 @@ def anonymize(
         else:
             from sfumato.cli.dry_run import examine
 
-            if output is not None:
-                full_policy.check_complete()
-                check_target_location(table, output, tables=tables_of(full_policy), force=force, trial=trial)
-            summary, infeasible = examine(table, full_policy, progress)
+            summary, infeasible = examine(table, output, full_policy, progress, force=force, trial=trial)
     if json:
         print_json(summary, files)
     elif output is None or dry_run:

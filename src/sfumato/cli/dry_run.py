@@ -10,7 +10,9 @@ from sfumato._version import __version__
 from sfumato.engines.memory.classes import method_for
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
+from sfumato.engines.target_output import check_target_location
 from sfumato.errors import InfeasibleError
+from sfumato.pipeline.engine_choice import tables_of
 from sfumato.pipeline.feasibility import feasibility_of
 from sfumato.pipeline.prepare import prepare_as_far_as_feasible
 from sfumato.policy import Policy
@@ -19,8 +21,16 @@ from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
 from sfumato.tables.coding.value_order import is_missing
 
 
-def examine(data: str, policy: Policy, progress: Progress) -> tuple[dict[str, Any], InfeasibleError | None]:
-    """Read a table, and return what the command prints, and the error of the run if the policy cannot be met."""
+def examine(
+    data: str, output: str | None, policy: Policy, progress: Progress, *, force: bool, trial: bool
+) -> tuple[dict[str, Any], InfeasibleError | None]:
+    """Read a table, and return what the command prints, and the error of the run if the policy cannot be met.
+
+    The output is refused as the run would refuse it.
+    """
+    if output is not None:
+        policy.check_complete()
+        check_target_location(data, output, tables=tables_of(policy), force=force, trial=trial)
     table, infeasible = prepare_as_far_as_feasible(data, policy, progress)
     return plan_of(table, feasible=infeasible is None), infeasible
 
@@ -88,7 +98,7 @@ def _shown_levels(table: TableInMemory, column: int) -> list[dict[str, Any]]:
     if method_for(table).separates:
         last = domain.finest  # it releases quasi-identifiers as they are
     values = np.unique(codes[codes < domain.size - domain.has_null])
-    levels = []
+    levels: list[dict[str, Any]] = []
     for number in range(domain.finest, last + 1):
         name, groups = "*", 1
         if number < top:

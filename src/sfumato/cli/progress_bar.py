@@ -100,7 +100,8 @@ class PaceColumn(ProgressColumn):
         if estimate is None or estimate.started != task.start_time:  # a phase that begins again is another one
             estimate = self._estimates[task.id] = TimeLeft(task.start_time)
         left = estimate.seconds(task.get_time(), task.completed, task.total)
-        pace = f"{_short_number(task.speed)}/s" if (task.speed or 0) >= LEAST_PACE else None
+        speed = task.speed or 0.0
+        pace = f"{_short_number(speed)}/s" if speed >= LEAST_PACE else None
         words = [pace, None if left is None else in_words(left)]
         return Text(", ".join(word for word in words if word is not None), style="progress.remaining")
 

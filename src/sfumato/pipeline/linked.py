@@ -178,9 +178,8 @@ def publish_linked(tables: LinkedTables, progress: Progress, *, force: bool = Fa
             stage.publish()
     for drafted in drafts:
         release = releases[drafted.part.name]
-        record_release(
-            drafted.draft, str(drafted.part.output.absolute()), release.audit.records, release.private_figures()
-        )
+        output = str(drafted.part.output.absolute())
+        record_release(drafted.draft, output, release.audit.records, release.private_figures())
     return linked
 
 

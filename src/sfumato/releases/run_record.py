@@ -32,6 +32,7 @@ from sfumato.releases.fingerprints import Fingerprints
 from sfumato.releases.keyed_sample import KeyedSample
 
 SECRET_BYTES = 32
+WRITTEN_KEYS = frozenset({"formulas", "separator", "encoding", "decimal", "codebook"})  # of [release]
 Value = TypeVar("Value")
 Mark = Literal["never-published", "withdrawn"]
 """What the user says of a recorded release. Nobody has one that was never published; of one that was withdrawn,
@@ -76,7 +77,6 @@ SHOWN = (
     *("number", "time", "input", "output", "requirements", "records", "released", "method", "engine", "version"),
     "mark",
 )
-WRITTEN_KEYS = frozenset({"formulas", "separator", "encoding", "decimal", "codebook"})  # of [release]
 
 
 def state_directory() -> Path:

@@ -3,8 +3,8 @@
 ``tests/golden/0.1`` was written before certificates had format 2 and run records named their version, and
 ``tests/golden/0.1-format-2`` after that. ``tests/golden/0.1-levels`` has the first rules of levels, which have format
 2 of rules. ``tests/golden/0.1-marked-runs`` has a trial, and a run record that says what was required and what became
-of the releases. A golden file is never edited. A change that cannot read one is mended, not the file; a new format adds
-a folder.
+of the releases. ``tests/golden/0.1-written`` has the first certificate that says how its CSV file was written. A golden
+file is never edited. A change that cannot read one is mended, not the file; a new format adds a folder.
 """
 
 from __future__ import annotations
@@ -70,6 +70,10 @@ DIGESTS = {
     "0.1-marked-runs/towns.csv": "8dca20deaf08",
     "0.1-marked-runs/trial.csv": "35d887304703",
     "0.1-marked-runs/trial.csv.sfumato.json": "96f547c0a5a2",
+    "0.1-written/policy.toml": "1c4b7f4a8a86",
+    "0.1-written/release.csv": "22b20314ecac",
+    "0.1-written/release.csv.sfumato.json": "8e7d2716d95e",
+    "0.1-written/table.csv": "32f1cc647b09",
 }
 
 
@@ -165,6 +169,18 @@ def test_a_release_holds_by_the_certificate_beside_it(golden: Path, name: str, c
         "distinct l-diversity of 'illness', l = 2",
         "the file is the one that was certified",
     ]
+
+
+def test_a_release_is_read_as_its_certificate_says_that_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(GOLDEN / "0.1-written", tmp_path / "written"))
+    report = sfumato.audit("release.csv", original="table.csv")
+    assert report.holds
+    assert (report.records, report.classes, report.smallest_class) == (40, 7, 5)
+    assert round(sfumato.measure("table.csv", "release.csv").gcp, 3) == 0.211
+    shutil.move("release.csv", "bare.csv")
+    assert sfumato.audit("bare.csv", "policy.toml").holds
 
 
 def test_an_edited_release_does_not_hold_by_its_old_certificate(golden: Path) -> None:

@@ -70,7 +70,7 @@ BY_FLAG: dict[str, list[str]] = {
     "--report-private": ["--report-private", "page.html"],
 }
 BY_TABLE = ("files of SPSS, Stata and SAS",)
-BY_CALL = ("plot", "aggregates")
+BY_CALL = ("plot", "aggregates", "linked")  # test_linked.py refuses the last
 BY_LEARNING: dict[str, dict[str, Any]] = {
     "fit": {},
     "regions divided by selections": {"select": ["age > 40"]},

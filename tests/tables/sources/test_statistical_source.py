@@ -382,8 +382,11 @@ def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
 
 
-def test_a_first_policy_fixes_how_labels_are_read_and_quotes_what_the_file_says(survey: Path) -> None:
-    assert main(["policy", str(survey), "-o", "policy.toml"]) == 0
+@pytest.mark.parametrize("tokens", [[], ["--column-null", "income=-1"]])
+def test_a_first_policy_fixes_how_labels_are_read_and_quotes_what_the_file_says(
+    survey: Path, tokens: list[str]
+) -> None:
+    assert main(["policy", str(survey), "-o", "policy.toml", *tokens]) == 0
     text = Path("policy.toml").read_text("utf-8")
     assert tomllib.loads(text)["input"] == {"labels": ["sex"]}
     assert "[columns.sex]\n# Sex of the respondent\n" in text

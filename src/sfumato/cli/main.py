@@ -3,7 +3,7 @@
 | exit | when |
 |---|---|
 | 0 | done |
-| 1 | ``audit``, ``report``, ``apply``: the policy does not hold |
+| 1 | ``audit``, ``report``, ``apply``, ``linked``: the policy does not hold |
 | 2, 3, 4 | the errors of ``sfumato.errors`` |
 | 5 | ``audit``, ``report``: nothing fails, but something could not be checked (with ``--accept-unchecked``: 0) |
 | 70 | anything unexpected |

@@ -541,7 +541,7 @@ def test_a_release_that_fails_its_audit_is_withheld_with_exit_70(
     def fail(_: object) -> None:
         raise AuditError("the release did not pass its audit")
 
-    monkeypatch.setattr("sfumato.pipeline.run.require_pass", fail)
+    monkeypatch.setattr("sfumato.pipeline.examination.require_pass", fail)
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", code=70)
     assert shell.err == "error: the release did not pass its audit\n"
     assert written(directory) == {"table.csv"}

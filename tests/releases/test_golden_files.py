@@ -2,9 +2,10 @@
 
 ``tests/golden/0.1`` was written before certificates had format 2 and run records named their version, and
 ``tests/golden/0.1-format-2`` after that. ``tests/golden/0.1-levels`` has the first rules of levels, which have format
-2 of rules. ``tests/golden/0.1-marked-runs`` has a trial, and a run record that says what was required and what became
-of the releases. ``tests/golden/0.1-written`` has the first certificate that says how its CSV file was written. A golden
-file is never edited. A change that cannot read one is mended, not the file; a new format adds a folder.
+2 of rules. ``tests/golden/0.1-written`` has the first certificate that says how its CSV file was written.
+``tests/golden/0.1-marked-runs`` has a trial, and a run record that says what was required and what became of the
+releases. A golden file is never edited. A change that cannot read one is mended, not the file; a new format adds a
+folder.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ DIGESTS = {
     "0.1-levels/applied.csv": "74b7137a7c24",
     "0.1-levels/patients.csv": "927304d196fd",
     "0.1-levels/rules.json": "ad34391047cb",
+    "0.1-written/policy.toml": "1c4b7f4a8a86",
+    "0.1-written/release.csv": "22b20314ecac",
+    "0.1-written/release.csv.sfumato.json": "8e7d2716d95e",
+    "0.1-written/table.csv": "32f1cc647b09",
     "0.1-marked-runs/patients.csv": "927304d196fd",
     "0.1-marked-runs/policy.toml": "fbb6dce586b0",
     "0.1-marked-runs/state/runs.jsonl": "b74e0d065633",
@@ -70,10 +75,6 @@ DIGESTS = {
     "0.1-marked-runs/towns.csv": "8dca20deaf08",
     "0.1-marked-runs/trial.csv": "35d887304703",
     "0.1-marked-runs/trial.csv.sfumato.json": "96f547c0a5a2",
-    "0.1-written/policy.toml": "1c4b7f4a8a86",
-    "0.1-written/release.csv": "22b20314ecac",
-    "0.1-written/release.csv.sfumato.json": "8e7d2716d95e",
-    "0.1-written/table.csv": "32f1cc647b09",
 }
 
 

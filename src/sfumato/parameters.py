@@ -39,6 +39,17 @@ def whole_number(least: int, most: int | None = None) -> Check:
     return check
 
 
+def number_of_at_least(least: int) -> Check:
+    """Accept finite numbers; whole ones become ``int``, so that they are written without decimals."""
+
+    def check(value: Any) -> int | float:
+        if not is_positive(value) or value < least:
+            raise ValueError(f"must be a finite number of at least {least}")
+        return int(value) if value == int(value) else float(value)
+
+    return check
+
+
 def is_positive(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
@@ -67,6 +78,12 @@ def byte_size(value: Any) -> int:
 def share(value: Any) -> float:
     if not is_positive(value) or value > 1:
         raise ValueError("must be a number above 0 and at most 1")
+    return float(value)
+
+
+def significance_level(value: Any) -> float:
+    if not is_positive(value) or value > 0.5:
+        raise ValueError("must be a number above 0 and at most 0.5")
     return float(value)
 
 

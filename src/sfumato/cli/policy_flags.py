@@ -47,6 +47,10 @@ DECLARED: dict[str, Any] = {
     "engine": flags.Engine,
     "memory": flags.Memory,
     "sampled": flags.Sampled,
+    "sample_size": flags.SampleSize,
+    "sample_alpha": flags.SampleAlpha,
+    "sample_tests": flags.SampleTests,
+    "frequency_groups": flags.FrequencyGroups,
     "seed": flags.Seed,
     "keep_order": flags.KeepOrder,
     "max_suppressed": flags.MaxSuppressed,
@@ -85,11 +89,10 @@ READ_WITH = (
 )
 WRITE_WITH = ("formulas", "release_separator", "release_encoding", "release_decimal", "codebook")
 EVERY_FLAG = tuple(DECLARED)
+DISK_FLAGS = ("memory", "sampled", "sample_size", "sample_alpha", "sample_tests", "frequency_groups")
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(
-    name
-    for name in DECLARED
-    if name not in ("k", "l", "method", "cells", "keep_order", "memory", "sampled", *WRITE_WITH)
+    name for name in DECLARED if name not in ("k", "l", "method", "cells", "keep_order", *DISK_FLAGS, *WRITE_WITH)
 )
 
 

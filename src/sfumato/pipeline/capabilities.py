@@ -110,6 +110,19 @@ RELEASE_FEATURES = (
         (MEMORY, DISK),
         lambda policy: any(column.nulls for column in policy.columns.values()),
     ),
+    # In memory they change nothing. Spark draws and tests samples as its buckets need them.
+    Feature(
+        "sample_size, sample_alpha or sample_tests",
+        "how `sampled` draws and tests samples",
+        (MEMORY, DISK),
+        lambda policy: policy.engine.asks_for_sampling,
+    ),
+    Feature(
+        "frequency_groups",
+        "frequency groups counted at once",
+        (MEMORY, DISK),
+        lambda policy: policy.engine.frequency_groups is not None,
+    ),
     Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
     DERIVE,
     PSEUDONYMS,
@@ -164,16 +177,16 @@ def takes_method(engine: str, method: Method) -> bool:
     if isinstance(method, OptimalOneDimensional):
         # An ordering from another package may not say.
         return getattr(method.ordering, "needs_no_table", False)
-    if engine == DISK:
-        return isinstance(method, MondrianMethod) and method.splits == "strict"
-    return isinstance(method, MondrianMethod | GainTree)
+    if isinstance(method, MondrianMethod):
+        return not method.baseline and (engine == SPARK or method.splits == "strict")
+    return engine == SPARK and isinstance(method, GainTree)
 
 
 def learns_by(engine: str, method: Method) -> bool:
     """Whether an engine can learn rules by a method. Samples and selections need the records in memory."""
     if engine == DISK:
-        strict = isinstance(method, MondrianMethod) and method.splits == "strict" and method.rule != "selection"
-        return strict or isinstance(method, LatticeMethod)
+        learnt = isinstance(method, MondrianMethod) and takes_method(DISK, method) and method.rule != "selection"
+        return learnt or isinstance(method, LatticeMethod)
     return engine == MEMORY
 
 

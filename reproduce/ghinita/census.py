@@ -56,9 +56,10 @@ def seeds(size: Size) -> Sequence[int]:
 
 
 def tables(size: Size, records: int, many_seeds: Sequence[int] | None = None) -> Iterator[tuple[int, pa.Table, Policy]]:
-    """Yield a table of so many records for each seed, with its policy."""
+    """Yield a table of so many records for each seed, with its policy, which has the same seed."""
     for seed in seeds(size) if many_seeds is None else many_seeds:
-        yield seed, *size.tables.census_data(records, seed=seed)
+        data, policy = size.tables.census_data(records, seed=seed)
+        yield seed, data, merge_flags(policy, seed=seed)
 
 
 def first_columns(policy: Policy, d: int) -> Policy:

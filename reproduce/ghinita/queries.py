@@ -73,7 +73,7 @@ def _tables_in_words(count: int) -> str:
 def _rows(data: pa.Table, policy: Policy, l: int, levels: Sequence[int], seed: int) -> Iterator[Row]:
     """Yield the divergence of each method at each level. A method that cannot meet l has no row."""
     for method in METHODS:
-        diverse = merge_flags(policy, l=l, method=method, seed=seed)
+        diverse = merge_flags(policy, l=l, method=method)
         with quiet():
             try:
                 release = sfumato.anonymize(data, diverse)

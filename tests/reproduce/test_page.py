@@ -50,6 +50,8 @@ def test_a_recorded_result_has_pictures_a_verdict_for_every_claim_and_no_path_of
     for picture in pictures:
         assert picture.relative_to(ROOT).as_posix() in page
         svg = picture.read_text("utf-8")
+        numbers = [int(number) for number in re.findall(r"\d+", figure.number)]
+        assert all(numbers[0] <= int(drawn) <= numbers[-1] for drawn in re.findall(r"Fig\. (\d+)", svg))
         assert contents["sizes"].replace("&", "&amp;") in svg, "every picture says the sizes of its run"
 
 

@@ -10,13 +10,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from sfumato import Policy, generate
-from sfumato.policy import merge_flags
+from sfumato.policy import InputOptions, merge_flags
 from sfumato.synthetic import Census
+from sfumato.tables.sources.source import open_source
 
 GENERATOR = f"{Census.name} {Census.version}"
 SMALLEST = 1_000
 """The fewest records of a trial."""
+
+MISSING = "?"
+"""How the real tables write a missing value."""
 
 One = TypeVar("One")
 
@@ -131,6 +138,16 @@ def without_columns(policy: Policy, names: Collection[str]) -> Policy:
     contents = policy.to_dict()
     columns = {name: column for name, column in contents["columns"].items() if name not in names}
     return Policy.from_dict({**contents, "columns": columns, "other": "drop"}, policy.base)
+
+
+def complete_records(path: Path) -> pa.Table:
+    """Return the table without the records that lack a value in any column."""
+    source = open_source(path, InputOptions())
+    table = pa.Table.from_batches(list(source.batches(source.names)))
+    for name in table.column_names:
+        column = table.column(name).cast(pa.string())
+        table = table.filter(pc.not_equal(column, MISSING)) if MISSING in column.unique().to_pylist() else table
+    return table
 
 
 def data_file(directory: Path) -> Path | None:

@@ -7,13 +7,9 @@ the other.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,25 +17,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from benchmarks.tables import data_file
+from benchmarks.tables import complete_records, data_file
 from reproduce.figure import Row, Size
 from sfumato import Policy
 from sfumato.evaluation.learning.features import Features
 from sfumato.evaluation.learning.learning_study import Study
+from sfumato.evaluation.learning.models import ALL
 from sfumato.evaluation.learning.significance import estimate
 from sfumato.pipeline.prepare import read_table
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
-from sfumato.studies.cross_validation import CrossValidation
+from sfumato.studies.cross_validation import CrossValidation, FigureKey
 from sfumato.synthetic import Agrawal
 from sfumato.synthetic.agrawal import RULES
 
 ORIGINAL = "original"
 INFORMATION_GAIN, REGRESSION, SELECTION = "mondrian:information-gain", "mondrian:regression", "mondrian:selection"
-MEDIAN, TDS = "mondrian:published", "tds"
+MEDIAN, TDS = "mondrian", "tds"
 FOLDS = 10
-OVERLAP = 1 / (FOLDS - 1)
-"""Test records for each training record, by which intervals over folds are corrected."""
 
 # Footnote 18 switches to the median where little is gained, for the running times of section 6 alone.
 ALL_THE_GAIN = 0.0
@@ -57,6 +52,9 @@ class Lesson:
     data: pa.Table
     policy: Policy
 
+    def under(self, policy: Policy) -> Lesson:
+        return replace(self, policy=policy)
+
 
 def census(size: Size, records: int, target: Literal["salary-class", "salary"] = "salary-class") -> Lesson:
     """Return random records of the census, with the class or the number to predict.
@@ -64,51 +62,43 @@ def census(size: Size, records: int, target: Literal["salary-class", "salary"] =
     The table has wages in classes of 2,500 dollars. The number is the middle of the class; the last one is open, and
     stands for its lower end.
     """
-    columns, policy = _real(size.tables.directory("acs-census"), "salary-class")
-    wage = np.array([int(name.split(" ")[0]) for name in columns.pop("salary-class")])
+    data, policy = _real(size.tables.directory("acs-census"), "salary-class")
+    names = data.column("salary-class").to_pylist()
+    wage = np.array([int(name.split(" ")[0]) for name in names])
     if target == "salary-class":
-        columns[target] = np.where(wage * WAGE_CLASS < CLASS_LIMIT, "below 30K", "30K and more").tolist()
+        values = pa.array(np.where(wage * WAGE_CLASS < CLASS_LIMIT, "below 30K", "30K and more"))
     else:
-        middle = np.where(wage == wage.max(), 0, WAGE_CLASS // 2)
-        columns[target] = (wage * WAGE_CLASS + middle).tolist()
+        values = pa.array(wage * WAGE_CLASS + np.where(wage == wage.max(), 0, WAGE_CLASS // 2))
     chosen = np.random.default_rng(CENSUS_SEED).permutation(len(wage))[:records]
-    return _lesson(pa.table(columns).take(np.sort(chosen)), policy, target)
+    whole = data.drop_columns("salary-class").append_column(target, values)
+    return _with_target(whole.take(np.sort(chosen)), policy, target)
 
 
 def contraceptives(size: Size) -> Lesson:
     """Return the table of contraceptives with the method to predict."""
-    columns, policy = _real(size.tables.directory("cmc"), "contraceptive-method")
-    return _lesson(pa.table(columns), policy, "contraceptive-method")
+    return _with_target(*_real(size.tables.directory("cmc"), "contraceptive-method"), "contraceptive-method")
 
 
-def _lesson(data: pa.Table, policy: Policy, target: str) -> Lesson:
+def _with_target(data: pa.Table, policy: Policy, target: str) -> Lesson:
     return Lesson(data, merge_flags(policy, target=target, accept_linkable=[target], least_gain=ALL_THE_GAIN))
 
 
-def _real(directory: Path, target: str) -> tuple[dict[str, Any], Policy]:
+def _real(directory: Path, target: str) -> tuple[pa.Table, Policy]:
     """Return the quasi-identifiers and the target of a real table, and a policy for them without a target."""
     attributes = json.loads((directory / "schema.json").read_text("utf-8"))["attributes"]
     quasi = [attribute for attribute in attributes if attribute["role"] == "quasi-identifier"]
+    names = [attribute["name"] for attribute in quasi]
     numeric = {attribute["name"]: "numeric" for attribute in quasi if attribute["type"] == "numeric"}
     taxonomies = {
         attribute["name"]: (directory / attribute["taxonomy"]).resolve()
         for attribute in quasi
         if attribute["name"] not in numeric
     }
-    names = [attribute["name"] for attribute in quasi]
-    cells = _cells(directory)
-    columns = {name: [float(cell) for cell in cells[name]] if name in numeric else cells[name] for name in names}
-    policy = merge_flags(quasi_identifiers=names, other="drop", type=numeric, taxonomy=taxonomies)
-    return {**columns, target: cells[target]}, policy
-
-
-@cache
-def _cells(directory: Path) -> dict[str, list[str]]:
     path = data_file(directory)
     assert path is not None
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    header, *rows = csv.reader(io.StringIO(content.decode("utf-8")))
-    return {name: list(column) for name, column in zip(header, zip(*rows, strict=True), strict=True)}
+    schema = pa.schema([(name, pa.float64() if name in numeric else pa.string()) for name in (*names, target)])
+    data = complete_records(path).select([*names, target]).cast(schema)
+    return data, merge_flags(quasi_identifiers=names, other="drop", type=numeric, taxonomy=taxonomies)
 
 
 def agrawal(functions: Sequence[str], records: int, seed: int, work: Path) -> Lesson:
@@ -139,13 +129,14 @@ def agrawal(functions: Sequence[str], records: int, seed: int, work: Path) -> Le
     return Lesson(pa.table(columns), policy)
 
 
-def cross_validation(lesson: Lesson, models: str | Sequence[str], folds: int = FOLDS) -> CrossValidation:
-    """Read a table once, and divide its records into folds."""
-    study = Study(policy=merge_flags(lesson.policy, k=lesson.policy.privacy.k or 1), models=models, folds=folds)
-    return CrossValidation.of(read_table(lesson.data, study.for_reading, Progress()), study)
+def cross_validation(lesson: Lesson, models: Sequence[str], folds: int = FOLDS) -> CrossValidation:
+    """Read a table once, and divide its records into folds. Every use of it names a k of its own."""
+    study = Study(policy=merge_flags(lesson.policy, k=1), models=models or ALL, folds=folds)
+    validation = CrossValidation.of(read_table(lesson.data, study.for_reading, Progress()), study)
+    return validation if models else replace(validation, models=[])
 
 
-def two_halves(lesson: Lesson, models: str | Sequence[str], *, training: int = TRAINING) -> CrossValidation:
+def two_halves(lesson: Lesson, models: Sequence[str], *, training: int = TRAINING) -> CrossValidation:
     """Return a cross-validation whose fold 1 has the records after the first ``training`` ones of the table."""
     validation = cross_validation(lesson, models, folds=2)
     # Coded records are sorted, so halves of them would differ in age: halves are those of the table.
@@ -165,37 +156,45 @@ def recoded_features(validation: CrossValidation, policy: Policy, fold: int = 1)
     return prepared.features(recoding, region)
 
 
-def sweep(lesson: Lesson, methods: Sequence[str], many_k: Sequence[int], models: Sequence[str]) -> Iterator[Row]:
-    """Yield the figures of every model on the original and on every method under every k, over 10 folds.
+def sweep(
+    lesson: Lesson, methods: Sequence[str], many_k: Sequence[int], models: Sequence[str], folds: int
+) -> Iterator[Row]:
+    """Yield the figures of every model on the original and on every method under every k.
 
-    Beside the models stand measures of the regions themselves, without a model: entropy or squared error, class size.
+    Each method also has measures of its regions, without a model: entropy or squared error, and class size.
     """
-    validation = cross_validation(lesson, models)
-    for method, k in [(ORIGINAL, None), *((method, k) for method in methods for k in many_k)]:
-        found: dict[tuple[str | None, str], list[float]] = {}
-        policy = lesson.policy if k is None else merge_flags(lesson.policy, method=method, k=k)
-        here = validation if k is None else validation.under(policy)
-        codes, domains = here.table.encoded.codes, here.table.encoded.domains
-        for fold in range(FOLDS):
-            training = here.fold != fold
-            if k is None:
-                figures = here.scores(here.original, fold)
-            else:
-                recoding = here.recoding(training)
-                region = recoding.regions.regions_of(codes, domains)
-                figures = here.measures(recoding, region, training)
-                figures |= here.scores(here.features(recoding, region), fold)
-            for (_, model, metric), value in figures.items():
-                found.setdefault((model, metric), []).append(value)
-        for (model, metric), values in found.items():
-            yield {"method": method, "k": k, "model": model, "metric": metric, **spread(values, OVERLAP)}
+    validation = cross_validation(lesson, models, folds)
+    original = [validation.scores(validation.original, fold) for fold in range(folds)]
+    yield from _rows(original, method=ORIGINAL, k=None)
+    for method in methods:
+        for k in many_k:
+            yield from _rows(list(fold_figures(validation, lesson.policy, method=method, k=k)), method=method, k=k)
+
+
+def fold_figures(validation: CrossValidation, policy: Policy, **flags: Any) -> Iterator[dict[FigureKey, float]]:
+    """Yield the figures of each fold under the policy with these flags: of the models, and of the regions."""
+    here = validation.under(merge_flags(policy, **flags))
+    codes, domains = here.table.encoded.codes, here.table.encoded.domains
+    for fold in range(here.folds):
+        training = here.fold != fold
+        recoding = here.recoding(training)
+        region = recoding.regions.regions_of(codes, domains)
+        measured = here.measures(recoding, region, training)
+        yield measured | (here.scores(here.features(recoding, region), fold) if here.models else {})
+
+
+def _rows(by_fold: Sequence[Mapping[FigureKey, float]], **about: Any) -> Iterator[Row]:
+    for target, model, metric in by_fold[0]:
+        values = [figures[target, model, metric] for figures in by_fold]
+        yield {**about, "model": model, "metric": metric, **spread(values, overlap_of_folds(values))}
+
+
+def overlap_of_folds(values: Sequence[float]) -> float:
+    """Return the test records for each training record, by which intervals over folds are corrected."""
+    return 1 / (len(values) - 1)
 
 
 def spread(values: Sequence[float], overlap: float = 0.0) -> Row:
     """Return the columns of a figure over several trials: the mean, its 95% interval, and every trial."""
     estimated = estimate(values, overlap)
     return {"value": estimated.value, "low": estimated.low, "high": estimated.high, "trials": list(values)}
-
-
-def methods_under(policy: Policy, names: Sequence[str], **flags: Any) -> Mapping[str, Policy]:
-    return {name: merge_flags(policy, method=name, **flags) for name in names}

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from sfumato import Policy, generate
 from sfumato.policy import InputOptions, merge_flags
@@ -63,6 +64,18 @@ class Options:
     def census(self, records: int) -> GeneratedTable:
         """Return the census-like table of that size."""
         return GeneratedTable(*self.generated(Census.name, Census.version, records), records)
+
+    def census_data(self, records: int, **settings: Any) -> tuple[pa.Table, Policy]:
+        """Return the census-like table without passthrough columns, and its policy without k."""
+        path, policy_path = self.generated(Census.name, Census.version, records, **settings)
+        whole = Policy.load(policy_path)
+        contents = whole.to_dict() | {"other": "drop", "privacy": {}}
+        contents["columns"] = {
+            name: column
+            for name, column in contents["columns"].items()
+            if column["role"] in ("quasi-identifier", "sensitive")
+        }
+        return pq.read_table(path), Policy.from_dict(contents, whole.base)
 
     def generated(self, name: str, version: object, records: int, **settings: Any) -> tuple[Path, Path]:
         """Return a generated Parquet file and its policy. Each is made once for all sections."""

@@ -1,4 +1,7 @@
-"""Judges of claims. A claim holds if it does in every measured case, fails if in none, and otherwise depends."""
+"""Judges of claims. A claim holds if it does in every measured case, fails if in none, and otherwise depends.
+
+With several trials a case is decided by the 95% interval of the paired difference. With one trial the figures decide.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,24 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from reproduce.figure import Judgement, Row, Verdict
+from reproduce.lines import lines, means
 from sfumato.evaluation.learning.significance import difference, estimate
 
+Case = bool | None
+"""Whether a claim holds in a case; None if the trials do not decide it."""
 
-def in_every_case(cases: Mapping[str, bool], found: str) -> Judgement:
+
+def in_every_case(cases: Mapping[str, Case], found: str) -> Judgement:
     """Judge by cases, each with its name. Where the claim depends, the text says in which cases it does not hold."""
-    if not cases:
-        raise ValueError("a claim is judged by at least one case")
-    against = [name for name, holds in cases.items() if not holds]
-    if not against:
-        return Judgement("holds", found)
-    if len(against) == len(cases):
-        return Judgement("fails", found)
-    return Judgement("depends", f"{found}. Not at {', '.join(against)}")
-
-
-def lines(rows: Iterable[Row], x: str, y: str, series: str = "method") -> dict[str, dict[float, float]]:
-    """Return y by x for every series, without the points that have no number."""
-    found: dict[str, dict[float, float]] = {}
-    for row in rows:
-        if row[y] is not None:
-            found.setdefault(str(row[series]), {})[row[x]] = row[y]
-    return found
+    verdict = _verdict(list(cases.values()))
+    if verdict != "depends":
+        return Judgement(verdict, found)
+    against = [name for name, holds in cases.items() if holds is False]
+    open_cases = [name for name, holds in cases.items() if holds is None]
+    remarks = [
+        f"{words} {', '.join(names)}" for words, names in (("Not at", against), ("Undecided at", open_cases)) if names
+    ]
+    return Judgement(verdict, ". ".join([found, *remarks]))
 
 
 def below(
@@ -39,26 +38,46 @@ def below(
     y: str,
     factor: float = 1.0,
     series: str = "method",
+    names: Mapping[str, str] | None = None,
 ) -> Judgement:
     """Judge that each of ``ours`` is below ``factor`` times each of ``others``, wherever both were measured."""
+    shown = names or {}
     found = lines(rows, x, y, series)
-    cases = {
-        f"{x} = {at:,} ({mine} and {other})": found[mine][at] < factor * found[other][at]
+    cases: dict[tuple[str, str], dict[float, Case]] = {
+        (mine, other): {
+            at: is_less(found[mine][at], [factor * value for value in found[other][at]])
+            for at in found[mine]
+            if at in found.get(other, {})
+        }
         for mine in ours
         for other in others
-        for at in found[mine]
-        if at in found.get(other, {})
     }
-    return in_every_case(cases, ranges(found, [*ours, *others]))
+    verdict = _verdict([case for pair in cases.values() for case in pair.values()])
+    text = ranges(means(found), [*ours, *others], shown)
+    if verdict == "depends":
+        for words, wanted in (("Not for", False), ("Undecided for", None)):
+            pairs = [
+                f"{shown.get(mine, mine)} and {shown.get(other, other)} at {x} = {_listed(against)}"
+                for (mine, other), pair in cases.items()
+                if (against := [at for at, case in pair.items() if case is wanted])
+            ]
+            text += f". {words} {'; '.join(pairs)}" if pairs else ""
+    return Judgement(verdict, text)
 
 
-def ranges(found: Mapping[str, Mapping[float, float]], names: Sequence[str]) -> str:
-    """Return the smallest and largest figure of each series, in words."""
-    return "; ".join(f"{name} {_range(found[name].values())}" for name in names if name in found)
+def is_less(first: Sequence[float], second: Sequence[float]) -> Case:
+    """Say whether the first is less over the same trials, or None if they do not decide it."""
+    estimated = difference(second, first)
+    if estimated.low is None or estimated.high is None:
+        return estimated.value > 0
+    return True if estimated.low > 0 else False if estimated.high <= 0 else None
 
 
 def larger(first: Sequence[float], second: Sequence[float], names: tuple[str, str], overlap: float = 0.0) -> Judgement:
-    """Judge by paired trials that the first figure is larger: by the 95% interval of the difference."""
+    """Judge by paired trials that the first figure is larger: by the 95% interval of the difference.
+
+    ``overlap``: for folds of one table, the ratio of test records to training records.
+    """
     estimated = difference(first, second, overlap)
     if estimated.low is None or estimated.high is None:
         raise ValueError("an interval needs at least two trials")
@@ -69,6 +88,21 @@ def larger(first: Sequence[float], second: Sequence[float], names: tuple[str, st
     return Judgement(verdict, f"{figures}; difference {number(estimated.value)}, 95% interval {interval}")
 
 
+def ranges(
+    found: Mapping[str, Mapping[float, float]], series: Sequence[str], names: Mapping[str, str] | None = None
+) -> str:
+    """Return the smallest and largest figure of each series, in words."""
+    shown = names or {}
+    return "; ".join(f"{shown.get(name, name)} {span(found[name].values())}" for name in series if name in found)
+
+
+def span(values: Iterable[float]) -> str:
+    """Return the smallest and the largest of the values, in words."""
+    many = sorted(values)
+    least, most = number(many[0]), number(many[-1])
+    return least if least == most else f"{least} to {most}"
+
+
 def number(value: float) -> str:
     """Return a number with the digits that a reader can use."""
     if value == 0 or not math.isfinite(value):
@@ -77,7 +111,11 @@ def number(value: float) -> str:
     return f"{value:,.{digits}f}" if digits < 7 else f"{value:.2e}"
 
 
-def _range(values: Iterable[float]) -> str:
-    many = sorted(values)
-    least, most = number(many[0]), number(many[-1])
-    return least if least == most else f"{least} to {most}"
+def _verdict(cases: Sequence[Case]) -> Verdict:
+    if not cases:
+        raise ValueError("a claim is judged by at least one case")
+    return "holds" if all(cases) else "fails" if all(case is False for case in cases) else "depends"
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:,}" for value in values)

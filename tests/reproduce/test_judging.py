@@ -50,7 +50,7 @@ def test_trials_decide_by_the_interval_of_their_difference() -> None:
     assert close.verdict == "depends"
     assert larger([2.0, 3.1, 4.0], [1.0, 2.0, 3.0], ("first", "second")).verdict == "holds"
     assert larger([1.0, 2.0, 3.0], [2.0, 3.1, 4.0], ("first", "second")).verdict == "fails"
-    assert close.found == "first 2.00, second 1.97; difference 0.0333, 95% interval -0.253 to 0.320"
+    assert close.found == "first 2.00, second 1.97; difference 0.0333, 95% interval -0.254 to 0.320"
 
 
 @pytest.mark.parametrize(

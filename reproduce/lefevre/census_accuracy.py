@@ -92,9 +92,7 @@ def _tds_as_regions(lesson: Lesson, asked: CensusSweep) -> list[Row]:
         values = []
         for fold in range(here.folds):
             recoding = here.recoding(here.fold != fold)
-            shown = regions(
-                recoding.regions.region_low, recoding.regions.region_high, recoding.domains, alike=False
-            )
+            shown = regions(recoding.regions.region_low, recoding.regions.region_high, recoding.domains, alike=False)
             region = recoding.regions.regions_of(here.table.encoded.codes, here.table.encoded.domains)
             (score,) = here.scores(Features(shown.numbers[region], shown.nominal), fold).values()
             values.append(score)
@@ -161,7 +159,9 @@ def _by_k(rows: Sequence[Row], title: str, y_title: str, sizes: str) -> Picture:
         for row in rows
         for k in ([row["k"]] if row["k"] is not None else [ends[0], ends[-1]])
     ]
-    return curves(points, x="k", y="value", title=title, subtitle=sizes, y_title=y_title, x_scale="log", from_zero=False)
+    return curves(
+        points, x="k", y="value", title=title, subtitle=sizes, y_title=y_title, x_scale="log", from_zero=False
+    )
 
 
 def _accuracy_claims() -> list[Claim]:
@@ -221,7 +221,9 @@ def _entropy_tells(result: Result) -> Judgement:
         metric: _rank_correlation([tables[metric][method][k] for method, k in cases], accuracy)
         for metric in (ENTROPY, CLASS_SIZE)
     }
-    found = f"rank correlation with accuracy {related[ENTROPY]:.2f} for entropy, {related[CLASS_SIZE]:.2f} for class size"
+    found = (
+        f"rank correlation with accuracy {related[ENTROPY]:.2f} for entropy, {related[CLASS_SIZE]:.2f} for class size"
+    )
     return in_every_case({"all releases": related[ENTROPY] < min(related[CLASS_SIZE], 0.0)}, found)
 
 
@@ -256,7 +258,9 @@ FIGURE_7 = Figure(
     draw=draw_7,
     claims=(
         *_accuracy_claims(),
-        Claim("A random forest learns more from releases than from the original, which it overfits", ORIGINAL, _overfits),
+        Claim(
+            "A random forest learns more from releases than from the original, which it overfits", ORIGINAL, _overfits
+        ),
     ),
     remarks=(REMARK,),
 )

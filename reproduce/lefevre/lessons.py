@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from benchmarks.tables import complete_records, data_file
 from reproduce.figure import Row, Size

@@ -133,7 +133,10 @@ def draw(result: Result) -> Mapping[str, Picture]:
                 (
                     f"{n:,}",
                     [
-                        *(TableCell(_cell(cells[n, value]), bool(cells[n, value]["tests, not minimal"])) for value in values),
+                        *(
+                            TableCell(_cell(cells[n, value]), bool(cells[n, value]["tests, not minimal"]))
+                            for value in values
+                        ),
                         *(TableCell(published[n, value], published[n, value].startswith("x")) for value in values),
                     ],
                 )
@@ -160,7 +163,7 @@ def _tests_prune_less(result: Result) -> Judgement:
     cells = _decided(result)
     together = [sum(row[f"{name}, pruned"] for _, row in cells) for name in ("tests", "naive")]
     cases = {case: row["tests, pruned"] <= row["naive, pruned"] for case, row in cells}
-    found = f"{together[0]:,} nodes with tests and {together[1]:,} without, over {len(cells)} cells that are minimal both ways"
+    found = f"{together[0]:,} nodes with tests and {together[1]:,} without, in {len(cells)} cells that are minimal both ways"
     return in_every_case(cases, found)
 
 
@@ -172,7 +175,9 @@ def _little_pruning(result: Result) -> Judgement:
         for row in rows
         if not row["tests, not minimal"]
     }
-    return in_every_case({case: count <= 112 for case, count in pruned.items()}, f"at most {max(pruned.values()):,} nodes")
+    return in_every_case(
+        {case: count <= 112 for case, count in pruned.items()}, f"at most {max(pruned.values()):,} nodes"
+    )
 
 
 def _vanishes(result: Result) -> Judgement:
@@ -182,11 +187,16 @@ def _vanishes(result: Result) -> Judgement:
         samples = sorted({row["n"] for row in rows})
         halves = samples[: len(samples) // 2], samples[len(samples) // 2 :]
         pruned, open_ = (
-            [sum(row[column] if column.endswith("pruned") else row[column] > 0 for row in rows if row["n"] in half) for half in halves]
+            [
+                sum(row[column] if column.endswith("pruned") else row[column] > 0 for row in rows if row["n"] in half)
+                for half in halves
+            ]
             for column in ("tests, pruned", "tests, not minimal")
         )
         cases[TITLES[name]] = pruned[1] <= pruned[0] and open_[1] <= open_[0]
-        texts.append(f"{name}: {pruned[0]:,} and {pruned[1]:,} nodes pruned, {open_[0]} and {open_[1]} cells not minimal")
+        texts.append(
+            f"{name}: {pruned[0]:,} and {pruned[1]:,} nodes pruned, {open_[0]} and {open_[1]} cells not minimal"
+        )
     return in_every_case(cases, "smaller and larger samples: " + "; ".join(texts))
 
 
@@ -198,9 +208,21 @@ FIGURE_24 = Figure(
     run=run,
     draw=draw,
     claims=(
-        Claim("Hypothesis tests lead to less pruning than none", "splits that the sample allows, without a test", _tests_prune_less),
-        Claim("Tests do not lead to much pruning (read as: at most 112 nodes, the paper's most)", "the paper's table", _little_pruning),
-        Claim("Pruning and nonminimality decrease with the size of the sample", "the smaller half of the samples", _vanishes),
+        Claim(
+            "Hypothesis tests lead to less pruning than none",
+            "splits that the sample allows, without a test",
+            _tests_prune_less,
+        ),
+        Claim(
+            "Tests do not lead to much pruning (read as: at most 112 nodes, the paper's most)",
+            "the paper's table",
+            _little_pruning,
+        ),
+        Claim(
+            "Pruning and nonminimality decrease with the size of the sample",
+            "the smaller half of the samples",
+            _vanishes,
+        ),
     ),
     remarks=("The cells of the paper stand beside ours.",),
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 
 from reproduce.figure import Claim, Figure, Judgement, Result, Row, Size
-from reproduce.judging import in_every_case, lines, number, ranges
+from reproduce.judging import in_every_case, number, ranges, span
 from reproduce.lefevre.rothko_runs import Coded, RothkoRun, by_counts, by_sample, coded, drawn, policy_for
+from reproduce.lines import lines, means
 from sfumato.engines.disk.rothko_io_cost import ExpectedIo, expected_sample_io, expected_tree_io
 from sfumato.pictures.curves import curves
 from sfumato.pictures.picture import Picture
@@ -106,7 +108,7 @@ def _measured(result: Result, table: str) -> list[Row]:
 
 def _cache_saves(result: Result) -> Judgement:
     rows = _measured(result, "F_CACHE")
-    cases = {f"F_CACHE = {row['cache']}": _total(row) <= _total(before) for before, row in zip(rows, rows[1:], strict=False)}
+    cases = {f"F_CACHE = {row['cache']}": _total(row) <= _total(before) for before, row in itertools.pairwise(rows)}
     return in_every_case(cases, f"{number(_total(rows[0]))} to {number(_total(rows[-1]))} blocks")
 
 
@@ -114,7 +116,7 @@ def _saves_less_and_less(result: Result) -> Judgement:
     """Compare what each frequency group saves on the way from one F_CACHE to the next."""
     rows = _measured(result, "F_CACHE")
     saved = [
-        (_total(before) - _total(row)) / (row["cache"] - before["cache"]) for before, row in zip(rows, rows[1:], strict=False)
+        (_total(before) - _total(row)) / (row["cache"] - before["cache"]) for before, row in itertools.pairwise(rows)
     ]
     cases = {
         f"F_CACHE = {row['cache']}": later <= earlier
@@ -132,29 +134,27 @@ def _as_expected(table: str, x: str) -> Claim:
             for at, row in measured.items()
             for what in ("read", "written")
         }
-        found = f"measured less expected, in passes over the table: {number(min(away.values()))} to {number(max(away.values()))}"
+        found = f"measured less expected, in passes over the table: {span(away.values())}"
         return in_every_case({case: abs(one) <= 1.05 for case, one in away.items()}, found)
 
     name = {"F_CACHE": TREE, "sample": SAMPLE}[table]
-    return Claim(f"The analysis of 5.3 predicts the I/O of {name} (read as: within one pass)", "equations of 5.3", judge)
+    return Claim(
+        f"The analysis of 5.3 predicts the I/O of {name} (read as: within one pass)", "equations of 5.3", judge
+    )
 
 
 def _one_division(result: Result) -> Judgement:
     rows = _measured(result, "sample")
     cases = {f"n = {row['n']:,}": row["times written"] < 1.05 for row in rows}
-    return in_every_case(cases, f"written {_span(rows, 'times written')} times, read {_span(rows, 'times read')} times")
-
-
-def _span(rows: Sequence[Row], column: str) -> str:
-    low, high = min(row[column] for row in rows), max(row[column] for row in rows)
-    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+    written, read = (span(row[column] for row in rows) for column in ("times written", "times read"))
+    return in_every_case(cases, f"written {written} times, read {read} times")
 
 
 def _sample_reads_less(result: Result) -> Judgement:
     least_tree = min(_total(row) for row in _measured(result, "F_CACHE"))
     cases = {f"n = {row['n']:,}": _total(row) < least_tree for row in _measured(result, "sample")}
     rows = [{**row, "total": _total(row)} for row in result.tables["records"]]
-    found = lines(rows, "records", "total")
+    found = means(lines(rows, "records", "total"))
     cases |= {f"{at:,} records": found[SAMPLE][at] < found[TREE][at] for at in found[SAMPLE]}
     return in_every_case(cases, f"blocks by records: {ranges(found, [SAMPLE, TREE])}")
 
@@ -175,7 +175,7 @@ FIGURE_18 = Figure(
         Claim("Rothko-S needs fewer I/O requests than Rothko-T", "Rothko-T, at its best F_CACHE", _sample_reads_less),
     ),
     remarks=(
-        "Requests are counted by the program, in records that it reads and writes, where the paper counts those that reach "
+        "Requests are counted by the program, in records that it reads and writes; the paper counts those that reach "
         "the disk. The sample is drawn while the table is coded, which saves Rothko-S one reading.",
     ),
 )

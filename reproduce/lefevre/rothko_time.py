@@ -131,11 +131,7 @@ def _draw(x: str, x_title: str) -> Callable[[Result], Mapping[str, Picture]]:
         top = max(sum(row[part] for part in PARTS) for row in rows)
         return {
             panel: stacked_bars(
-                [
-                    Stack(f"{row[x]:,}", {part: row[part] for part in PARTS})
-                    for row in rows
-                    if row["method"] == name
-                ],
+                [Stack(f"{row[x]:,}", {part: row[part] for part in PARTS}) for row in rows if row["method"] == name],
                 title=name,
                 subtitle=[result.sizes],
                 x_title=x_title,
@@ -227,11 +223,15 @@ FIGURE_21 = Figure(
     paper="lefevre",
     number="21",
     title="running time by the size of the table, information gain",
-    published=f"Synthetic records of which {FITS:,} fit into memory, k = {K:,}, classes of C2, median once the gain is below 0.01.",
+    published=f"Synthetic records of which {FITS:,} fit into memory, k = {K:,}, classes of C2; the median below a gain of 0.01.",
     run=figure_21,
     draw=_draw("records", "records"),
     claims=(
-        Claim("Information gain takes more CPU time than the median", "median splits on the largest table", _gain_costs_more),
+        Claim(
+            "Information gain takes more CPU time than the median",
+            "median splits on the largest table",
+            _gain_costs_more,
+        ),
         *_faster("records"),
     ),
 )

@@ -88,7 +88,13 @@ def _rows(
                 for n, run in runs.items():
                     found.setdefault((k, n), []).append((_left(packed, target, run), run.counters.nonminimal))
     return [
-        {"table": name, "k": k, "n": n, "not minimal": sum(count > 0 for _, count in runs), **spread([left for left, _ in runs])}
+        {
+            "table": name,
+            "k": k,
+            "n": n,
+            "not minimal": sum(count > 0 for _, count in runs),
+            **spread([left for left, _ in runs]),
+        }
         for (k, n), runs in found.items()
     ]
 
@@ -123,9 +129,7 @@ def _draw(y_title: str) -> Callable[[Result], Mapping[str, Picture]]:
                 x_title="records in the sample; the last is the whole table",
                 y_title=y_title,
                 x_scale="log",
-                circled=[
-                    (row["n"], row["value"]) for row in rows if row["table"] == name and row["not minimal"]
-                ],
+                circled=[(row["n"], row["value"]) for row in rows if row["table"] == name and row["not minimal"]],
             )
             for panel, name in zip("abc", names, strict=False)
         }
@@ -182,8 +186,8 @@ CLAIMS = (
     Claim("The size of the sample matters much less than k", "the change by k, at every n", _less_than_k),
 )
 REMARK = (
-    "The memory holds as many records as the sample. The census is one table; its sample is drawn anew each time. As in "
-    "the paper, a part that no sample can divide becomes one class."
+    "The memory holds as many records as the sample. The census is one table; its sample is drawn anew each time. As "
+    "in the paper, a part that no sample can divide becomes one class."
 )
 FIGURE_22 = Figure(
     paper="lefevre",

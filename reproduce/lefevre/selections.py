@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduce.figure import Claim, Figure, Judgement, Result, Row, Size
-from reproduce.judging import in_every_case, lines, number, ranges
+from reproduce.judging import in_every_case, number, ranges
 from reproduce.lefevre.lessons import (
     CENSUS_RECORDS,
     CENSUS_SEED,
@@ -28,6 +28,7 @@ from reproduce.lefevre.lessons import (
     spread,
 )
 from reproduce.lefevre.paired import judge_folds, judge_pairs, swapped, trials_of
+from reproduce.lines import lines, means
 from sfumato.evaluation.learning.features import Features, regions
 from sfumato.evaluation.learning.results import IMPRECISION
 from sfumato.losses.prediction import conditional_entropy
@@ -221,7 +222,7 @@ def _selection_saves(other: str) -> Claim:
 
 
 def _rises_with_k(result: Result) -> Judgement:
-    found = lines(result.tables["imprecision"], "k", "value")
+    found = means(lines(result.tables["imprecision"], "k", "value"))
     cases = {
         f"{name}, k = {k}": line[k] >= line[before]
         for name, line in found.items()
@@ -235,7 +236,11 @@ def _more_selections_cost(result: Result) -> Judgement:
     most = max(row["groups"] for row in rows)
     by_case = {(row["method"], row["groups"]): row["trials"] for row in rows}
     return judge_folds(
-        {f"{name}, {most} selections": (by_case[name, 1], by_case[name, most]) for name, groups in by_case if groups == 1},
+        {
+            f"{name}, {most} selections": (by_case[name, 1], by_case[name, most])
+            for name, groups in by_case
+            if groups == 1
+        },
         "accuracy lost",
     )
 
@@ -268,7 +273,7 @@ def _mean_loss(result: Result, method: str) -> list[float]:
 
 def _tds_is_lowest(result: Result) -> Judgement:
     rows = [row for row in result.tables["projection"] if row["dropped"]]
-    found = lines(rows, "dropped", "value")
+    found = means(lines(rows, "dropped", "value"))
     cases = {
         f"{dropped} left out ({name})": found[TDS][dropped] <= found[name][dropped]
         for name in (INFORMATION_GAIN, MEDIAN)
@@ -295,7 +300,7 @@ FIGURE_13 = Figure(
     paper="lefevre",
     number="13",
     title="selections that say nothing about the class, and projections",
-    published=f"Census with {CENSUS_RECORDS:,} records, {FOLDS} folds; k = {GROUP_K} for selections, k = {PROJECTION_K} for projections.",
+    published=f"Census with {CENSUS_RECORDS:,} records, {FOLDS} folds; k = {GROUP_K}, and {PROJECTION_K} for projections.",
     run=figure_13,
     draw=draw_13,
     claims=(
@@ -307,6 +312,10 @@ FIGURE_13 = Figure(
         ),
         _decays_most(INFORMATION_GAIN),
         _decays_most(MEDIAN),
-        Claim("With predictive attributes left out, TDS is the least accurate", f"{INFORMATION_GAIN}, {MEDIAN}", _tds_is_lowest),
+        Claim(
+            "With predictive attributes left out, TDS is the least accurate",
+            f"{INFORMATION_GAIN}, {MEDIAN}",
+            _tds_is_lowest,
+        ),
     ),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 from reproduce.figure import Claim, Figure, Judgement, Result, Size
-from reproduce.judging import in_every_case, lines, ranges
+from reproduce.judging import in_every_case, ranges
 from reproduce.lefevre.lessons import (
     CENSUS_RECORDS,
     CENSUS_SEED,
@@ -18,6 +19,7 @@ from reproduce.lefevre.lessons import (
     spread,
 )
 from reproduce.lefevre.paired import judge_folds
+from reproduce.lines import lines, means
 from sfumato.evaluation.learning.results import ACCURACY, ENTROPY
 from sfumato.pictures.curves import curves
 from sfumato.pictures.picture import Picture
@@ -66,8 +68,8 @@ def draw(result: Result) -> Mapping[str, Picture]:
 
 def _entropy_rises(result: Result) -> Judgement:
     rows = [row for row in result.tables["census"] if row["metric"] == ENTROPY]
-    cases = {f"l = {row['l']}": row["value"] > before["value"] for before, row in zip(rows, rows[1:], strict=False)}
-    return in_every_case(cases, f"{ranges(lines(rows, 'l', 'value', 'metric'), [ENTROPY])} bits")
+    cases = {f"l = {row['l']}": row["value"] > before["value"] for before, row in itertools.pairwise(rows)}
+    return in_every_case(cases, f"{ranges(means(lines(rows, 'l', 'value', 'metric')), [ENTROPY])} bits")
 
 
 def _accuracy_falls(result: Result) -> Judgement:
@@ -80,7 +82,7 @@ FIGURE_11 = Figure(
     paper="lefevre",
     number="11",
     title="entropy l-diversity of the class itself",
-    published=f"Census with {CENSUS_RECORDS:,} records, {FOLDS} folds, k = 1; the salary class is sensitive and the class to predict.",
+    published=f"Census with {CENSUS_RECORDS:,} records, {FOLDS} folds, k = 1; the class to predict is the sensitive value.",
     run=run,
     draw=draw,
     claims=(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from reproduce.figure import Claim, Figure, Judgement, Result, Row, Size
+from reproduce.figure import Claim, Figure, Judgement, Result, Size
 from reproduce.lefevre.lessons import INFORMATION_GAIN, TEST, TRAINING, agrawal, recoded_features, spread, two_halves
 from reproduce.lefevre.paired import judge_pairs
 from sfumato.evaluation.learning.models import models
@@ -141,5 +141,7 @@ FIGURE_10 = Figure(
             _diluted,
         ),
     ),
-    remarks=("As in the paper, a row names the models that the regions are made for, and a column the model that is tested.",),
+    remarks=(
+        "As in the paper, a row names the models that the regions are made for, and a column the model that is tested.",
+    ),
 )

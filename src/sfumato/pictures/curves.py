@@ -250,9 +250,7 @@ def _reached_layers(limit: Limit, encoding: dict[str, Any], theme: Theme) -> lis
     ]
 
 
-def _ring_layers(
-    points: Sequence[tuple[float, float]], encoding: dict[str, Any], theme: Theme
-) -> list[dict[str, Any]]:
+def _ring_layers(points: Sequence[tuple[float, float]], encoding: dict[str, Any], theme: Theme) -> list[dict[str, Any]]:
     """A ring around each of the points, if there are any."""
     ring = {"type": "point", "aria": False, "shape": "circle", "size": 220, "filled": False, "strokeWidth": 1.8}
     data = {"values": [{"x": across, "y": upward} for across, upward in points]}

@@ -30,7 +30,7 @@ AMOUNTS = ("salary", "commission", "hvalue", "loan")
 def run(size: Size) -> Result:
     many_records = size.of(
         tenth=(10_000,),
-        quick=(100_000, 200_000, 400_000, 800_000),
+        quick=(200_000, 400_000, 800_000, 1_600_000),
         full=(1_000_000, 2_000_000, 5_000_000, LARGEST),
     )
     limit = size.of(tenth=300, quick=300, full=PAPER_MB)
@@ -61,7 +61,8 @@ def _rows(work: Path, records: int, limit: int) -> list[Row]:
                 "scratch MB": sum(scratch.values()) / 1e6,
             }
         )
-        release.unlink()
+        for path in (release, release.with_name(f"{release.name}.sfumato.json")):
+            path.unlink()
     return rows
 
 

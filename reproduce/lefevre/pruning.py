@@ -163,7 +163,7 @@ def _tests_prune_less(result: Result) -> Judgement:
     cells = _decided(result)
     together = [sum(row[f"{name}, pruned"] for _, row in cells) for name in ("tests", "naive")]
     cases = {case: row["tests, pruned"] <= row["naive, pruned"] for case, row in cells}
-    found = f"{together[0]:,} nodes with tests and {together[1]:,} without, in {len(cells)} cells that are minimal both ways"
+    found = f"{together[0]:,} nodes with tests and {together[1]:,} without, in {len(cells)} cells, minimal both ways"
     return in_every_case(cases, found)
 
 

@@ -223,7 +223,7 @@ FIGURE_21 = Figure(
     paper="lefevre",
     number="21",
     title="running time by the size of the table, information gain",
-    published=f"Synthetic records of which {FITS:,} fit into memory, k = {K:,}, classes of C2; the median below a gain of 0.01.",
+    published=f"Synthetic records of which {FITS:,} fit into memory, k = {K:,}, C2; the median below a gain of 0.01.",
     run=figure_21,
     draw=_draw("records", "records"),
     claims=(

@@ -300,7 +300,7 @@ FIGURE_13 = Figure(
     paper="lefevre",
     number="13",
     title="selections that say nothing about the class, and projections",
-    published=f"Census with {CENSUS_RECORDS:,} records, {FOLDS} folds; k = {GROUP_K}, and {PROJECTION_K} for projections.",
+    published=f"Census with {CENSUS_RECORDS:,} records, {FOLDS} folds; k = {GROUP_K} and {PROJECTION_K}.",
     run=figure_13,
     draw=draw_13,
     claims=(

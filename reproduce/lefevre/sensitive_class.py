@@ -82,7 +82,7 @@ FIGURE_11 = Figure(
     paper="lefevre",
     number="11",
     title="entropy l-diversity of the class itself",
-    published=f"Census with {CENSUS_RECORDS:,} records, {FOLDS} folds, k = 1; the class to predict is the sensitive value.",
+    published=f"Census with {CENSUS_RECORDS:,} records, {FOLDS} folds, k = 1; the class to predict is sensitive.",
     run=run,
     draw=draw,
     claims=(

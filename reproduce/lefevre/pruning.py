@@ -74,7 +74,7 @@ PUBLISHED: Mapping[str, Mapping[int, Sequence[str]]] = {
 
 
 def run(size: Size) -> Result:
-    records = size.of(tenth=4_000, quick=25_000, full=RECORDS)
+    records = size.of(tenth=4_000, quick=20_000, full=RECORDS)
     samples = size.of(tenth=SAMPLES[2:4], quick=SAMPLES, full=SAMPLES)
     uniform, normal = drawn(records, SEED), drawn(records, SEED, salary="normal")
     tables = {}

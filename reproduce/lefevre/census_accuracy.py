@@ -19,28 +19,20 @@ from reproduce.lefevre.lessons import (
     ORIGINAL,
     REGRESSION,
     TDS,
-    Lesson,
     census,
     contraceptives,
-    cross_validation,
-    overlap_of_folds,
-    spread,
     sweep,
 )
 from reproduce.lefevre.paired import judge_folds, swapped, trials_of
-from sfumato.evaluation.learning.features import Features, regions
 from sfumato.evaluation.learning.results import ACCURACY, CLASS_SIZE, ENTROPY
 from sfumato.pictures.curves import curves
 from sfumato.pictures.picture import Picture
-from sfumato.policy import merge_flags
 
 METHODS = (INFORMATION_GAIN, TDS, MEDIAN)
 MODELS = {"tree": "decision tree", "bayes": "naive Bayes", "forest": "random forest"}
 REGRESSORS = {"regression-tree": "regression tree", "linear": "linear regression"}
 MANY_K = (2, 5, 10, 25, 50, 100, 250, 500, 1_000)
 CONTRACEPTIVE_K = (2, 5, 10, 25, 50, 100, 250)
-ALIKE = f"{TDS} as regions"
-ALIKE_MODEL = "bayes"
 
 
 @dataclass(frozen=True)
@@ -68,37 +60,17 @@ class CensusSweep:
 
 def figure_7(size: Size) -> Result:
     asked = CensusSweep.of(size)
-    lesson = census(size, asked.records)
     few_k = size.of(tenth=(10,), quick=CONTRACEPTIVE_K, full=CONTRACEPTIVE_K)
-    on_census = sweep(lesson, METHODS, asked.many_k, list(MODELS), asked.folds)
+    on_census = sweep(census(size, asked.records), METHODS, asked.many_k, list(MODELS), asked.folds)
     on_contraceptives = sweep(contraceptives(size), METHODS, few_k, ["tree"], asked.folds)
     return Result(
         asked.sizes,
         {
             "census": [row for row in on_census if row["metric"] == ACCURACY],
-            "census, tds as regions": _tds_as_regions(lesson, asked),
             "contraceptives": [row for row in on_contraceptives if row["metric"] == ACCURACY],
         },
         {**asked.settings, "k of contraceptives": few_k},
     )
-
-
-def _tds_as_regions(lesson: Lesson, asked: CensusSweep) -> list[Row]:
-    """Learn from the intervals of TDS as two numbers for each attribute, as from the regions of a tree."""
-    validation = cross_validation(lesson, [ALIKE_MODEL], asked.folds)
-    rows = []
-    for k in asked.many_k:
-        here = validation.under(merge_flags(lesson.policy, method=TDS, k=k))
-        values = []
-        for fold in range(here.folds):
-            recoding = here.recoding(here.fold != fold)
-            shown = regions(recoding.regions.region_low, recoding.regions.region_high, recoding.domains, alike=False)
-            region = recoding.regions.regions_of(here.table.encoded.codes, here.table.encoded.domains)
-            (score,) = here.scores(Features(shown.numbers[region], shown.nominal), fold).values()
-            values.append(score)
-        about = {"method": ALIKE, "k": k, "model": ALIKE_MODEL, "metric": ACCURACY}
-        rows.append(about | spread(values, overlap_of_folds(values)))
-    return rows
 
 
 def figure_8(size: Size) -> Result:
@@ -119,8 +91,6 @@ def draw_7(result: Result) -> Mapping[str, Picture]:
     panels = {}
     for panel, model in zip("abc", MODELS, strict=True):
         rows = [row for row in result.tables["census"] if row["model"] == model]
-        if model == ALIKE_MODEL:
-            rows += result.tables["census, tds as regions"]
         panels[panel] = _by_k(rows, f"Census: {MODELS[model]}", "test set accuracy", result.sizes)
     panels["d"] = _by_k(
         result.tables["contraceptives"], "Contraceptives: decision tree", "test set accuracy", result.sizes
@@ -164,37 +134,14 @@ def _by_k(rows: Sequence[Row], title: str, y_title: str, sizes: str) -> Picture:
     )
 
 
-def _accuracy_claims() -> list[Claim]:
-    def census_judge(other: str, table: str = "census") -> Claim:
-        def judge(result: Result) -> Judgement:
-            rows = [row for row in result.tables["census"] if row["method"] == INFORMATION_GAIN]
-            rows += [row for row in result.tables[table] if row["method"] == other]
-            pairs = trials_of(rows, "method", INFORMATION_GAIN, other, ("model", "k"))
-            return judge_folds(pairs, "accuracy gained")
+def _above(table: str, other: str) -> Claim:
+    def judge(result: Result) -> Judgement:
+        pairs = trials_of(result.tables[table], "method", INFORMATION_GAIN, other, ("model", "k"))
+        return judge_folds(pairs, "accuracy gained")
 
-        names = {TDS: "TDS", MEDIAN: "Median Mondrian", ALIKE: "TDS, with naive Bayes"}
-        readings = {
-            TDS: "tds; its intervals are learnt from as single values",
-            MEDIAN: MEDIAN,
-            ALIKE: "tds; its intervals are learnt from as two numbers, as regions are",
-        }
-        return Claim(f"Census: InfoGain Mondrian leads to higher accuracy than {names[other]}", readings[other], judge)
-
-    def contraceptive_judge(other: str) -> Claim:
-        def judge(result: Result) -> Judgement:
-            pairs = trials_of(result.tables["contraceptives"], "method", INFORMATION_GAIN, other, ("k",))
-            return judge_folds(pairs, "accuracy gained")
-
-        name = {TDS: "TDS", MEDIAN: "Median Mondrian"}[other]
-        return Claim(f"Contraceptives: InfoGain Mondrian leads to higher accuracy than {name}", other, judge)
-
-    return [
-        census_judge(TDS),
-        census_judge(ALIKE, "census, tds as regions"),
-        census_judge(MEDIAN),
-        contraceptive_judge(TDS),
-        contraceptive_judge(MEDIAN),
-    ]
+    name = {TDS: "TDS", MEDIAN: "Median Mondrian"}[other]
+    reading = {TDS: "tds; its intervals are learnt from as single values", MEDIAN: MEDIAN}[other]
+    return Claim(f"{table.capitalize()}: InfoGain Mondrian leads to higher accuracy than {name}", reading, judge)
 
 
 def _overfits(result: Result) -> Judgement:
@@ -257,7 +204,10 @@ FIGURE_7 = Figure(
     run=figure_7,
     draw=draw_7,
     claims=(
-        *_accuracy_claims(),
+        _above("census", TDS),
+        _above("census", MEDIAN),
+        _above("contraceptives", TDS),
+        _above("contraceptives", MEDIAN),
         Claim(
             "A random forest learns more from releases than from the original, which it overfits", ORIGINAL, _overfits
         ),

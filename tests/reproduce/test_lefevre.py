@@ -183,4 +183,4 @@ def test_the_sample_matters_less_than_k_if_no_change_by_n_reaches_a_change_by_k(
     assert less == Judgement("holds", "C2: at most 0.100 by n, at least 0.300 by k")
     near = _judge(sampling_quality.FIGURE_22, "For large samples", Result("", {"quality": rows}))
     assert near.verdict == "depends"
-    assert near.found.startswith("2.50% to 10.0% more than without a sample. Not at C2, k = 10")
+    assert near.found.startswith("2.50% to 10.00% more than without a sample. Not at C2, k = 10")

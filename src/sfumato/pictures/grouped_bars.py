@@ -15,7 +15,8 @@ from sfumato.pictures.theme import Theme, theme_named
 HEIGHT = 260.0
 BAR, GAP = 15.0, 22.0  # the width of a bar, and the distance of two groups
 STACKED_BAR = 34.0
-LEAST_WIDTH = 240.0  # with less there is no room for the legend
+LEGEND_COLUMNS = 3
+LEAST_WIDTH = 420.0  # with less there is no room for subtitle and legend
 
 
 @dataclass(frozen=True)
@@ -178,5 +179,5 @@ def _colours(names: Sequence[str], look: Theme) -> dict[str, Any]:
             "domain": [readable(name) for name in names],
             "range": [look.series[number % len(look.series)] for number in range(len(names))],
         },
-        "legend": {"title": None, "orient": "bottom", "columns": 2},
+        "legend": {"title": None, "orient": "bottom", "columns": LEGEND_COLUMNS},
     }

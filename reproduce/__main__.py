@@ -19,6 +19,7 @@ from pathlib import Path
 from reproduce.data_files import DATA, changed_files
 from reproduce.figure import PROFILES, RECORDED, Figure, Profile
 from reproduce.figure_process import measure_figure
+from reproduce.html_page import write_html
 from reproduce.page import write_page
 from reproduce.papers import FIGURES, PAPERS, chosen
 from reproduce.recording import Recording, draw, recorded
@@ -98,7 +99,8 @@ def _redraw() -> None:
 
 
 def _write_page() -> None:
-    print(f"\nOpen {os.path.relpath(write_page())}: every figure beside its claims, with pictures.")
+    page, html = (os.path.relpath(path) for path in (write_page(), write_html()))
+    print(f"\nOpen {html} in a browser: every figure beside its claims. {page} is the same page.")
 
 
 def _arguments() -> argparse.Namespace:

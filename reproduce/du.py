@@ -94,7 +94,7 @@ def draw_1(result: Result) -> Mapping[str, Picture]:
             x=x,
             y="MAXSIZE",
             series="series",
-            title=f"MAXSIZE against the {table}",
+            title=f"Fig. 1 ({panel}): MAXSIZE by {table}",
             subtitle=result.sizes,
             x_title=title,
         )

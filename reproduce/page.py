@@ -89,9 +89,15 @@ def _figure(figure: Figure) -> Iterator[str]:
         source = _relative(path_of(figure, profile))
         seconds = f"{recording.cpu_seconds:,.0f} CPU seconds in all"
         yield f"The {NAMES[profile]}: {recording.result.sizes} ([figures]({source}); {seconds}).\n"
-        for picture in pictures_of(figure, profile):
-            yield f"![{figure.title}, {NAMES[profile]}]({_relative(picture)})\n"
+        yield "\n".join(_image(figure, profile, picture) for picture in pictures_of(figure, profile)) + "\n"
     yield from _claims(figure)
+
+
+def _image(figure: Figure, profile: Profile, picture: Path) -> str:
+    """Return a picture. Two stand side by side, as in the papers."""
+    panel = picture.stem.removeprefix(figure.name)
+    text = f"{figure.paper.capitalize()}, figure {figure.number}{f' ({panel})' if panel else ''}, {NAMES[profile]}"
+    return f'<img src="{_relative(picture)}" alt="{text}" width="{49 if panel else 98}%">'
 
 
 def _claims(figure: Figure) -> Iterator[str]:

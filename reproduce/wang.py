@@ -78,7 +78,7 @@ def draw_4_7(result: Result) -> Mapping[str, Picture]:
 
 def figure_8(size: Size) -> Result:
     records = size.of(tenth=1_000, quick=NORMAL_RECORDS, full=NORMAL_RECORDS)
-    seeds = range(size.of(tenth=1, quick=3, full=10))
+    seeds = range(size.of(tenth=1, quick=5, full=10))
     many_k = size.of(tenth=(5, 10), quick=(5, 10, 20, 30, 40, 50), full=tuple(range(5, 101, 5)))
     many_d = size.of(tenth=(2, 6), quick=range(2, 9), full=range(2, 13))
     by_k, by_d = [], []
@@ -124,30 +124,30 @@ def _measures(rows: Sequence[Row]) -> list[Row]:
     return [{name: row[name] for name in kept if name in row} for row in rows]
 
 
-def _draw(result: Result, tables: Sequence[tuple[str, str]]) -> Mapping[str, Picture]:
+def _draw(figure: str, result: Result, tables: Sequence[tuple[str, str]]) -> Mapping[str, Picture]:
     panels = [(measure, table, x) for measure in MEASURES for table, x in tables]
     return {
-        "abcdef"[number_of]: mean_curves(
+        panel: mean_curves(
             result,
             result.tables[table],
             x=x,
             y=measure,
             y_title=MEASURES[measure],
-            title=f"{MEASURES[measure]} {table}",
+            title=f"Fig. {figure} ({panel}): {MEASURES[measure]} {table}",
             x_title="attributes (d)" if x == "d" else x,
             y_scale="log",
             names=NAMES,
         )
-        for number_of, (measure, table, x) in enumerate(panels)
+        for panel, (measure, table, x) in zip("abcdef", panels, strict=False)
     }
 
 
 def draw_8(result: Result) -> Mapping[str, Picture]:
-    return _draw(result, ((BY_K, "k"), (BY_D, "d")))
+    return _draw("8", result, ((BY_K, "k"), (BY_D, "d")))
 
 
 def draw_9(result: Result) -> Mapping[str, Picture]:
-    return _draw(result, ((BY_K, "k"),))
+    return _draw("9", result, ((BY_K, "k"),))
 
 
 def _pair(first: str, second: str, measure: str) -> Claim:

@@ -92,7 +92,9 @@ def figure_15(size: Size) -> Result:
 def draw_12(result: Result) -> Mapping[str, Picture]:
     rows = result.tables[RUNS]
     return {
-        "a": mean_curves(result, rows, x="k", y="gcp", y_title="GCP", title="Information loss on Adult", names=NAMES),
+        "a": mean_curves(
+            result, rows, x="k", y="gcp", y_title="GCP", title="Fig. 12 (a): information loss on Adult", names=NAMES
+        ),
         "b": mean_curves(
             result,
             rows,
@@ -100,7 +102,7 @@ def draw_12(result: Result) -> Mapping[str, Picture]:
             y=GROUPS,
             y_title="discernibility (DM)",
             y_scale="log",
-            title="Discernibility on Adult",
+            title="Fig. 12 (b): discernibility on Adult",
             names=NAMES,
         ),
     }
@@ -187,7 +189,7 @@ FIGURE_13 = Figure(
     title="census, by k",
     published="200,000 records of a census, 7 quasi-identifiers; k from 10 to 100.",
     run=figure_13,
-    draw=draw_by("k", "k", "k"),
+    draw=draw_by("12", "k", "k", "k"),
     claims=(
         *_both_below("k", "at every k"),
         lower_loss((HILBERT_FAST,), BASELINES, "k", "HilbFast loses less than Mondrian and TopDown"),
@@ -235,7 +237,7 @@ FIGURE_14 = Figure(
     title="census, by the number of records",
     published="50,000 to 400,000 records of a census, 7 quasi-identifiers; k = 50.",
     run=figure_14,
-    draw=draw_by("records", "the number of records", "records"),
+    draw=draw_by("14", "records", "the number of records", "records"),
     claims=(
         Claim("All methods lose less when there are more records", "all", falls(METHODS, "records")),
         *_both_below("records", "at every size"),
@@ -252,7 +254,7 @@ FIGURE_15 = Figure(
     title="census, by the number of quasi-identifiers",
     published="200,000 records of a census, the first 1 to 7 quasi-identifiers; k = 50.",
     run=figure_15,
-    draw=draw_by("d", "quasi-identifiers", "quasi-identifiers (d)"),
+    draw=draw_by("15", "d", "quasi-identifiers", "quasi-identifiers (d)"),
     claims=(
         Claim(
             "With one attribute, Hilb and iDist lose about nothing (read as: a GCP of at most 1%)", "none", _near_zero

@@ -13,8 +13,8 @@ from sfumato.pictures.picture import Picture
 RUNS = "runs"  # the table of all rows of a figure
 
 
-def draw_by(x: str, words: str, x_title: str) -> Callable[[Result], Mapping[str, Picture]]:
-    """Return the drawing of loss and seconds against one parameter."""
+def draw_by(figure: str, x: str, words: str, x_title: str) -> Callable[[Result], Mapping[str, Picture]]:
+    """Return the drawing of a figure: loss and seconds against one parameter."""
 
     def draw(result: Result) -> Mapping[str, Picture]:
         rows = result.tables[RUNS]
@@ -25,7 +25,7 @@ def draw_by(x: str, words: str, x_title: str) -> Callable[[Result], Mapping[str,
             y="gcp",
             y_title="GCP",
             x_title=x_title,
-            title=f"Information loss by {words}",
+            title=f"Fig. {figure} (a): information loss by {words}",
             names=NAMES,
         )
         seconds = mean_curves(
@@ -36,7 +36,7 @@ def draw_by(x: str, words: str, x_title: str) -> Callable[[Result], Mapping[str,
             y_title="CPU seconds",
             x_title=x_title,
             y_scale="log",
-            title=f"Time by {words}",
+            title=f"Fig. {figure} (b): time by {words}",
             names=NAMES,
         )
         return {"a": loss, "b": seconds}

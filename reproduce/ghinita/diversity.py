@@ -127,7 +127,7 @@ FIGURE_16 = Figure(
     title="census with l-diversity, by l",
     published="200,000 records of a census, 7 quasi-identifiers, Occupation with 50 values; l from 2 to 13.",
     run=figure_16,
-    draw=draw_by("l", "l", "l"),
+    draw=draw_by("16", "l", "l", "l"),
     claims=(
         *_below_mondrian((HILBERT, IDISTANCE), "l", "Hilb and iDist lose less than l-diverse Mondrian at every l"),
         lower_loss((HILBERT,), (IDISTANCE,), "l", "Hilb loses least, followed closely by iDist"),
@@ -142,7 +142,7 @@ FIGURE_17 = Figure(
     title="census with l-diversity, by the number of records",
     published="50,000 to 400,000 records of a census, 7 quasi-identifiers; l = 5.",
     run=figure_17,
-    draw=draw_by("records", "the number of records", "records"),
+    draw=draw_by("17", "records", "the number of records", "records"),
     claims=(
         Claim("Hilb and iDist lose less when there are more records", "none", falls((HILBERT, IDISTANCE), "records")),
         *_below_mondrian((HILBERT,), "records", "Hilb loses far less than Mondrian (read as: less)"),
@@ -160,7 +160,7 @@ FIGURE_18 = Figure(
     title="census with l-diversity, by the number of quasi-identifiers",
     published="200,000 records of a census, the first 1 to 7 quasi-identifiers; l = 5.",
     run=figure_18,
-    draw=draw_by("d", "quasi-identifiers", "quasi-identifiers (d)"),
+    draw=draw_by("18", "d", "quasi-identifiers", "quasi-identifiers (d)"),
     claims=(
         *_below_mondrian((HILBERT, IDISTANCE), "d", "Hilb and iDist lose clearly less than Mondrian (read as: less)"),
         Claim(
@@ -181,7 +181,7 @@ FIGURE_19 = Figure(
     title="census with l-diversity, by the number of sensitive values",
     published="200,000 records of a census, 7 quasi-identifiers; successive values of Occupation merged into m; l = 5.",
     run=figure_19,
-    draw=draw_by("m", "sensitive values", "sensitive values (m)"),
+    draw=draw_by("19", "m", "sensitive values", "sensitive values (m)"),
     claims=(
         Claim(
             "All methods lose less when there are more sensitive values",

@@ -103,7 +103,7 @@ def draw_20(result: Result) -> Mapping[str, Picture]:
             y_title="KL divergence",
             x_title=title,
             y_scale="log",
-            title=f"Accuracy of queries {table}",
+            title=f"Fig. 20 ({panel}): error of queries {table}",
             names=NAMES,
         )
         for panel, (table, x, title) in PANELS.items()

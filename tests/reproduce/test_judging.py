@@ -39,10 +39,27 @@ def test_a_claim_without_a_case_is_no_claim() -> None:
 
 def test_lines_are_compared_where_both_were_measured() -> None:
     assert below(ROWS, ["hilbert"], ["mondrian"], x="k", y="gcp") == Judgement(
-        "depends", "hilbert 0.100 to 0.400; mondrian 0.200 to 0.300. Not at k = 10 (hilbert and mondrian)"
+        "depends", "hilbert 0.100 to 0.400; mondrian 0.200 to 0.300. Not for hilbert and mondrian at k = 10"
     )
     assert below(ROWS, ["hilbert"], ["mondrian"], x="k", y="gcp", factor=1.5).verdict == "holds"
     assert below(ROWS, ["hilbert"], ["topdown"], x="k", y="gcp").verdict == "fails"
+
+
+def test_trials_that_do_not_decide_a_case_leave_it_open() -> None:
+    rows = [
+        {"method": method, "k": 5, "gcp": gcp}
+        for method, values in (
+            ("hilbert", (0.1, 0.2, 0.3)),
+            ("mondrian", (0.2, 0.1, 0.4)),
+            ("topdown", (0.5, 0.6, 0.8)),
+        )
+        for gcp in values
+    ]
+    assert below(rows, ["hilbert"], ["mondrian"], x="k", y="gcp") == Judgement(
+        "depends", "hilbert 0.200; mondrian 0.233. Undecided for hilbert and mondrian at k = 5"
+    )
+    assert below(rows, ["hilbert"], ["topdown"], x="k", y="gcp").verdict == "holds"
+    assert below(rows, ["topdown"], ["hilbert"], x="k", y="gcp").verdict == "fails"
 
 
 def test_trials_decide_by_the_interval_of_their_difference() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from benchmarks.process_usage import ROOT
 from reproduce.data_files import DATA, changed_files, checksums
 from reproduce.figure import RECORDED, Figure, Profile
+from reproduce.html_page import html_of
 from reproduce.page import PAGE, VERDICTS, judgements, page_text
 from reproduce.papers import FIGURES, PAPERS, chosen
 from reproduce.recording import PICTURES, RESULTS, path_of, pictures_of, recorded
@@ -65,3 +67,14 @@ def test_the_real_tables_are_those_of_the_checksums() -> None:
     listed = {(DATA / name).resolve() for name in checksums()}
     beside = {DATA / name for name in ("NOTICE", "README.md", "SHA256SUMS")}
     assert {path for path in DATA.rglob("*") if path.is_file()} == listed | beside
+
+
+def test_the_html_page_has_every_heading_table_and_picture_and_loads_nothing() -> None:
+    markdown = page_text()
+    html = html_of(markdown, PAGE.parent)
+    assert html.count("<h3>") == markdown.count("\n### ")
+    assert html.count("<svg ") >= markdown.count("<img ")
+    assert html.count("<table>") == len(re.findall(r"\n\n\| ", markdown))
+    assert "<img" not in html
+    assert "**" not in html
+    assert re.findall(r'(?:href|src)="', html) == []

@@ -157,8 +157,7 @@ class Slow:
 
         cuts = sorted(codes[1:], key=lambda cut: (distance(cut), cut))
         if not isinstance(domain, CategoricalDomain):
-            more_than_k_records = bool(self.asked) or self.table.persons is not None
-            cuts = [first_above, *(cuts if more_than_k_records else [])]
+            cuts = [first_above, *cuts]
         thresholds = [
             [[r for r in rows if self.code(r, attribute) < cut], [r for r in rows if self.code(r, attribute) >= cut]]
             for cut in cuts

@@ -12,10 +12,11 @@ two codes:
 
 Differs from the paper: where the children of a category cannot be separated because one of them has too few records, a
 threshold in the order of the leaves is tried too: otherwise one rare child would keep all others together. It is the
-one nearest to the median; dividing the records of one category is the last resort. Where a threshold is not allowable
-and there are requirements other than k records, the allowable threshold nearest to the median is taken; with k alone,
-no other is tried, as published. Of equally wide attributes the one whose range has fewer codes is tried first, since it
-is decided sooner, then the first; of two thresholds equally near to the median the lower one is taken.
+one nearest to the median; dividing the records of one category is the last resort. Where a threshold is not allowable,
+the allowable threshold nearest to the median is taken, so that a class is left whole only if no threshold divides it
+(the paper's "minimal"); with k alone that is the one before the median value. Of equally wide attributes the one whose
+range has fewer codes is tried first, since it is decided sooner, then the first; of two thresholds equally near to the
+median the lower one is taken.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def median_of(rule, units, attribute, begin, end, low, high, shared, buffers, se
                 buffers.first[1] = code[group]  # both sides have this value
             ends[0] = middle
         holds = parts > 0 and parts_hold(units, parts, shared, buffers, sensitive)
-        if sensitive is not None and at_threshold and not holds:
+        if at_threshold and not holds:
             group = nearest_to_median(upto, groups, allowed_thresholds(units, groups, shared, buffers, sensitive))
             holds = group != NONE
             if holds:

@@ -261,9 +261,13 @@ def parts_hold(units, parts, shared, buffers, sensitive):
 def allowed_thresholds(units, groups, shared, buffers, sensitive):
     """Return after which codes of the frequency set both sides meet the requirements: bool[groups - 1]."""
     data, upto = units.data, buffers.upto
-    tests, line, counts, known, largest, different = sensitive
     total, least = upto[groups], least_of(2, shared)
-    allowed = np.ones(groups - 1, np.bool_)
+    allowed = np.empty(groups - 1, np.bool_)
+    for group in range(groups - 1):
+        allowed[group] = min(upto[group + 1], total - upto[group + 1]) >= least
+    if sensitive is None:
+        return allowed
+    tests, line, counts, known, largest, different = sensitive
     count, counted = 0, np.int64(0)
     while counted < total:
         counted += data[line[count], WEIGHT]
@@ -278,9 +282,7 @@ def allowed_thresholds(units, groups, shared, buffers, sensitive):
                 i += 1
             threshold = group - side
             if allowed[threshold]:
-                allowed[threshold] = min(reached, total - reached) >= least and part_holds(
-                    tests, 2, reached, counts, known, largest, different
-                )
+                allowed[threshold] = part_holds(tests, 2, reached, counts, known, largest, different)
         clear_counts(0, count, data, sensitive)
     return allowed
 

@@ -134,7 +134,7 @@ def _as_expected(table: str, x: str) -> Claim:
             for at, row in measured.items()
             for what in ("read", "written")
         }
-        found = f"measured less expected, in passes over the table: {span(away.values())}"
+        found = f"passes over the table, measured less expected: {min(away.values()):+.2f} to {max(away.values()):+.2f}"
         return in_every_case({case: abs(one) <= 1.05 for case, one in away.items()}, found)
 
     name = {"F_CACHE": TREE, "sample": SAMPLE}[table]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.tables import complete_records
-from reproduce.figure import Claim, Figure, Judgement, Paper, Result, Row, Size
+from reproduce.figure import Claim, Figure, Judgement, Paper, Result, Row, Size, beside_paper
 from reproduce.judging import in_every_case, number
 from reproduce.runs import Bench
 from sfumato.methods.clustering.nearest_neighbour_groups import perimeter_bounds
@@ -42,7 +42,7 @@ def figure_1(size: Size) -> Result:
     many_d = size.of(tenth=(2, 3), quick=(2, 3, 4, 5), full=(2, 3, 4, 5))
     most = many_records[-1]
     return Result(
-        sizes=f"up to {most:,} of the paper's 30,162 records",
+        sizes=f"Adult, up to {beside_paper(most, len(data))}",
         tables={
             "cardinality": [_row(shuffled.slice(0, records), K, D) for records in many_records],
             "anonymity": _rows_of_k(shuffled.slice(0, most), many_k),

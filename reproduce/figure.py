@@ -44,6 +44,11 @@ class Result:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+def beside_paper(records: int, published: int) -> str:
+    """Say how many records a run has, beside those of the paper."""
+    return f"{records:,} records, as in the paper" if records == published else f"{records:,} of {published:,} records"
+
+
 @dataclass(frozen=True)
 class Judgement:
     """Whether a claim holds, and the figures that decide it. Where there is chance they have an interval."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.markdown import table
-from reproduce.figure import RECORDED, Claim, Figure, Judgement, Paper, Profile, Verdict
+from reproduce.figure import RECORDED, Claim, Figure, Judgement, Paper, Profile, Result, Verdict
 from reproduce.papers import PAPERS
 from reproduce.recording import FOLDER, Recording, path_of, pictures_of, recorded
 
@@ -88,9 +88,18 @@ def _figure(figure: Figure) -> Iterator[str]:
             continue
         source = _relative(path_of(figure, profile))
         seconds = f"{recording.cpu_seconds:,.0f} CPU seconds in all"
-        yield f"The {NAMES[profile]}: {recording.result.sizes} ([figures]({source}); {seconds}).\n"
+        settings = _settings(recording.result)
+        yield f"The {NAMES[profile]}: {recording.result.sizes}; {settings} ([figures]({source}); {seconds}).\n"
         yield "\n".join(_image(figure, profile, picture) for picture in pictures_of(figure, profile)) + "\n"
     yield from _claims(figure)
+
+
+def _settings(result: Result) -> str:
+    """Return the parameters of a run in words."""
+    return "; ".join(
+        f"{name} = {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in result.settings.items()
+    )
 
 
 def _image(figure: Figure, profile: Profile, picture: Path) -> str:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 import sfumato
 from benchmarks.tables import without_columns
-from reproduce.figure import Claim, Figure, Judgement, Paper, Result, Row, Size
+from reproduce.figure import Claim, Figure, Judgement, Paper, Result, Row, Size, beside_paper
 from reproduce.judging import Case, below, in_every_case, is_less, larger, number
 from reproduce.lines import lines, mean, mean_curves
 from reproduce.runs import Bench, quiet
@@ -89,7 +89,7 @@ def figure_8(size: Size) -> Result:
             bench = _normal(size, records, d, seed)
             by_d += [{"seed": seed, "d": d, **bench.row(method, k=NORMAL_K)} for method in METHODS]
     return Result(
-        f"{records:,} of the paper's 10,000 records, {len(seeds)} table{'s' if len(seeds) > 1 else ''}",
+        f"{beside_paper(records, NORMAL_RECORDS)}; {len(seeds)} table{'s' if len(seeds) > 1 else ''}",
         {BY_K: _measures(by_k), BY_D: _measures(by_d)},
         {"k": NORMAL_K, "d": NORMAL_D, "mean": Normal.mean, "deviation": Normal.deviation},
     )
@@ -108,7 +108,7 @@ def figure_9(size: Size) -> Result:
     many_k = size.of(tenth=(5, 10), quick=(5, 10, 25, 50, 100), full=(2, 5, 10, 15, 20, 25, 30, 40, 50, 75, 100))
     bench = Bench(data.slice(0, records), merge_flags(_adult_policy(table.policy), k=1))
     rows = [bench.row(method, k=k) for method in METHODS for k in many_k]
-    sizes = f"Adult, {records:,} of the paper's 30,162 records"
+    sizes = f"Adult, {beside_paper(records, len(data))}"
     return Result(sizes, {BY_K: _measures(rows)}, {"columns": ADULT})
 
 

@@ -431,8 +431,8 @@ class Asked:
     def _distinct(self, some: Counts, _: Counts, l: int) -> bool:
         return len(some.of) >= l
 
-    def _entropy(self, some: Counts, _: Counts, l: int) -> bool:
-        """-sum p ln p >= ln l, with both sides raised: whole numbers throughout."""
+    def _entropy(self, some: Counts, _: Counts, l: int | Fraction) -> bool:
+        """-sum p ln p >= ln l, with both sides raised: fractions throughout."""
         total = sum(some.of.values())
         return (
             bool(total**total >= l**total * math.prod(count**count for count in some.of.values())) if total else l == 1

@@ -30,7 +30,7 @@ def shares(counts: Counts) -> list[Fraction]:
     return [Fraction(count, sum(counts)) for count in counts]
 
 
-def entropy_holds(counts: Counts, l: int) -> bool:
+def entropy_holds(counts: Counts, l: int | Fraction) -> bool:
     """-sum p ln p >= ln l, with both sides raised: whole numbers throughout."""
     known = sum(counts)
     if known == 0:
@@ -100,8 +100,10 @@ def distinct(l: int) -> Asked:
     return Asked(DistinctDiversity("s", l), lambda counts, _, __: sum(count > 0 for count in counts) >= l)
 
 
-def entropy(l: int) -> Asked:
-    return Asked(EntropyDiversity("s", l), lambda counts, _, __: entropy_holds(counts, l))
+def entropy(l: int | Fraction) -> Asked:
+    return Asked(
+        EntropyDiversity("s", l if isinstance(l, int) else float(l)), lambda counts, _, __: entropy_holds(counts, l)
+    )
 
 
 def recursive(c: Fraction, l: int) -> Asked:
@@ -141,6 +143,7 @@ EACH_KIND: dict[str, list[Asked]] = {
     "frequency": [frequency(2)],
     "distinct": [distinct(2)],
     "entropy": [entropy(2)],
+    "entropy, real": [entropy(Fraction(3, 2))],
     "recursive": [recursive(Fraction(3, 2), 2)],
     "variance": [variance(Fraction(1))],
     "closeness, equal": [equal_closeness(Fraction(1, 3))],

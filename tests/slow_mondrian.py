@@ -13,14 +13,14 @@ from requirement_definitions import (
     Asked,
 )
 
-from sfumato.losses.exact_costs import Costs, attribute_cost, exact_costs
+from sfumato.losses.exact_costs import Costs, exact_costs
 from sfumato.methods.method import Records, SensitiveValues
 from sfumato.requirements import KAnonymity, Requirements
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.taxonomies.derived_taxonomies import flat, prefix
 
-Splits = Literal["strict", "relaxed"]
+Splits = Literal["strict", "relaxed", "published", "ordered"]
 
 
 Part = list[int]  # rows
@@ -130,14 +130,30 @@ class Slow:
         return int(self.table.codes[row, attribute])
 
     def attributes(self, rows: Part) -> list[int]:
-        costs, found = self.table.costs, []
+        found = []
         for attribute in range(len(self.table.domains)):
             codes = [self.code(row, attribute) for row in rows]
             low, high = min(codes), max(codes)
             if low < high:
-                cost = int(attribute_cost(costs.layout, costs.units, attribute, low, high))
-                found.append((-cost, high - low, attribute))
+                reach = high - low if self.splits in ("strict", "relaxed") else 0
+                found.append((-self.width(attribute, low, high), reach, attribute))
         return [attribute for _, _, attribute in sorted(found)]
+
+    def width(self, attribute: int, low: int, high: int) -> Fraction:
+        """The weighted range of two codes as a fraction of the whole, which is also that of null beside a value."""
+        domain, weight = self.table.domains[attribute], Fraction(self.table.weights[attribute])
+        if domain.has_null and high == domain.size - 1:
+            return weight
+        if isinstance(domain, NumericDomain):
+            values = [int(value) for value in domain.values]
+            return weight * Fraction(values[high] - values[low], values[-1] - values[0])
+        assert isinstance(domain, CategoricalDomain)
+        tree = domain.taxonomy
+        if self.splits == "ordered":
+            labels = [code for code in self.table.codes[:, attribute].tolist() if code < len(tree.leaves)]
+            return weight * Fraction(high - low, max(labels) - min(labels))
+        holding = [node for node in range(len(tree.labels)) if tree.first[node] <= low and high <= tree.last[node]]
+        return weight * Fraction(min(int(tree.last[node] - tree.first[node]) + 1 for node in holding), len(tree.leaves))
 
     def candidates(self, rows: Part, attribute: int) -> Iterator[list[Part]]:
         domain = self.table.domains[attribute]
@@ -145,7 +161,7 @@ class Slow:
         for row in rows:
             by_code.setdefault(self.code(row, attribute), []).append(row)
         codes = sorted(by_code)
-        natural = self.natural(rows, attribute, domain)
+        natural = self.natural(rows, attribute, domain if self.splits != "ordered" else None)
         if natural is not None:
             yield natural
         line = [row for code in codes for row in by_code[code]]
@@ -158,21 +174,26 @@ class Slow:
         cuts = sorted(codes[1:], key=lambda cut: (distance(cut), cut))
         if not isinstance(domain, CategoricalDomain):
             cuts = [first_above, *cuts]
+        if self.splits in ("published", "ordered"):
+            as_numbers = self.splits == "ordered" or not isinstance(domain, CategoricalDomain)
+            cuts = [cut for cut in dict.fromkeys((first_above, middle)) if as_numbers and cut in codes[1:]]
         thresholds = [
             [[r for r in rows if self.code(r, attribute) < cut], [r for r in rows if self.code(r, attribute) >= cut]]
             for cut in cuts
         ]
         below = set(line[: len(rows) // 2])
         halves = [[row for row in rows if row in below], [row for row in rows if row not in below]]
-        if self.splits == "strict":
+        if self.splits != "relaxed":
             yield from thresholds
         elif isinstance(domain, CategoricalDomain):
             yield from [*thresholds, halves]
         else:
             yield from [halves, *thresholds]
 
-    def natural(self, rows: Part, attribute: int, domain: Domain) -> list[Part] | None:
-        null = domain.size - 1 if domain.has_null else None
+    def natural(self, rows: Part, attribute: int, domain: Domain | None) -> list[Part] | None:
+        """The parts that a domain suggests; without one, only null is apart."""
+        whole = self.table.domains[attribute]
+        null = whole.size - 1 if whole.has_null else None
         nulls = [row for row in rows if self.code(row, attribute) == null]
         if nulls:
             return [[row for row in rows if row not in nulls], nulls]

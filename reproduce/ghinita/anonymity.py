@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.tables import complete_records
-from reproduce.figure import Claim, Figure, Judgement, Result, Size
+from reproduce.figure import Claim, Figure, Judgement, Result, Size, beside_paper
 from reproduce.ghinita.census import (
     HILBERT,
     HILBERT_FAST,
@@ -48,7 +48,7 @@ def figure_12(size: Size) -> Result:
     records = size.of(tenth=2_000, quick=len(data), full=len(data))
     many_k = size.of(tenth=(5, 10), quick=(5, 10, 25, 50), full=(5, 10, 15, 20, 25, 30, 35, 40, 45, 50))
     rows = list(anonymous_rows(data.slice(0, records), policy, METHODS, many_k))
-    return Result(f"Adult, {records:,} of the paper's 30,162 records", {RUNS: rows}, {"columns": ADULT, "k": many_k})
+    return Result(f"Adult, {beside_paper(records, len(data))}", {RUNS: rows}, {"columns": ADULT, "k": many_k})
 
 
 def figure_13(size: Size) -> Result:

@@ -39,6 +39,17 @@ def whole_number(least: int, most: int | None = None) -> Check:
     return check
 
 
+def number_of_at_least(least: int) -> Check:
+    """Accept finite numbers; whole ones become ``int``, so that they are written without decimals."""
+
+    def check(value: Any) -> int | float:
+        if not is_positive(value) or value < least:
+            raise ValueError(f"must be a finite number of at least {least}")
+        return int(value) if value == int(value) else float(value)
+
+    return check
+
+
 def is_positive(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False

@@ -469,6 +469,9 @@ def test_different_values_follow_from_requirements() -> None:
         (FrequencyDiversity("t", 3), {}),  # a class of nothing but missing values would meet it
         (DistinctDiversity("t", 2), {"t": 2}),
         (EntropyDiversity("s", 2), {"s": 2}),
+        (EntropyDiversity("s", 1.5), {"s": 2}),  # 1.5 equally frequent values are more than one
+        (EntropyDiversity("s", 2.001), {"s": 3}),
+        (EntropyDiversity("s", 1), {}),
         (RecursiveDiversity("t", 1.5, 3), {"t": 3}),
         (AlphaAnonymity("s", 0.4), {"s": 3}),
         (AlphaAnonymity("s", 0.5), {"s": 2}),

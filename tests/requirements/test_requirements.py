@@ -60,7 +60,7 @@ SHARES = st.fractions(Fraction(1, 12), 1, max_denominator=12)
 RATIOS = st.fractions(Fraction(1, 10), 6, max_denominator=10)
 LEVELS = st.integers(1, 6)
 KINDS: dict[str, st.SearchStrategy[Asked]] = {
-    "entropy": st.builds(entropy, LEVELS),
+    "entropy": st.builds(entropy, LEVELS | st.sampled_from([Fraction(9, 8), Fraction(3, 2), Fraction(7, 3)])),
     "recursive": st.builds(recursive, RATIOS, LEVELS),
     "variance": st.builds(variance, RATIOS),
     "closeness, equal": st.builds(equal_closeness, SHARES),
@@ -356,7 +356,7 @@ def test_a_missing_parameter_is_named(kind: str) -> None:
     ("kind", "name", "value"),
     [
         ("entropy", "l", 0),
-        ("entropy", "l", 2.5),
+        ("entropy", "l", 0.5),
         ("recursive", "c", 0),
         ("recursive", "c", float("inf")),
         ("variance", "v", -1),
@@ -443,6 +443,7 @@ def test_a_flag_with_something_wrong_in_it_names_it(text: str, named: str) -> No
 
 ASKED: dict[str, list[str]] = {
     "entropy": ["entropy(illness, l=3)"],
+    "entropy, real": ["entropy(illness, l=1.75)"],
     "recursive": ["recursive(illness, c=1.5, l=2)"],
     "variance": ["variance(pay, v=40)"],
     "closeness, equal": ["t-closeness(illness, t=0.3)"],
@@ -492,6 +493,7 @@ def released_classes(table: pa.Table, column: str) -> tuple[list[list[int]], lis
 
 DEFINED: dict[str, tuple[str, Asked]] = {
     "entropy": ("illness", entropy(3)),
+    "entropy, real": ("illness", entropy(Fraction(7, 4))),
     "recursive": ("illness", recursive(Fraction(3, 2), 2)),
     "variance": ("pay", variance(Fraction(40))),
     "closeness, equal": ("illness", equal_closeness(Fraction(3, 10))),
@@ -578,6 +580,22 @@ def test_what_no_release_can_meet_is_refused_without_a_value(require: str, advic
     assert advice in str(caught.value)
     assert "hidden" not in str(caught.value)
     assert "9000" not in str(caught.value)
+
+
+def test_advice_on_the_l_of_entropy_can_be_followed() -> None:
+    table = pa.table({"a": range(7), "s": list("aaaabbc")})  # 7 / (4^4 2^2)^(1/7) = 2.6005
+    asks: dict[str, Any] = {"quasi_identifiers": ["a"], "sensitive": "s"}
+    with pytest.raises(InfeasibleError, match=r"Choose an l of at most 2\.6\. "):
+        sfumato.anonymize(table, require="entropy(s, l=2.601)", **asks)
+    assert sfumato.anonymize(table, require="entropy(s, l=2.6)", **asks).audit.holds
+
+
+def test_the_l_of_entropy_is_any_number_of_at_least_1_and_written_as_it_is() -> None:
+    asked = [merge_flags(require=f"entropy(s, l={l})").privacy.sensitive[0] for l in ("1.5", "2.0", "3", "1")]
+    assert [repr(one.parameters()["l"]) for one in asked] == ["1.5", "2", "3", "1"]
+    for wrong in ("0.99", "0", "-2", "inf", "nan", "true"):
+        with pytest.raises(PolicyError, match="must be a finite number of at least 1"):
+            merge_flags(require=f"entropy(s, l={wrong})")
 
 
 def test_advice_on_alpha_can_be_followed() -> None:

@@ -136,7 +136,9 @@ def _least_values(requirement: Requirement, values: SensitiveValues) -> int:
         return requirement.l
     if bool(np.any(values.codes == values.distinct)):
         return 1  # the other kinds hold for a class in which every value is missing
-    if isinstance(requirement, FrequencyDiversity | EntropyDiversity):
+    if isinstance(requirement, EntropyDiversity):
+        return requirement.least_values
+    if isinstance(requirement, FrequencyDiversity):
         return requirement.l
     if isinstance(requirement, AlphaAnonymity):
         return math.ceil(1 / requirement.alpha - 1e-9)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
 from sfumato.kernels.decorator import kernel
-from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
+from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
 from sfumato.taxonomies.code_tree import CodeTree
 
 UNIT = 1 << 32
@@ -39,11 +39,12 @@ class Costs:
     """The costs of all attributes, in the form that kernels take.
 
     layout: int64[d, 4], C-order: form, start in ``units``, stride (codes; levels for CLIMB), full cost.
-    units: int64[...], described in the module docstring.
+    units: int64[...], described in the module docstring. shares: float64[d], the weights, scaled to sum to 1.
     """
 
     layout: NDArray[np.int64]
     units: NDArray[np.int64]
+    shares: NDArray[np.float64]
 
     @property
     def full(self) -> int:
@@ -54,19 +55,41 @@ class Costs:
 def exact_costs(domains: Sequence[Domain], weights: Sequence[float], records: int) -> Costs:
     """Return the cost tables for a table with ``records`` records; raise UsageError where sums could overflow."""
     shares = np.asarray(weights, np.float64) / float(np.sum(weights))
+    result = _costs(domains, [round(share * UNIT) for share in shares.tolist()], shares)
+    if result.full * records >= 1 << 62:
+        raise UsageError(f"{records:,} records are too many for exact 64-bit costs. Split the table.")
+    return result
+
+
+def exact_widths(domains: Sequence[Domain], shares: NDArray[np.float64]) -> Costs:
+    """Return units in which the width of a box on an attribute is a whole number, so that equal widths are equal.
+
+    The unit of an attribute is a leaf, or 1 for whole numbers; divided by ``full``, the width is the NCP. Numbers with
+    fractions are rounded like costs.
+    """
+    return _costs(domains, [_whole_width(domain) for domain in domains], shares)
+
+
+def _whole_width(domain: Domain) -> int:
+    """Return how many whole units the widest box on an attribute has."""
+    if isinstance(domain, CategoricalDomain):
+        return max(int(domain.taxonomy.values_under()[0]), 1)
+    extent = 0
+    if isinstance(domain, NumericDomain) and len(domain.ends) and domain.ends.dtype.kind == "i":
+        extent = int(domain.ends[-1]) - int(domain.ends[0])
+    return extent if 0 < extent < UNIT else UNIT
+
+
+def _costs(domains: Sequence[Domain], full_costs: Sequence[int], shares: NDArray[np.float64]) -> Costs:
     layout = np.zeros((len(domains), 4), np.int64)
     parts: list[NDArray[np.int64]] = []
     start = 0
-    for attribute, (domain, share) in enumerate(zip(domains, shares.tolist(), strict=True)):
-        full = round(share * UNIT)
+    for attribute, (domain, full) in enumerate(zip(domains, full_costs, strict=True)):
         form, stride, units = _attribute_units(domain, full)
         layout[attribute] = form, start, stride, full
         parts.append(units)
         start += len(units)
-    result = Costs(layout, np.concatenate(parts))
-    if result.full * records >= 1 << 62:
-        raise UsageError(f"{records:,} records are too many for exact 64-bit costs. Split the table.")
-    return result
+    return Costs(layout, np.concatenate(parts), shares)
 
 
 def shown_costs(domain: Domain, low: Codes, high: Codes, full: int) -> NDArray[np.int64]:

@@ -57,12 +57,13 @@ def methods() -> dict[str, Method]:
         built_in += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
     built_in += [InformationDependency(point="median"), InformationDependency(point="close-k")]
     built_in += [MondrianMethod(), MondrianMethod(splits="relaxed")]
+    built_in += [MondrianMethod(rule="published"), MondrianMethod(rule="ordered")]
     built_in += [
         MondrianMethod(rule="information-gain"),
         MondrianMethod(rule="regression"),
         MondrianMethod(rule="selection"),
     ]
-    built_in += [GainTree(), EligibleTree(), CellPeeling(), TopDown()]
+    built_in += [GainTree(), EligibleTree(), CellPeeling(), TopDown(), TopDown(reading="lower-ncp")]
     built_in += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups()]
     built_in += [GlobalRecoding(), Datafly(), Samarati(), Incognito()]
     built_in.append(Anatomy())

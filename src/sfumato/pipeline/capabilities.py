@@ -155,16 +155,16 @@ def takes_method(engine: str, method: Method) -> bool:
     if isinstance(method, OptimalOneDimensional):
         # An ordering from another package may not say.
         return getattr(method.ordering, "needs_no_table", False)
-    if engine == DISK:
-        return isinstance(method, MondrianMethod) and method.splits == "strict"
-    return isinstance(method, MondrianMethod | GainTree)
+    if isinstance(method, MondrianMethod):
+        return not method.baseline and (engine == SPARK or method.splits == "strict")
+    return engine == SPARK and isinstance(method, GainTree)
 
 
 def learns_by(engine: str, method: Method) -> bool:
     """Whether an engine can learn rules by a method. Samples and selections need the records in memory."""
     if engine == DISK:
-        strict = isinstance(method, MondrianMethod) and method.splits == "strict" and method.rule != "selection"
-        return strict or isinstance(method, LatticeMethod)
+        learnt = isinstance(method, MondrianMethod) and takes_method(DISK, method) and method.rule != "selection"
+        return learnt or isinstance(method, LatticeMethod)
     return engine == MEMORY
 
 

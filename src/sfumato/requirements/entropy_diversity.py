@@ -10,19 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InfeasibleError
-from sfumato.parameters import Parameter, whole_number
+from sfumato.parameters import Parameter, number_of_at_least
 from sfumato.requirements.conjunction import ENTROPY, EXACT
 from sfumato.requirements.requirement import ClassCounts, Condition, Requirement, Verdict
 
 
 @dataclass(frozen=True)
 class EntropyDiversity(Requirement):
-    """At least as much uncertainty about ``attribute`` in a class as ``l`` equally frequent values give."""
+    """At least as much uncertainty about ``attribute`` in a class as ``l`` equally frequent values give.
+
+    ``l`` need not be whole: between 1 and 2, one value of two may be the more frequent one.
+    """
 
     attribute: str
-    l: int
+    l: float
     kind = "entropy"
-    parameters: ClassVar = {"l": Parameter(whole_number(1))}
+    parameters: ClassVar = {"l": Parameter(number_of_at_least(1))}
     example: ClassVar = {"l": 3}
     closed_under_union = True
     closed_under_addition = False
@@ -36,8 +39,13 @@ class EntropyDiversity(Requirement):
             raise InfeasibleError(
                 f"entropy l-diversity of {self.attribute!r} with l = {self.l:,} cannot be reached: the whole table has "
                 f"the entropy of {reached.value:.2f} equally frequent values. Choose an l of at most "
-                f"{int(reached.value + 1e-9):,}."
+                f"{math.floor(100 * (reached.value + EXACT)) / 100:,.6g}."
             )
+
+    @property
+    def least_values(self) -> int:
+        """The least number of different values in a class that meets it, if none is missing."""
+        return math.ceil(self.l * math.exp(-EXACT))
 
     def holds(self, classes: ClassCounts) -> NDArray[np.bool_]:
         return self._entropy(classes) >= math.log(self.l) - EXACT

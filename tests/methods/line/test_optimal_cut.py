@@ -233,7 +233,8 @@ def test_differences_and_tables_cost_the_same() -> None:
     layout = np.array([[TABLE, 0, size, differences.layout[0, 3]]], np.int64)
     for k in (1, 2, 7):
         one = box_blocks(codes, differences)(0, 400, range(k, 2 * k))
-        assert np.array_equal(one, box_blocks(codes, Costs(layout, table.ravel()))(0, 400, range(k, 2 * k)))
+        other = box_blocks(codes, Costs(layout, table.ravel(), differences.shares))(0, 400, range(k, 2 * k))
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])

@@ -1,7 +1,8 @@
 """Repair of small classes: a class of fewer than k borrows records or is joined with another (see ``topdown``).
 
 A class borrows the records that it lacks from one that can spare them, or is joined with another, whichever costs less
-over all other classes. To find the cheapest partner, branch and bound searches a tree of boxes over all classes:
+over all other classes: by what the penalty (size times NCP) of all records grows, or by the penalty of the repaired
+class, as published. To find the cheapest partner, branch and bound searches a tree of boxes over all classes:
 O(d log N) where boxes hardly overlap, O(N d) where all do.
 """
 
@@ -17,6 +18,8 @@ from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost, widen, widened_cost
 from sfumato.methods.method import Records
 from sfumato.tables.coding.domains import Codes
+
+BY_GROWTH, BY_PENALTY = 0, 1  # what partners are compared by
 
 
 class LinkedClasses(NamedTuple):
@@ -117,12 +120,15 @@ def refit(classes, codes, group, k, layout, units):
 
 
 @kernel
-def repair_classes(classes, codes, first, last, k, layout, units):
-    """Bring the classes first..last-1 up to k, each in the cheapest way. The table must have k records."""
+def repair_classes(criterion, classes, codes, first, last, k, layout, units):
+    """Bring the classes first..last-1 up to k, each in the cheapest way. The table must have k records.
+
+    criterion: BY_GROWTH or BY_PENALTY.
+    """
     low, high = np.empty(codes.shape[1], codes.dtype), np.empty(codes.shape[1], codes.dtype)
     for group in range(first, last):
         while 0 < classes.size[group] < k:
-            other = cheapest_partner(classes, codes, group, k, low, high, layout, units)
+            other = cheapest_partner(criterion, classes, codes, group, k, low, high, layout, units)
             if classes.size[group] + classes.size[other] < 2 * k:
                 join(classes, group, other)
             else:
@@ -133,10 +139,12 @@ def repair_classes(classes, codes, first, last, k, layout, units):
 
 
 @kernel
-def cheapest_partner(classes, codes, group, k, low, high, layout, units):
+def cheapest_partner(criterion, classes, codes, group, k, low, high, layout, units):
     """Return the class that is cheapest to join ``group`` with or to borrow from, the first among equals."""
     width = len(classes.low) // 2
-    own, size, cost = width + group, classes.size[group], classes.cost[group]
+    own, size = width + group, classes.size[group]
+    by_growth = criterion == BY_GROWTH
+    cost = classes.cost[group] if by_growth else np.int64(0)  # what its records pay before
     best, best_group = np.int64(INFINITE), np.int64(NONE)
     waiting, bounds = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE, np.int64)
     waiting[0], bounds[0] = 1, 0
@@ -150,9 +158,10 @@ def cheapest_partner(classes, codes, group, k, low, high, layout, units):
             other = node - width
             if size + classes.size[other] < 2 * k:
                 joined = joined_cost(classes.low, classes.high, own, classes.low, classes.high, node, layout, units)
-                value = size * (joined - cost) + classes.size[other] * (joined - classes.cost[other])
+                paid = classes.cost[other] if by_growth else np.int64(0)
+                value = size * (joined - cost) + classes.size[other] * (joined - paid)
             else:
-                paid = size * cost + (k - size) * classes.cost[other]
+                paid = size * cost + ((k - size) * classes.cost[other] if by_growth else 0)
                 repaired = choose_loan(classes, codes, group, other, k, (best + paid) // k, low, high, layout, units)
                 value = k * repaired - paid if repaired < INFINITE else np.int64(INFINITE)
             if value < best or (value == best and other < best_group):
@@ -164,7 +173,7 @@ def cheapest_partner(classes, codes, group, k, low, high, layout, units):
                 # The smallest box that holds the class and touches the child: the ends of its box are exchanged.
                 reached = joined_cost(classes.low, classes.high, own, classes.high, classes.low, child, layout, units)
                 waiting[left], bounds[left] = child, size * (reached - cost)
-                if classes.lending[child] != NONE:
+                if by_growth and classes.lending[child] != NONE:
                     bounds[left] += min((k - size) * (reached - classes.lending[child]), 0)
                 left += 1
         # Take next the node that holds the class itself, since near classes are below it; else the lower bound.

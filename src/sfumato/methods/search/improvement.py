@@ -213,4 +213,4 @@ def reweighted(costs: Costs, weights: NDArray[np.float64]) -> Costs:
         entries = slice(begin + 1, end, 2) if layout[q, 0] == CLIMB else slice(begin, end)
         units[entries] = (units[entries] * weight).astype(np.int64)
         layout[q, 3] = int(layout[q, 3] * weight)
-    return Costs(layout, units)
+    return Costs(layout, units, costs.shares * weights)

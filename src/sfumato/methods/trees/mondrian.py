@@ -10,6 +10,9 @@ counts distinct records, including their sensitive values and targets if any; wi
   class then has fewer than 2k records.
 - ``mondrian:information-gain``, ``mondrian:regression``: equal values stay together, and a region is divided where the
   parts are most informative about the targets (``split_prediction``); then at the median.
+- ``mondrian:published``: the median as printed, without what ``split_median`` adds. A taxonomy node is divided into its
+  children or not at all, and of the thresholds only those beside the median value are tried, also with l-diversity.
+- ``mondrian:ordered``: the same with categories as labels in the order of the leaves, which are cut like numbers.
 - ``mondrian:selection``: a region is first divided where selections begin and end (``split_selection``), then by the
   targets if any, then at the median.
 
@@ -21,7 +24,7 @@ are enforced before, as far as the whole table meets them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -35,26 +38,34 @@ from sfumato.methods.line.line import rows_along
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.trees.region_tree import BY_SELECTION, BY_TARGETS, RegionTree, grow_tree, regions_meet
 from sfumato.methods.trees.sampled_tests import SampledTests
-from sfumato.methods.trees.split_median import RELAXED_MEDIAN, STRICT_MEDIAN
+from sfumato.methods.trees.split_median import PUBLISHED_MEDIAN, RELAXED_MEDIAN, STRICT_MEDIAN
 from sfumato.methods.trees.split_targets import Selected, SplitTargets, tasks_of
 from sfumato.methods.trees.split_tests import ORIGIN, VALUES, WEIGHT, SplitData, Units, ground_of
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.requirements.conjunction import DISTINCT, Conjunction
+from sfumato.tables.coding.domains import Codes, Domain, NumericDomain
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 
+AT_MEDIAN = ("median", "published", "ordered")  # the rules that need no workload
 FIRST_RULES = {
     "median": STRICT_MEDIAN,
+    "published": PUBLISHED_MEDIAN,
+    "ordered": PUBLISHED_MEDIAN,
     "information-gain": BY_TARGETS,
     "regression": BY_TARGETS,
     "selection": BY_SELECTION,
 }
 SUMMARIES = {
+    "published": "the widest attribute divided at its median or into the children of its node, exactly as published",
+    "ordered": "as published, with categories as labels in the order of the leaves, divided at their median",
     "information-gain": "divided where the parts best predict a class, then at the median",
     "regression": "divided where the parts best predict a number, then at the median",
     "selection": "divided where selections begin and end, then by the targets, then at the median",
 }
 USES = {
+    "published": "to compare with published results; `mondrian` loses much less where there are taxonomies",
+    "ordered": "to compare with published results whose categories were ordered labels",
     "information-gain": "when a classifier will be trained on the release; needs a target",
     "regression": "when a number will be predicted from the release; needs a target",
     "selection": "when known groups of records will be selected from the release; needs selections",
@@ -71,7 +82,7 @@ class MondrianMethod:
     """Divide the widest attribute at its median, or where that serves the workload; then divide the parts."""
 
     splits: Literal["strict", "relaxed"] = "strict"
-    rule: Literal["median", "information-gain", "regression", "selection"] = "median"
+    rule: Literal["median", "published", "ordered", "information-gain", "regression", "selection"] = "median"
     separates = False
 
     @property
@@ -85,8 +96,13 @@ class MondrianMethod:
         return self.splits == "strict"
 
     @property
+    def baseline(self) -> bool:
+        """Whether it is here to compare with what was published; engines beyond memory leave it out."""
+        return self.rule in ("published", "ordered")
+
+    @property
     def paper(self) -> str:
-        if self.rule != "median":
+        if self.rule not in ("median", "ordered"):
             return "LeFevre, DeWitt, Ramakrishnan: Workload-aware anonymization, TODS 2008"
         return "LeFevre, DeWitt, Ramakrishnan: Mondrian multidimensional k-anonymity, ICDE 2006"
 
@@ -147,18 +163,24 @@ class MondrianMethod:
             rows=rows,
             starts=starts,
             units=units,
-            ground=ground_of(records.domains, records.costs, requirements.least_class),
+            ground=ground_of(self._domains(records), records.costs.shares, requirements.least_class),
             tests=tests,
             sizes=[domain.size for domain in records.domains],
             tasks=tasks,
             selected=selected,
         )
 
+    def _domains(self, records: Records) -> Sequence[Domain]:
+        """Return the domains as the rule divides them; the codes are the same."""
+        if self.rule != "ordered":
+            return records.domains
+        return [_as_labels(domain, records.codes[:, q]) for q, domain in enumerate(records.domains)]
+
     def _workload(
         self, records: Records, placed: int
     ) -> tuple[SplitTargets | None, Selected | None, list[NDArray[np.uint32]]]:
         """Return the workload as the rule takes it, and its columns by row, which follow ``placed`` others."""
-        if self.rule == "median":
+        if self.rule in AT_MEDIAN:
             return None, None, []
         workload = records.workload or CodedWorkload()
         self.check_workload(workload.kinds)
@@ -166,6 +188,18 @@ class MondrianMethod:
         boxes = workload.selections if self.rule == "selection" else None
         selected = None if boxes is None else Selected(np.stack([boxes.low, boxes.high]), boxes.weights)
         return tasks, selected, columns
+
+
+def _as_labels(domain: Domain, codes: Codes) -> Domain:
+    """Return the domain as numbers, without a taxonomy: its codes, or its values where it has numbers."""
+    if domain.tree is None:
+        return domain
+    if isinstance(domain, NumericDomain):
+        return replace(domain, snap=None, finest=0, coarsest=None, extent=domain.ends)
+    labels = np.arange(domain.size - domain.has_null)
+    known = codes[codes < len(labels)]
+    extent = np.array([known.min(), known.max()], np.int64) if len(known) else labels[:0]
+    return NumericDomain(domain.name, labels, domain.has_null, extent=extent)
 
 
 def _tests(records: Records, requirements: Requirements) -> tuple[Conjunction, list[NDArray[np.uint32]]]:

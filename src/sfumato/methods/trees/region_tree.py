@@ -25,7 +25,7 @@ from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.methods.method import BATCH_CLASSES, ClassBatch
 from sfumato.methods.trees.sampled_tests import SampledTests
-from sfumato.methods.trees.split_median import RELAXED_MEDIAN, STRICT_MEDIAN, split_by_median
+from sfumato.methods.trees.split_median import PUBLISHED_MEDIAN, RELAXED_MEDIAN, STRICT_MEDIAN, split_by_median
 from sfumato.methods.trees.split_prediction import SETTLED, split_by_targets
 from sfumato.methods.trees.split_selection import split_by_selection
 from sfumato.methods.trees.split_targets import Selected, SplitTargets, counters_for
@@ -259,7 +259,7 @@ def grow(rule, units, spare, weight, shared, buffers, sensitive, tasks, selected
             )
             rule = STRICT_MEDIAN if parts == SETTLED else BY_TARGETS
         if attribute == NONE:
-            at_median = RELAXED_MEDIAN if rule == RELAXED_MEDIAN else STRICT_MEDIAN
+            at_median = rule if rule in (RELAXED_MEDIAN, PUBLISHED_MEDIAN) else STRICT_MEDIAN
             attribute, parts, share = split_by_median(
                 at_median, units, begin, end, box_low, box_high, shared, buffers, sensitive
             )

@@ -104,7 +104,7 @@ class _Chooser:
         """Return the split of the widest attribute that has one. See ``split_by_median``."""
         tried = self.low == self.high
         while True:
-            attribute = int(widest(tried, self.low, self.high, self.ground))
+            attribute = int(widest(STRICT_MEDIAN, tried, self.low, self.high, self.ground))
             if attribute == NONE:
                 return None
             tried[attribute] = True

@@ -1,7 +1,7 @@
 """Mondrian's median split: the widest attribute is divided at its median (LeFevre 2006; LeFevre 2008, section 2).
 
-Attributes are tried in the order of their normalised range in the region, which is the cost of the region on them (NCP
-times the weight of the attribute), the widest first, until one has an allowable split: every part meets every
+Attributes are tried in the order of their normalised range in the region, which is the NCP of the region on them times
+the weight of the attribute, the widest first, until one has an allowable split: every part meets every
 requirement. The first split tried on an attribute follows its domain: null is separated from the values, otherwise a
 category is divided into the children of the lowest taxonomy node that holds the region. Next comes a threshold between
 two codes:
@@ -9,14 +9,17 @@ two codes:
 - strict: after the value of the middle record, or before it where it is the largest.
 - relaxed: at the middle record itself; records of its value may then be on either side, so that both sides have equally
   many.
+- published: after the value of the middle record, otherwise before it, for numbers alone. A category is divided into
+  the children of a node or not at all, whatever the requirements: LeFevre 2008, section 2.2, to the letter. Of equally
+  wide attributes the first is tried first.
 
-Differs from the paper: where the children of a category cannot be separated because one of them has too few records, a
-threshold in the order of the leaves is tried too: otherwise one rare child would keep all others together. It is the
-one nearest to the median; dividing the records of one category is the last resort. Where a threshold is not allowable,
-the allowable threshold nearest to the median is taken, so that a class is left whole only if no threshold divides it
-(the paper's "minimal"); with k alone that is the one before the median value. Of equally wide attributes the one whose
-range has fewer codes is tried first, since it is decided sooner, then the first; of two thresholds equally near to the
-median the lower one is taken.
+Strict and relaxed differ from the paper. Where the children of a category cannot be separated because one of them has
+too few records, a threshold in the order of the leaves is tried too: otherwise one rare child would keep all others
+together. It is the one nearest to the median; dividing the records of one category is the last resort. Where a
+threshold is not allowable, the allowable threshold nearest to the median is taken, so that a class is left whole only
+if no threshold divides it (the paper's "minimal"); with k alone that is the one before the median value. Of equally
+wide attributes the one whose range has fewer codes is tried first, since it is decided sooner, then the first; of two
+thresholds equally near to the median the lower one is taken.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.trees.split_tests import allowed_thresholds, frequency_set, natural_parts, parts_hold
 
-STRICT_MEDIAN, RELAXED_MEDIAN = 0, 1
+STRICT_MEDIAN, RELAXED_MEDIAN, PUBLISHED_MEDIAN = 0, 1, 4  # see region_tree for the rules between them
 
 
 @kernel
@@ -39,13 +42,18 @@ def split_by_median(rule, units, begin, end, low, high, shared, buffers, sensiti
     """
     tried = low == high
     while True:
-        attribute = widest(tried, low, high, shared)
+        attribute = widest(rule, tried, low, high, shared)
         if attribute == NONE:
             return NONE, 0, 0
         tried[attribute] = True
-        parts, share = median_of(
-            rule, units, attribute, begin, end, low[attribute], high[attribute], shared, buffers, sensitive
-        )
+        if rule == PUBLISHED_MEDIAN:
+            parts, share = published_of(
+                units, attribute, begin, end, low[attribute], high[attribute], shared, buffers, sensitive
+            )
+        else:
+            parts, share = median_of(
+                rule, units, attribute, begin, end, low[attribute], high[attribute], shared, buffers, sensitive
+            )
         if parts > 0:
             return attribute, parts, share
 
@@ -86,16 +94,36 @@ def median_of(rule, units, attribute, begin, end, low, high, shared, buffers, se
 
 
 @kernel
-def widest(tried, low, high, shared):
+def widest(rule, tried, low, high, shared):
     """Return the attribute not tried yet on which the box low..high is widest, NONE when all were tried."""
-    best, best_cost, best_reach = NONE, np.int64(-1), np.int64(0)
+    best, best_width, best_reach = NONE, -1.0, np.int64(0)
     for attribute in range(len(tried)):
         if not tried[attribute]:
-            cost = attribute_cost(shared.layout, shared.costs, attribute, low[attribute], high[attribute])
-            reach = high[attribute] - low[attribute]
-            if cost > best_cost or (cost == best_cost and reach < best_reach):
-                best, best_cost, best_reach = attribute, cost, reach
+            units = attribute_cost(shared.layout, shared.widths, attribute, low[attribute], high[attribute])
+            # One division of whole numbers: attributes of the same share that are equally wide have equal results.
+            width = units / shared.layout[attribute, 3] * shared.shares[attribute]
+            reach = np.int64(0) if rule == PUBLISHED_MEDIAN else high[attribute] - low[attribute]
+            if width > best_width or (width == best_width and reach < best_reach):
+                best, best_width, best_reach = attribute, width, reach
     return best
+
+
+@kernel
+def published_of(units, attribute, begin, end, low, high, shared, buffers, sensitive):
+    """Split a region on one attribute by the published rule. See ``median_of``."""
+    groups = frequency_set(units, attribute, begin, end, low, high, buffers, sensitive)
+    parts = natural_parts(attribute, groups, shared, buffers)
+    if parts > 0 and parts_hold(units, parts, shared, buffers, sensitive):
+        return parts, ABOVE_CODES
+    if shared.ordered[attribute]:
+        upto = buffers.upto
+        middle = np.searchsorted(upto[: groups + 1], (upto[groups] + 1) // 2) - 1
+        for group in (middle, middle - 1):
+            if 0 <= group < groups - 1:
+                cut_after(group, groups, buffers)
+                if parts_hold(units, 2, shared, buffers, sensitive):
+                    return 2, ABOVE_CODES
+    return 0, 0
 
 
 @kernel

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.decorator import kernel
-from sfumato.losses.exact_costs import Costs
+from sfumato.losses.exact_costs import exact_widths
 from sfumato.methods.trees.sampled_tests import SampledTests, part_holds
 from sfumato.requirements.conjunction import Conjunction
 from sfumato.tables.coding.domains import Codes, Domain
@@ -40,15 +40,17 @@ class Units(NamedTuple):
 class SplitData(NamedTuple):
     """The data that all regions share.
 
-    layout, costs: see losses.exact_costs.Costs. branches: int64[..., 2]; for every code of an attribute the first and
-    last code of the branches of the domain that it is on, from the widest to the code itself. levels: int64[d, 2],
-    where the branches of an attribute begin, and how many there are for each code. ordered: bool[d], whether its values
-    are numbers. least: int64[...], the fewest records of a part of a split, by the number of parts from 1; the last
-    entry is for all larger numbers too. divisible: the fewest records of a region that can be divided.
+    layout, widths, shares: the width of boxes, see losses.exact_costs.exact_widths. branches: int64[..., 2]; for every
+    code of an attribute the first and last code of the branches of the domain that it is on, from the widest to the
+    code itself. levels: int64[d, 2], where the branches of an attribute begin, and how many there are for each code.
+    ordered: bool[d], whether its values are numbers. least: int64[...], the fewest records of a part of a split, by the
+    number of parts from 1; the last entry is for all larger numbers too. divisible: the fewest records of a region that
+    can be divided.
     """
 
     layout: NDArray[np.int64]
-    costs: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    shares: NDArray[np.float64]
     branches: NDArray[np.int64]
     levels: NDArray[np.int64]
     ordered: NDArray[np.bool_]
@@ -87,13 +89,15 @@ class SensitiveCounts(NamedTuple):
     different: NDArray[np.int64]
 
 
-def ground_of(domains: Sequence[Domain], costs: Costs, least: int) -> SplitData:
-    """Return the shared data of the attributes. least: the fewest records of a class."""
+def ground_of(domains: Sequence[Domain], shares: NDArray[np.float64], least: int) -> SplitData:
+    """Return the shared data of the attributes. shares: their weights; least: the fewest records of a class."""
+    widths = exact_widths(domains, shares)
     parts = [branches_of(domain) for domain in domains]
     sizes = [part.shape[0] * part.shape[1] for part in parts]
     return SplitData(
-        layout=costs.layout,
-        costs=costs.units,
+        layout=widths.layout,
+        widths=widths.units,
+        shares=shares,
         branches=np.concatenate([part.reshape(-1, 2) for part in parts]),
         levels=np.stack([np.cumsum([0, *sizes])[:-1], [part.shape[1] for part in parts]], axis=1),
         ordered=np.array([domain.tree is None for domain in domains]),

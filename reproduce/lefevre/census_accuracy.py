@@ -189,8 +189,8 @@ def _values(result: Result, metric: str) -> dict[str, dict[int, float]]:
 
 
 def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    ranks = [np.argsort(np.argsort(values)) for values in (first, second)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    one, other = (np.argsort(np.argsort(values)) for values in (first, second))
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def _smaller_error(other: str) -> Claim:

@@ -96,7 +96,9 @@ def _real(directory: Path, target: str) -> tuple[pa.Table, Policy]:
     attributes = json.loads((directory / "schema.json").read_text("utf-8"))["attributes"]
     quasi = [attribute for attribute in attributes if attribute["role"] == "quasi-identifier"]
     names = [attribute["name"] for attribute in quasi]
-    numeric = {attribute["name"]: "numeric" for attribute in quasi if attribute["type"] == "numeric"}
+    numeric: dict[str, Literal["numeric"]] = {
+        attribute["name"]: "numeric" for attribute in quasi if attribute["type"] == "numeric"
+    }
     taxonomies = {
         attribute["name"]: (directory / attribute["taxonomy"]).resolve()
         for attribute in quasi
@@ -148,7 +150,9 @@ def two_halves(lesson: Lesson, models: Sequence[str], *, training: int = TRAININ
     """Return a cross-validation whose fold 1 has the records after the first ``training`` ones of the table."""
     validation = cross_validation(lesson, models, folds=2)
     # Coded records are sorted, so halves of them would differ in age: halves are those of the table.
-    return replace(validation, fold=(validation.table.encoded.input_rows >= training).astype(np.int64))
+    rows = validation.table.encoded.input_rows
+    assert rows is not None
+    return replace(validation, fold=(rows >= training).astype(np.int64))
 
 
 def scores(validation: CrossValidation, features: Features, fold: int = 1) -> dict[str, float]:

@@ -39,11 +39,12 @@ def judge_pairs(pairs: Pairs, what: str, overlap: float = 0.0) -> Judgement:
     if len(pairs) == 1:
         (case,) = (text for texts in cases.values() for text in texts)
         return Judgement(next(verdict for verdict, texts in cases.items() if texts), f"{what}, 95% interval: {case}")
-    decided = (verdict for verdict in ("holds", "fails") if len(cases[verdict]) == len(pairs))
+    verdicts: tuple[Verdict, ...] = ("holds", "fails")
+    decided = (verdict for verdict in verdicts if len(cases[verdict]) == len(pairs))
     text = f"{what} {number(min(means))} to {number(max(means))}; in {len(cases['holds'])} of {len(pairs)} cases"
-    for verdict, reading in (("fails", "the opposite"), ("depends", "not decided")):
-        if cases[verdict]:
-            text += f"; {reading} in {len(cases[verdict])}: {_some(cases[verdict])}"
+    for reading, texts in (("the opposite", cases["fails"]), ("not decided", cases["depends"])):
+        if texts:
+            text += f"; {reading} in {len(texts)}: {_some(texts)}"
     return Judgement(next(decided, "depends"), text)
 
 

@@ -35,10 +35,10 @@ def run(size: Size) -> Result:
     many_l = size.of(tenth=MANY_L[::4], quick=MANY_L, full=MANY_L)
     lesson = census(size, records)
     policy = merge_flags(lesson.policy, sensitive=TARGET, other="drop", method=INFORMATION_GAIN, k=1)
-    validation = cross_validation(lesson.under(policy), ["tree"], folds)
     rows = []
     for l in many_l:
-        by_fold = list(fold_figures(validation, policy, require=[f"entropy({TARGET}, l={l})"]))
+        diverse = merge_flags(policy, require=[f"entropy({TARGET}, l={l})"])
+        by_fold = list(fold_figures(cross_validation(lesson.under(diverse), ["tree"], folds), diverse))
         for target, model, metric in by_fold[0]:
             values = [figures[target, model, metric] for figures in by_fold]
             rows.append({"l": l, "model": model, "metric": metric, **spread(values, overlap_of_folds(values))})

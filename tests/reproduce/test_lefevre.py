@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.tables import Options
 from reproduce.data_files import DATA
-from reproduce.figure import Figure, Judgement, Result, Size
+from reproduce.figure import Figure, Judgement, Result, Row, Size
 from reproduce.judging import number
 from reproduce.lefevre import pruning, rothko_io, sampling_quality
 from reproduce.lefevre.lessons import (
@@ -64,7 +64,7 @@ def test_the_census_has_the_class_and_the_number_of_the_same_records(tmp_path: P
 
 
 def test_trials_of_two_series_are_paired_by_case() -> None:
-    rows = [
+    rows: list[Row] = [
         {"method": "ours", "k": 5, "model": "tree", "trials": [1.0, 2.0]},
         {"method": "other", "k": 5, "model": "tree", "trials": [0.5, 1.0]},
         {"method": "ours", "k": 1_000, "model": "tree", "trials": [3.0, 4.0]},

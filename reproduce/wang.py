@@ -21,7 +21,7 @@ from sfumato.synthetic import Normal
 from sfumato.tables.sources.source import open_source
 
 KEY = "wang"
-MEDIAN, CLOSE_K, SINGLE, MONDRIAN = "mapping-median", "close-k", "single-dimensional", "mondrian"
+MEDIAN, CLOSE_K, SINGLE, MONDRIAN = "mapping-median", "close-k", "single-dimensional", "mondrian:ordered"
 METHODS = (MEDIAN, CLOSE_K, SINGLE, MONDRIAN)
 NAMES: Mapping[str, str] = {
     MEDIAN: "median",

@@ -49,7 +49,7 @@ class CensusSweep:
     @classmethod
     def of(cls, size: Size) -> CensusSweep:
         return size.of(
-            tenth=cls(200, 3, (5, 10)), quick=cls(6_000, FOLDS, MANY_K[:-1]), full=cls(CENSUS_RECORDS, FOLDS, MANY_K)
+            tenth=cls(200, 3, (5,)), quick=cls(6_000, FOLDS, MANY_K[:-1]), full=cls(CENSUS_RECORDS, FOLDS, MANY_K)
         )
 
     @property

@@ -74,8 +74,8 @@ PUBLISHED: Mapping[str, Mapping[int, Sequence[str]]] = {
 
 
 def run(size: Size) -> Result:
-    records = size.of(tenth=4_000, quick=20_000, full=RECORDS)
-    samples = size.of(tenth=SAMPLES[2:4], quick=SAMPLES, full=SAMPLES)
+    records = size.of(tenth=1_000, quick=20_000, full=RECORDS)
+    samples = size.of(tenth=SAMPLES[1:3], quick=SAMPLES, full=SAMPLES)
     uniform, normal = drawn(records, SEED), drawn(records, SEED, salary="normal")
     tables = {}
     for name, values in VALUES.items():

@@ -189,7 +189,11 @@ def _entropy(owner: NDArray[np.int64], classes: NDArray[np.uint32], distinct: in
 def draw_12(result: Result) -> Mapping[str, Picture]:
     title = "Imprecision of function C2 as three selections"
     rows = result.tables["imprecision"]
-    return {"": curves(rows, x="k", y="value", title=title, subtitle=result.sizes, y_title="imprecision (records)")}
+    return {
+        "": curves(
+            rows, x="k", y="value", title=title, subtitle=result.sizes, y_title="imprecision (records)", x_scale="log"
+        )
+    }
 
 
 def draw_13(result: Result) -> Mapping[str, Picture]:
@@ -206,6 +210,7 @@ def draw_13(result: Result) -> Mapping[str, Picture]:
             subtitle=result.sizes,
             x_title=x_title,
             y_title="test set accuracy",
+            x_scale="log" if table == "selection" else "linear",
             from_zero=False,
         )
         for panel, (table, x, title, x_title) in panels.items()

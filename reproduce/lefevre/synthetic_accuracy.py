@@ -29,7 +29,7 @@ from sfumato.policy import merge_flags
 
 FUNCTIONS = ("C2", "C4", "C6", "C7", "C9")
 METHODS = (INFORMATION_GAIN, TDS, MEDIAN, OUR_MEDIAN)
-MODELS = {"tree": "decision tree", "bayes": "naive Bayes", "forest": "random forest", "svm": "support vector machine"}
+MODELS = {"tree": "Decision tree", "bayes": "Naive Bayes", "forest": "Random forest", "svm": "Support vector machine"}
 K = 25
 TRIALS = 100
 

@@ -40,14 +40,17 @@ def below(
     series: str = "method",
     names: Mapping[str, str] | None = None,
 ) -> Judgement:
-    """Judge that each of ``ours`` is below ``factor`` times each of ``others``, wherever both were measured."""
+    """Judge that each of ``ours`` is below ``factor`` times each of ``others``, wherever both were measured.
+
+    Where neither loses anything there is nothing to judge.
+    """
     shown = names or {}
     found = lines(rows, x, y, series)
     cases: dict[tuple[str, str], dict[float, Case]] = {
         (mine, other): {
             at: is_less(found[mine][at], [factor * value for value in found[other][at]])
             for at in found[mine]
-            if at in found.get(other, {})
+            if at in found.get(other, {}) and any((*found[mine][at], *found[other][at]))
         }
         for mine in ours
         for other in others
@@ -55,14 +58,18 @@ def below(
     verdict = _verdict([case for pair in cases.values() for case in pair.values()])
     text = ranges(means(found), [*ours, *others], shown)
     if verdict == "depends":
-        for words, wanted in (("Not for", False), ("Undecided for", None)):
-            pairs = [
-                f"{shown.get(mine, mine)} and {shown.get(other, other)} at {x} = {_listed(against)}"
-                for (mine, other), pair in cases.items()
-                if (against := [at for at, case in pair.items() if case is wanted])
-            ]
-            text += f". {words} {'; '.join(pairs)}" if pairs else ""
+        for words, wanted in (("Not", False), ("Undecided", None)):
+            exceptions = {pair: [at for at, case in judged.items() if case is wanted] for pair, judged in cases.items()}
+            text += "".join(
+                f". {words}{_pair(pair, shown) if len(cases) > 1 else ''} at {x} = {_listed(against)}"
+                for pair, against in exceptions.items()
+                if against
+            )
     return Judgement(verdict, text)
+
+
+def _pair(pair: tuple[str, str], names: Mapping[str, str]) -> str:
+    return " for {} and {}".format(*(names.get(name, name) for name in pair))
 
 
 def is_less(first: Sequence[float], second: Sequence[float]) -> Case:

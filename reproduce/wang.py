@@ -185,8 +185,8 @@ def _from_first_to_last(table: str, x: str, measures: Sequence[str], *, rising: 
                 cases[f"{MEASURES[measure]} of {NAMES[method]}"] = is_less(
                     *((first, last) if rising else (last, first))
                 )
-                texts.append(f"{MEASURES[measure]} of {NAMES[method]} {number(mean(first))} to {number(mean(last))}")
-        return in_every_case(cases, "; ".join(texts))
+                texts.append(f"{MEASURES[measure]} of {NAMES[method]} {number(mean(last) / mean(first))}")
+        return in_every_case(cases, f"last to first: {'; '.join(texts)}")
 
     return judge
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from benchmarks.tables import complete_records
 from reproduce.figure import Claim, Figure, Judgement, Result, Size, beside_paper
@@ -108,13 +108,16 @@ def draw_12(result: Result) -> Mapping[str, Picture]:
     }
 
 
-BASELINES = (PUBLISHED, ORDERED, LOWER_NCP)
-OUR_FORMS = (MONDRIAN, TOPDOWN)
+FORMS = {"Mondrian": (PUBLISHED, ORDERED, MONDRIAN), "TopDown": (LOWER_NCP, TOPDOWN)}
+"""The baselines, each as it is read, and our own form last."""
 
 
-def _both_below(x: str, where: str) -> tuple[Claim, Claim]:
-    text = f"Hilb and iDist lose less than Mondrian and TopDown {where}"
-    return lower_loss((HILBERT, IDISTANCE), BASELINES, x, text), lower_loss((HILBERT, IDISTANCE), OUR_FORMS, x, text)
+def _below_baselines(methods: Sequence[str], x: str, where: str) -> Iterator[Claim]:
+    """Yield the claim that a method loses less than a baseline, for every form of the baseline."""
+    for method in methods:
+        for name, forms in FORMS.items():
+            for form in forms:
+                yield lower_loss((method,), (form,), x, f"{NAMES[method]} loses less than {name} {where}")
 
 
 def _order_of_magnitude(method: str) -> Claim:
@@ -158,7 +161,7 @@ FIGURE_12 = Figure(
     run=figure_12,
     draw=draw_12,
     claims=(
-        *_both_below("k", "on Adult"),
+        *_below_baselines((HILBERT, IDISTANCE), "k", "on Adult"),
         _order_of_magnitude(PUBLISHED),
         _order_of_magnitude(ORDERED),
         _order_of_magnitude(MONDRIAN),
@@ -191,9 +194,8 @@ FIGURE_13 = Figure(
     run=figure_13,
     draw=draw_by("12", "k", "k", "k"),
     claims=(
-        *_both_below("k", "at every k"),
-        lower_loss((HILBERT_FAST,), BASELINES, "k", "HilbFast loses less than Mondrian and TopDown"),
-        lower_loss((HILBERT_FAST,), OUR_FORMS, "k", "HilbFast loses less than Mondrian and TopDown"),
+        *_below_baselines((HILBERT, IDISTANCE), "k", "at every k"),
+        *_below_baselines((HILBERT_FAST,), "k", "at every k"),
         lower_loss((HILBERT,), (HILBERT_FAST,), "k", "HilbFast loses more than Hilb"),
         close(
             IDISTANCE_FAST,
@@ -216,17 +218,17 @@ FIGURE_13 = Figure(
             readings(PUBLISHED),
         ),
         quicker(
-            (IDISTANCE_FAST, HILBERT),
+            (HILBERT,),
             (LOWER_NCP,),
             "k",
-            "TopDown takes far longer: two hours (read as: more than 10 times as long)",
+            "TopDown takes far longer than Hilb: two hours (read as: more than 10 times as long)",
             0.1,
         ),
         quicker(
-            (IDISTANCE_FAST, HILBERT),
+            (HILBERT,),
             (TOPDOWN,),
             "k",
-            "TopDown takes far longer: two hours (read as: more than 10 times as long)",
+            "TopDown takes far longer than Hilb: two hours (read as: more than 10 times as long)",
             0.1,
         ),
     ),
@@ -240,7 +242,7 @@ FIGURE_14 = Figure(
     draw=draw_by("14", "records", "the number of records", "records"),
     claims=(
         Claim("All methods lose less when there are more records", "all", falls(METHODS, "records")),
-        *_both_below("records", "at every size"),
+        *_below_baselines((HILBERT, IDISTANCE), "records", "at every size"),
         Claim(
             "Time grows about linearly with the records (read as: at most 12 times for 8 times the records)",
             "none",
@@ -259,7 +261,7 @@ FIGURE_15 = Figure(
         Claim(
             "With one attribute, Hilb and iDist lose about nothing (read as: a GCP of at most 1%)", "none", _near_zero
         ),
-        *_both_below("d", "at every d"),
+        *_below_baselines((HILBERT, IDISTANCE), "d", "at every d"),
         Claim(
             "The more attributes, the larger the factor by which Hilb is ahead of Mondrian",
             readings(PUBLISHED),
@@ -276,5 +278,6 @@ FIGURE_15 = Figure(
             grows_at_most((HILBERT, IDISTANCE), "d", 3.0),
         ),
     ),
+    remarks=("Equal records are one record with a weight here, so few attributes leave little to do.",),
 )
 FIGURES: Sequence[Figure] = (FIGURE_12, FIGURE_13, FIGURE_14, FIGURE_15)

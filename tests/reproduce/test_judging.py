@@ -39,10 +39,20 @@ def test_a_claim_without_a_case_is_no_claim() -> None:
 
 def test_lines_are_compared_where_both_were_measured() -> None:
     assert below(ROWS, ["hilbert"], ["mondrian"], x="k", y="gcp") == Judgement(
-        "depends", "hilbert 0.100 to 0.400; mondrian 0.200 to 0.300. Not for hilbert and mondrian at k = 10"
+        "depends", "hilbert 0.100 to 0.400; mondrian 0.200 to 0.300. Not at k = 10"
     )
     assert below(ROWS, ["hilbert"], ["mondrian"], x="k", y="gcp", factor=1.5).verdict == "holds"
     assert below(ROWS, ["hilbert"], ["topdown"], x="k", y="gcp").verdict == "fails"
+
+
+def test_of_several_lines_the_text_names_those_that_are_not_below() -> None:
+    judgement = below(ROWS, ["hilbert"], ["mondrian", "topdown"], x="k", y="gcp", names={"hilbert": "Hilb"})
+    assert judgement.found.endswith(". Not for Hilb and mondrian at k = 10. Not for Hilb and topdown at k = 5")
+
+
+def test_where_nothing_is_lost_nothing_is_judged() -> None:
+    nothing = [{"method": method, "k": 2, "gcp": 0.0} for method in ("hilbert", "mondrian")]
+    assert below([*nothing, *ROWS[::2]], ["hilbert"], ["mondrian"], x="k", y="gcp").verdict == "holds"
 
 
 def test_trials_that_do_not_decide_a_case_leave_it_open() -> None:
@@ -56,7 +66,7 @@ def test_trials_that_do_not_decide_a_case_leave_it_open() -> None:
         for gcp in values
     ]
     assert below(rows, ["hilbert"], ["mondrian"], x="k", y="gcp") == Judgement(
-        "depends", "hilbert 0.200; mondrian 0.233. Undecided for hilbert and mondrian at k = 5"
+        "depends", "hilbert 0.200; mondrian 0.233. Undecided at k = 5"
     )
     assert below(rows, ["hilbert"], ["topdown"], x="k", y="gcp").verdict == "holds"
     assert below(rows, ["topdown"], ["hilbert"], x="k", y="gcp").verdict == "fails"

@@ -47,11 +47,15 @@ class RecodedColumn:
 
 @dataclass(frozen=True)
 class Recoded:
-    """The recoded table: the class of each record, numbered in canonical order. Classes with equal boxes are merged."""
+    """The recoded table: the class of each record, numbered in canonical order. Classes with equal boxes are merged.
+
+    formed: int64, the sizes of the classes before they were merged.
+    """
 
     class_of_row: NDArray[np.uint32]
     sizes: NDArray[np.int64]
     columns: list[RecodedColumn]
+    formed: NDArray[np.int64]
 
 
 class Recoder:
@@ -85,7 +89,8 @@ class Recoder:
         )
         ordered, rank = _ranked(columns, self._classes)
         distinct = len(ordered.starts) - 1
-        sizes = np.bincount(rank, weights=np.concatenate(self._sizes), minlength=distinct).astype(np.int64)
+        formed = np.concatenate(self._sizes)
+        sizes = np.bincount(rank, weights=formed, minlength=distinct).astype(np.int64)
         first = ordered.rows[ordered.starts[:-1]]
         kept = [
             RecodedColumn(column.domain, column.entry[first], column.labels, column.low, column.high)
@@ -93,10 +98,10 @@ class Recoder:
         ]
         released = self._class_of_row != LEFT_OUT
         if released.all():
-            return Recoded(rank[self._class_of_row], sizes, kept)
+            return Recoded(rank[self._class_of_row], sizes, kept, formed)
         class_of_row = np.full(len(released), LEFT_OUT)
         class_of_row[released] = rank[self._class_of_row[released]]
-        return Recoded(class_of_row, sizes, kept)
+        return Recoded(class_of_row, sizes, kept, formed)
 
 
 def shown_classes(

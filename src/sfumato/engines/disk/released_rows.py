@@ -8,20 +8,21 @@ order of the released rows, range by range.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.class_file import ClassFile
+from sfumato.engines.disk.class_file import SIZE, ClassFile
 from sfumato.engines.disk.classes import ClassesOnDisk
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
 from sfumato.engines.engine import Outcome, outcome_of
 from sfumato.errors import UsageError
 from sfumato.kernels.threads import ahead, in_threads
+from sfumato.losses.discernibility import GroupDiscernibility
 from sfumato.methods.lattice.lattice_method import LevelRecoding
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.progress import Progress
@@ -120,8 +121,11 @@ def rows_on_disk(
     table: CodedTable, classes: ClassesOnDisk, budget: MemoryBudget, scratch: Scratch, limit: MemoryLimit
 ) -> RowsOnDisk:
     """Recode the records of every class to the smallest box around them, or each record to its levels."""
-    file = _recoded(table, classes.classes, budget, scratch, limit)
-    return RowsOnDisk(file, outcome_of(classes.method, table.job.progress))
+    outcome = outcome_of(classes.method, table.job.progress)
+    if isinstance(classes.classes, ClassFile):
+        sizes = classes.classes.sizes.batches(budget.rows(SIZE.itemsize))
+        outcome = replace(outcome, facts={**outcome.facts, **GroupDiscernibility.of(sizes, table.count).facts()})
+    return RowsOnDisk(_recoded(table, classes.classes, budget, scratch, limit), outcome)
 
 
 def _recoded(

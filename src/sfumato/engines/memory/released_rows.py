@@ -16,7 +16,9 @@ from sfumato.engines.memory.classes import FormedClasses
 from sfumato.engines.memory.coded_table import Encoded, TableInMemory
 from sfumato.evaluation.workload_tasks import WorkloadTasks
 from sfumato.kernels.threads import in_threads
+from sfumato.losses.discernibility import GroupDiscernibility
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.policy import Policy
 from sfumato.policy.column_forms import SUMMARIES
@@ -55,6 +57,8 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
         first, second = _two_tables(table, classes.batches, job.requirements.attributes[0])
         return RowsInMemory(first, outcome_of(classes.method.name, job.progress), sensitive=second)
     recoded = recode(encoded.count, classes.batches, classes.domains, job.progress, numbered=policy.numbered)
+    if not isinstance(classes.method, LatticeMethod):  # whose classes are what levels show
+        facts |= GroupDiscernibility.of([recoded.formed], encoded.count).facts()
     grids = _grids(policy, recoded)
     released, persons = arrange(
         encoded,

@@ -589,8 +589,9 @@ def test_csv_has_a_line_for_every_point(shell: Shell, place: Path) -> None:
         lines = list(csv.DictReader(file))
     assert list(lines[0]) == [
         "method", "k", "l", "records", "gcp", "c_dm", "c_dm_groups", "c_avg", "max_size", "max_size_bound",
-        "max_size_ratio", "object_box_bound", "object_box_ratio", "smallest_box_least", "smallest_box_most", "classes", "smallest_class", "suppressed",
-        "partition_seconds", "total_seconds", "hides_identity", "holds", "error",
+        "max_size_ratio", "object_box_bound", "object_box_ratio", "smallest_box_least", "smallest_box_most",
+        "classes", "smallest_class", "suppressed", "partition_seconds", "total_seconds", "hides_identity", "holds",
+        "error",
     ]  # fmt: skip
     for line, expected in zip(lines, found["rows"], strict=True):
         assert (line["method"], int(line["k"]), int(line["l"])) == (expected["method"], expected["k"], expected["l"])

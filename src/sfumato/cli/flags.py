@@ -180,6 +180,41 @@ Sampled = Annotated[
         help="Let mondrian on disk find its first splits on a sample. It reads less and forms other classes.",
     ),
 ]
+SampleSize = Annotated[
+    int | None,
+    typer.Option(
+        "--sample-size",
+        metavar="N",
+        rich_help_panel=RESOURCES,
+        help="How many records a sample of --sampled has. Default: 65536, or what fits into memory.",
+    ),
+]
+SampleAlpha = Annotated[
+    float | None,
+    typer.Option(
+        "--sample-alpha",
+        metavar="A",
+        rich_help_panel=RESOURCES,
+        help="The level of the tests that a split on a sample must pass. Default: 0.05.",
+    ),
+]
+SampleTests = Annotated[
+    bool | None,
+    typer.Option(
+        "--sample-tests/--no-sample-tests",
+        rich_help_panel=RESOURCES,
+        help="Whether a split on a sample must pass tests. Default: it must.",
+    ),
+]
+FrequencyGroups = Annotated[
+    int | None,
+    typer.Option(
+        "--frequency-groups",
+        metavar="N",
+        rich_help_panel=RESOURCES,
+        help="How many frequency groups mondrian on disk counts at once (F_CACHE). Default: as many as fit.",
+    ),
+]
 Temporary = Annotated[
     Path | None,
     typer.Option(

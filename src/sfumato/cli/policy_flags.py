@@ -47,6 +47,10 @@ DECLARED: dict[str, Any] = {
     "engine": flags.Engine,
     "memory": flags.Memory,
     "sampled": flags.Sampled,
+    "sample_size": flags.SampleSize,
+    "sample_alpha": flags.SampleAlpha,
+    "sample_tests": flags.SampleTests,
+    "frequency_groups": flags.FrequencyGroups,
     "seed": flags.Seed,
     "keep_order": flags.KeepOrder,
     "max_suppressed": flags.MaxSuppressed,
@@ -77,10 +81,9 @@ READ_WITH = (
 )
 EVERY_FLAG = tuple(DECLARED)
 # Commands that try several policies and make no release.
+DISK_FLAGS = ("memory", "sampled", "sample_size", "sample_alpha", "sample_tests", "frequency_groups")
 FLAGS_OF_MANY = tuple(
-    name
-    for name in DECLARED
-    if name not in ("k", "l", "method", "cells", "keep_order", "formulas", "memory", "sampled")
+    name for name in DECLARED if name not in ("k", "l", "method", "cells", "keep_order", "formulas", *DISK_FLAGS)
 )
 
 

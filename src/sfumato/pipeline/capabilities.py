@@ -104,6 +104,19 @@ RELEASE_FEATURES = (
         (MEMORY, DISK),
         lambda policy: any(column.nulls for column in policy.columns.values()),
     ),
+    # In memory they change nothing. Spark draws and tests samples as its buckets need them.
+    Feature(
+        "sample_size, sample_alpha or sample_tests",
+        "how `sampled` draws and tests samples",
+        (MEMORY, DISK),
+        lambda policy: policy.engine.asks_for_sampling,
+    ),
+    Feature(
+        "frequency_groups",
+        "frequency groups counted at once",
+        (MEMORY, DISK),
+        lambda policy: policy.engine.frequency_groups is not None,
+    ),
     Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
     DERIVE,
     PSEUDONYMS,

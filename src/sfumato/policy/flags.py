@@ -95,6 +95,14 @@ class CommonFlags(TypedDict, total=False):
     """How much memory a run may take, in bytes or as text such as "2GB"."""
     sampled: bool | None
     """Whether Mondrian on disk finds its first splits on a sample."""
+    sample_size: int | None
+    """How many records such a sample has."""
+    sample_alpha: float | None
+    """The level of the tests that a split on a sample must pass."""
+    sample_tests: bool | None
+    """Whether a split on a sample must pass tests."""
+    frequency_groups: int | None
+    """How many frequency groups Mondrian on disk counts at once: F_CACHE."""
     keep_order: bool | None
     """Whether the rows keep the order of the input."""
     max_suppressed: float | None
@@ -150,6 +158,10 @@ _PLAIN_SETTINGS: Final = {
     "engine": ("engine", "name"),
     "memory": ("engine", "memory"),
     "sampled": ("engine", "sampled"),
+    "sample_size": ("engine", "sample_size"),
+    "sample_alpha": ("engine", "sample_alpha"),
+    "sample_tests": ("engine", "sample_tests"),
+    "frequency_groups": ("engine", "frequency_groups"),
     "seed": ("release", "seed"),
     "keep_order": ("release", "keep_order"),
     "max_suppressed": ("release", "max_suppressed_fraction"),

@@ -1,11 +1,11 @@
-"""k-member clustering (Byun, Kamra, Bertino, Li 2007, section 3): one class of k after the other, each around a far record.
+"""k-member clustering (Byun, Kamra, Bertino, Li 2007, section 3): one class of k after the other, around far records.
 
 From the record that was taken last we go to the one farthest from it, among those in no class yet. It begins a class,
 which takes, one at a time, the record that widens its box least, until it has k. When fewer than k records are left,
 each joins the class whose penalty (size times NCP) it raises least.
 
-Every record that is taken is found among all that are left, so the time is O(m m d) for m distinct records: minutes from
-some 100,000 of them on. The last classes are made of what the others left over, and are wide.
+Every record that is taken is found among all that are left, so the time is O(m m d) for m distinct records. The last
+classes are made of what the others left over, and are wide.
 
 Differs from the paper: the distance of two records is the NCP of the box around them; the paper adds up normalised
 differences and levels of taxonomies. Equal records are one record with a weight, of which a class takes as many copies

@@ -17,8 +17,8 @@ InputTable = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel, a directory of Parquet files, FILE.duckdb#TABLE, "
-        "FILE.sqlite#TABLE or postgresql://USER@HOST/DATABASE#TABLE.",
+        help="CSV or text in columns of fixed width (also .gz, .zst), Parquet, Arrow IPC, Excel, SPSS, Stata or SAS, a "
+        "directory of Parquet files, FILE.duckdb#TABLE, FILE.sqlite#TABLE or postgresql://USER@HOST/DATABASE#TABLE.",
     ),
 ]
 OriginalTable = Annotated[str, typer.Argument(metavar="ORIGINAL", help="The table that the release was made from.")]
@@ -336,6 +336,26 @@ HeaderRow = Annotated[
         rich_help_panel=READING,
         help="The row of an Excel file, or the line of a CSV file, with the names of the columns. Default: the first "
         "below a title.",
+    ),
+]
+Layout = Annotated[
+    Path | None,
+    typer.Option(
+        "--layout",
+        metavar="FILE",
+        rich_help_panel=READING,
+        readable=False,
+        help="The layout of a text file without separators: a CSV file with name, start and width of each column.",
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        metavar="on|off|A,B",
+        rich_help_panel=READING,
+        help="Whether values of SPSS and Stata files are read by their labels, or the columns that are. Default: on, "
+        "for columns in which at least half of the values have a label.",
     ),
 ]
 MaxExpansion = Annotated[

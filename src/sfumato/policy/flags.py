@@ -19,6 +19,7 @@ from sfumato.policy.release_settings import BoxKind, FormulaHandling
 from sfumato.policy.run_settings import EffortName, EngineName
 from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
+from sfumato.policy.written_text import WRITING_SETTINGS, WritingFlags
 
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
 _PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
@@ -54,7 +55,7 @@ class UseFlags(TypedDict, total=False):
     """The start of random numbers, for methods that use them."""
 
 
-class CommonFlags(TypedDict, total=False):
+class CommonFlags(WritingFlags, total=False):
     """The flags that every function takes."""
 
     quasi_identifiers: str | Sequence[str]
@@ -168,6 +169,7 @@ _PLAIN_SETTINGS: Final = {
     "suppression_cost": ("release", "suppression_cost"),
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),
+    **WRITING_SETTINGS,
 }
 
 # The roles beside quasi-identifiers whose columns may have a setting.
@@ -226,7 +228,8 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
         located = {"groups": _seen_from(start.base, Path(groups))} if isinstance(groups, str | os.PathLike) else {}
         merged.put_derived(name, {**rule, **located})
     for key, value in (flags.get("input") or {}).items():
-        merged.put(value, "input", key)
+        is_path = key == "layout" and isinstance(value, str | os.PathLike)
+        merged.put(_seen_from(start.base, Path(value)) if is_path else value, "input", key)
     for flag, path in _PLAIN_SETTINGS.items():
         setting = flags.get(flag)
         if setting is not None:

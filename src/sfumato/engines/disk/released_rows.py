@@ -26,10 +26,10 @@ from sfumato.losses.discernibility import GroupDiscernibility
 from sfumato.methods.lattice.lattice_method import LevelRecoding
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.progress import Progress
-from sfumato.releases.local_recoding import RecodedColumn, recoded_column, released_columns
+from sfumato.releases.local_recoding import RecodedColumn, canonical_fields, recoded_column, released_columns
 from sfumato.tables.coding.distinct_values import merged_numbers
 from sfumato.tables.coding.domains import Codes, Domain
-from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.coding.sorting import Field, sort_rows
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.memory_limit import MemoryLimit, in_words, more_than
@@ -91,7 +91,7 @@ class ReleasedRowsFile:
     def _fields(self, rows: Rows) -> list[Field]:
         if self.keep_order:
             return [Field(rows[ROW], 8 * rows[ROW].itemsize)]  # records that were left out have numbers too
-        shown = [Field(rows[ENTRIES][:, q], bits_for(len(column.labels))) for q, column in enumerate(self.columns)]
+        shown = canonical_fields(self.columns, list(rows[ENTRIES].T))
         return [*shown, *(column.field(rows) for column in self.carried)]
 
     def _released(self, rows: Rows) -> pa.Table:

@@ -50,7 +50,6 @@ TRAINING = TEST = 1_000
 CENSUS_RECORDS = 49_657  # Table III
 CENSUS_SEED = 0
 WAGE_CLASS, CLASS_LIMIT = 2_500, 30_000  # dollars: the classes of the table, and where the paper divides them
-MANY_K = (2, 5, 10, 25, 50, 100, 250, 500, 1_000)
 
 
 @dataclass(frozen=True)

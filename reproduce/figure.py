@@ -90,6 +90,11 @@ class Figure:
     def name(self) -> str:
         return f"{self.paper}-{self.number}"
 
+    @property
+    def label(self) -> str:
+        """What the paper calls it. Tables have Roman numbers."""
+        return f"figure {self.number}" if self.number[0].isdigit() else f"tables {self.number}"
+
 
 @dataclass(frozen=True)
 class Paper:
@@ -99,3 +104,8 @@ class Paper:
     citation: str
     figures: Sequence[Figure]
     remarks: Sequence[str] = ()
+
+    @property
+    def author(self) -> str:
+        """The first author, with whom the citation begins."""
+        return self.citation.split(",")[0]

@@ -79,7 +79,7 @@ def _environment(recording: Recording) -> str:
 
 def _figure(figure: Figure) -> Iterator[str]:
     paper = _paper_of(figure)
-    yield f"### {paper.key.capitalize()}, figure {figure.number}: {figure.title}\n"
+    yield f"### {paper.author}, {figure.label}: {figure.title}\n"
     yield f"The paper: {figure.published}\n"
     yield from (f"{remark}\n" for remark in figure.remarks)
     for profile in RECORDED:
@@ -105,7 +105,7 @@ def _settings(result: Result) -> str:
 def _image(figure: Figure, profile: Profile, picture: Path) -> str:
     """Return a picture. Two stand side by side, as in the papers."""
     panel = picture.stem.removeprefix(figure.name)
-    text = f"{figure.paper.capitalize()}, figure {figure.number}{f' ({panel})' if panel else ''}, {NAMES[profile]}"
+    text = f"{_paper_of(figure).author}, {figure.label}{f' ({panel})' if panel else ''}, {NAMES[profile]}"
     return f'<img src="{_relative(picture)}" alt="{text}" width="{49 if panel else 98}%">'
 
 

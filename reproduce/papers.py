@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reproduce import du, ghinita, wang
+from reproduce import du, ghinita, lefevre, wang
 from reproduce.figure import Figure, Paper
 
-PAPERS: tuple[Paper, ...] = (ghinita.PAPER, wang.PAPER, du.PAPER)
+PAPERS: tuple[Paper, ...] = (ghinita.PAPER, wang.PAPER, du.PAPER, lefevre.PAPER)
 FIGURES: dict[str, Figure] = {figure.name: figure for paper in PAPERS for figure in paper.figures}
 
 

@@ -532,9 +532,14 @@ def losses(
 
 
 def canonical_order(rows: Sequence[Row], quasi_identifiers: Sequence[str], others: Sequence[str]) -> list[Row]:
-    """By the released quasi-identifiers as text, then by the other columns; null last."""
+    """By the released quasi-identifiers as text, then by the other columns. Null is last, and so are rows of stars."""
     names = [*quasi_identifiers, *others]
-    return sorted(rows, key=lambda row: tuple(_NullLast(plain(row[name])) for name in names))
+
+    def place(row: Row) -> tuple[Any, ...]:
+        nothing = all(row[name] == "*" for name in quasi_identifiers)
+        return nothing, *(_NullLast(plain(row[name])) for name in names)
+
+    return sorted(rows, key=place)
 
 
 @dataclass(frozen=True)

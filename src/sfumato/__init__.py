@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from sfumato.api import (
         aggregate,
         anonymize,
+        anonymize_linked,
         apply,
         audit,
         bound,
+        codebook,
         compare,
         evaluate,
         fit,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from sfumato.files.key_file import make_key
     from sfumato.pipeline.release import Release
     from sfumato.policy import Policy
-    from sfumato.proposal import propose_policy
+    from sfumato.proposal import arx_project, propose_policy
     from sfumato.releases.recoding import Recoding
     from sfumato.studies.column_taxonomy import taxonomy
     from sfumato.studies.risk import risk
@@ -70,9 +72,12 @@ __all__ = [
     "__version__",
     "aggregate",
     "anonymize",
+    "anonymize_linked",
     "apply",
+    "arx_project",
     "audit",
     "bound",
+    "codebook",
     "compare",
     "evaluate",
     "fit",
@@ -97,9 +102,12 @@ _HOME = {
     "SfumatoWarning": "sfumato.errors",
     "aggregate": "sfumato.api",
     "anonymize": "sfumato.api",
+    "anonymize_linked": "sfumato.api",
     "apply": "sfumato.api",
+    "arx_project": "sfumato.proposal.arx_project",
     "audit": "sfumato.api",
     "bound": "sfumato.api",
+    "codebook": "sfumato.api",
     "compare": "sfumato.api",
     "evaluate": "sfumato.api",
     "fit": "sfumato.api",

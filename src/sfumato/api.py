@@ -29,6 +29,7 @@ from sfumato.pipeline.apply import draft_applied
 from sfumato.pipeline.capabilities import BOUND
 from sfumato.pipeline.engine_choice import wants_spark
 from sfumato.pipeline.learn import fit_recoding
+from sfumato.pipeline.linked import LinkedRelease, check_linked, publish_linked
 from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import draft_release, kept, published
 from sfumato.policy import (
@@ -40,10 +41,14 @@ from sfumato.policy import (
     PolicyLike,
     SearchFlags,
     UseFlags,
+    WritingFlags,
     merge_flags,
 )
+from sfumato.policy.linked_tables import LinkedTables
 from sfumato.progress import Progress
+from sfumato.releases.certificate import read_certificate
 from sfumato.releases.recoding import Recoding
+from sfumato.report.codebook import Codebook, check_codebook
 from sfumato.report.comparison import Comparison
 from sfumato.report.learning import Evaluation
 from sfumato.report.private import PrivateReport
@@ -56,13 +61,13 @@ from sfumato.studies.finished_release import FinishedRelease
 from sfumato.studies.learning import LearningStudy
 from sfumato.studies.measure import measure_finished
 from sfumato.studies.plot import plot_finished
-from sfumato.studies.report import check_page, report_finished, report_finished_privately
+from sfumato.studies.report import check_page, codebook_finished, report_finished, report_finished_privately
 from sfumato.studies.tradeoff import TradeoffStudy
-from sfumato.tables.locations import location_of
+from sfumato.tables.locations import codebook_path, location_of
 from sfumato.tables.targets.target import refuse_input_as_output
 
 
-class ApplyFlags(LevelFlags, total=False):
+class ApplyFlags(LevelFlags, WritingFlags, total=False):
     """What a release under learnt rules may be asked for instead of their policy."""
 
     pseudonym_key: str | os.PathLike[str] | None
@@ -126,6 +131,24 @@ def anonymize_to_file(
         raise
 
 
+def anonymize_linked(
+    tables: str | os.PathLike[str], *, write: bool = True, force: bool = False, progress: Progress | None = None
+) -> LinkedRelease:
+    """Release tables about the same persons together, and check what somebody gains who has all of the releases.
+
+    ``tables`` is a folder with a file ``tables.toml``, or such a file: it names tables, policies, outputs and the
+    person key. The outputs are written in one moment. If the releases do not hold jointly, UnmetError is raised, and
+    nothing is written. Without ``write`` they are made and checked only, and ``holds`` and ``joint`` say the result.
+    With ``force`` an output may replace something that is no release.
+    """
+    asked, progress = LinkedTables.load(tables), progress or Progress()
+    linked = publish_linked(asked, progress, force=force) if write else check_linked(asked, progress)
+    for release in linked.releases.values():
+        for text in (*(f"replaced {replaced}" for replaced in release.replaced), *release.warnings):
+            python_warnings.warn(text, SfumatoWarning, stacklevel=2)
+    return linked
+
+
 def _drafted(
     data: object,
     policy: Policy,
@@ -175,17 +198,25 @@ def apply(
     require: str | Sequence[str] = (),
     formulas: FormulaHandling | None = None,
     pseudonym_key: str | os.PathLike[str] | None = None,
+    **written: Unpack[WritingFlags],
 ) -> Release:
     """Release a further table under a learnt recoding, or the file of its rules, audited under its policy.
 
     Records with a value outside the domain are left out, and so are those of regions that do not meet the policy in
     this table. If they are more than ``max_suppressed`` allows, by default the policy's share, UnmetError is raised.
     ``k``, ``l`` and ``require`` ask this release for something else than the rules were learnt under. ``formulas`` is
-    "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name.
+    "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name. ``written`` says how a
+    file is written.
     """
-    asked = ApplyFlags(
-        max_suppressed=max_suppressed, k=k, l=l, require=require, formulas=formulas, pseudonym_key=pseudonym_key
-    )
+    asked: ApplyFlags = {
+        "max_suppressed": max_suppressed,
+        "k": k,
+        "l": l,
+        "require": require,
+        "formulas": formulas,
+        "pseudonym_key": pseudonym_key,
+        **written,
+    }
     recoding = _recoding(rules, **asked)
     return _with_warnings(kept(draft_applied(recoding, data, Progress())))
 
@@ -204,7 +235,10 @@ def apply_to_file(
 
     refuse_input_as_output(rules, location_of(target))
     check_target_location(data, target, tables=1, force=force)
-    return published(draft_applied(_recoding(rules, **flags), data, progress), target, force=force)
+    recoding = _recoding(rules, **flags)
+    if recoding.policy.release.codebook:
+        check_codebook(codebook_path(target), force=force)
+    return published(draft_applied(recoding, data, progress), target, force=force)
 
 
 def _recoding(rules: Recoding | str | Path, **flags: Unpack[ApplyFlags]) -> Recoding:
@@ -298,6 +332,17 @@ def aggregate(
     finished = FinishedRelease.of(release, policy, flags)
     grids = {} if finished.certificate is None else finished.certificate.get("statistics", {})
     return aggregates_of(finished.source(), finished.policy, (by,) if isinstance(by, str) else by, grids)
+
+
+def codebook(release: object, policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) -> Codebook:
+    """Explain every column and label of a finished release, with counts from the release alone.
+
+    It may go wherever the release may go; its ``write`` saves it as an offline page. Without a policy the certificate
+    beside the release says what was asked for.
+    """
+    if policy is None and (not isinstance(release, str | Path) or read_certificate(release) is None):
+        flags = {"k": 1, **flags}  # a codebook asks nothing of the classes
+    return codebook_finished(FinishedRelease.of(release, policy, flags))
 
 
 def report_release(

@@ -4,7 +4,8 @@
     ├── UsageError            2   flags, arguments or policy are wrong
     │   └── PolicyError       2   the policy file or object is wrong; names the line if there is one
     ├── InfeasibleError       3   no release of this table can meet the policy
-    │   └── UnmetError        1   rules learnt on another table do not meet the policy on this one
+    │   └── UnmetError        1   rules learnt on another table do not meet the policy on this one, or releases that
+    │                             are made together undo each other
     ├── DataError             4   input, taxonomy or output cannot be read or written
     │   ├── InputError        4   the table
     │   ├── TaxonomyError     4   a taxonomy file, or a value outside it
@@ -58,7 +59,11 @@ class InfeasibleError(SfumatoError):
 
 
 class UnmetError(InfeasibleError):
-    """Rules that were learnt on another table would leave out more of this one than the policy allows."""
+    """The policy allows a release, and this one does not meet it.
+
+    Rules that were learnt on another table would leave out more of this one than the policy allows, or releases of
+    linked tables tell too much together.
+    """
 
     exit_code = 1
 

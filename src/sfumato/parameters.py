@@ -81,6 +81,12 @@ def share(value: Any) -> float:
     return float(value)
 
 
+def significance_level(value: Any) -> float:
+    if not is_positive(value) or value > 0.5:
+        raise ValueError("must be a number above 0 and at most 0.5")
+    return float(value)
+
+
 def flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("must be true or false")

@@ -51,7 +51,7 @@ def test_every_promise_names_a_test(page: str) -> None:
     assert [promise[:80] for promise in found if not REFERENCE.search(promise)] == []
 
 
-@pytest.mark.parametrize("page", [*PROMISES, "docs/exports.md"])
+@pytest.mark.parametrize("page", [*PROMISES, "docs/exports.md", "docs/other-formats.md"])
 def test_every_test_that_a_promise_names_is_there(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     defined = {name: TEST.findall(tests) for name, tests in DEFINITION.findall(text)}

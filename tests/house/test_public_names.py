@@ -12,8 +12,10 @@ from sfumato import errors
 EXPECTED = {
     "AuditError", "DataError", "InfeasibleError", "InputError", "Mondrian", "OutputError", "Policy", "PolicyError",
     "Recoding", "Release", "SfumatoError", "SfumatoWarning", "TaxonomyError", "UnmetError", "UsageError", "__version__",
-    "aggregate", "anonymize", "apply", "audit", "bound", "compare", "evaluate", "fit", "generate", "make_key",
-    "measure", "plot", "propose_policy", "report_private", "report_release", "risk", "taxonomy", "tradeoff",
+    "aggregate", "anonymize", "anonymize_linked", "apply", "arx_project", "audit", "bound", "codebook", "compare",
+    "evaluate", "fit", "generate", "make_key", "measure", "plot", "propose_policy", "report_private", "report_release",
+    "risk", "taxonomy",
+    "tradeoff",
 }  # fmt: skip
 
 

@@ -44,6 +44,7 @@ VERB_FILES = {"engine.py", "coded_table.py", "classes.py", "released_rows.py", "
 BY_POLICY: dict[str, dict[str, Any]] = {
     "max_suppressed": {"max_suppressed": 0.1},
     "keep_order": {"keep_order": True},
+    "codebook": {"codebook": True},
     'form = "bounds"': {"form": "bounds"},
     'form = "mean"': {"form": {"age": "mean"}},
     'form = "median"': {"form": {"age": "median"}},
@@ -51,6 +52,7 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     'boxes = "regions"': {"boxes": "regions", "method": "mondrian"},
     "seconds": {"effort": "best", "seconds": 3.0},
     "header_row": {"input": {"header_row": 2}},
+    "layout": {"input": {"layout": "layout.csv"}},
     "nulls of a column": {"column_nulls": {"age": ["-999"]}},
     "coarsest": {"taxonomy": {"age": {"intervals": [5]}}, "coarsest": {"age": 1}},
     "derive": {"derive": {"zip": {"from": "code", "first": 2}}},
@@ -67,6 +69,7 @@ BY_FLAG: dict[str, list[str]] = {
     "--report": ["--report", "page.html"],
     "--report-private": ["--report-private", "page.html"],
 }
+BY_TABLE = ("files of SPSS, Stata and SAS",)
 BY_CALL = ("plot", "aggregates")
 BY_LEARNING: dict[str, dict[str, Any]] = {
     "fit": {},
@@ -143,7 +146,7 @@ def refused(engine: str, what: str) -> Any:
 
 def test_every_feature_of_the_table_is_tested_here() -> None:
     names = [feature.name for feature in RELEASE_FEATURES]
-    assert sorted(names) == sorted([*BY_POLICY, *BY_FLAG, *BY_CALL, "fit"])
+    assert sorted(names) == sorted([*BY_POLICY, *BY_FLAG, *BY_CALL, *BY_TABLE, "fit"])
     assert sorted(feature.name for feature in LEARNING_FEATURES) == sorted(BY_LEARNING)
     assert set(BY_METHOD) <= set(methods())
 

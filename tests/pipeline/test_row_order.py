@@ -153,6 +153,28 @@ def test_order_of_the_input_does_not_matter_on_disk(
     assert_order_does_not_matter(patients(), engine="disk", **{**ASKED, **asked})
 
 
+def with_a_class_of_stars() -> pa.Table:
+    """Six equal records, and six others that can only share a class of nothing but stars."""
+    return pa.table(
+        {
+            "city": ["c"] * 3 + ["a"] * 6 + ["b"] * 3,
+            "sex": ["z"] * 3 + ["x"] * 6 + ["y"] * 3,
+            "note": ["n1", "n2", "n3"] * 4,
+        }
+    )
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_rows_of_nothing_but_stars_come_last(engine: Any) -> None:
+    asked: dict[str, Any] = {"quasi_identifiers": ["city", "sex"], "other": "keep", "k": 6, "engine": engine}
+    asked |= {"accept_linkable": ["note"], "method": "hilbert"}
+    rows = sfumato.anonymize(with_a_class_of_stars(), **asked).data.to_pylist()
+    assert [(row["city"], row["sex"]) for row in rows] == [("a", "x")] * 6 + [("*", "*")] * 6
+    assert rows == oracle.canonical_order(rows, ["city", "sex"], ["note"])
+    kept = sfumato.anonymize(with_a_class_of_stars(), keep_order=True, **asked).data
+    assert kept["city"].to_pylist() == ["*"] * 3 + ["a"] * 6 + ["*"] * 3
+
+
 @pytest.mark.parametrize("method", ["auto", "hilbert", "gain-tree"])
 def test_releases_of_shuffled_tables_cannot_be_intersected(method: str) -> None:
     """Somebody has four releases of one table, each made of the rows in another order, and knows whose row is whose."""

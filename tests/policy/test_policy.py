@@ -280,7 +280,20 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("# k\nk = 5", f"line 2: unknown key 'k'. Available: {TOP}."),
         ("base = '/tmp'", f"line 1: unknown key 'base'. Available: {TOP}."),
         ("[release]\n\nshuffle = true", "line 3: unknown key 'shuffle' in [release]. Available: 'seed', 'keep_order', "
-         "'max_suppressed_fraction', 'suppression_cost', 'form', 'boxes', 'formulas'."),
+         "'max_suppressed_fraction', 'suppression_cost', 'form', 'boxes', 'formulas', 'separator', 'encoding', "
+         "'decimal', 'codebook'."),
+        ('[release]\nencoding = "cp1525"',
+         'line 2: encoding must be an encoding of text that Python knows, such as "utf-8", "utf-8-sig" (which '
+         'spreadsheets recognise) or "cp1252", not \'cp1525\'.'),
+        ('[release]\nencoding = "unicode_escape"',  # it would write the ends of lines as letters
+         'line 2: encoding must be an encoding of text that Python knows, such as "utf-8", "utf-8-sig" (which '
+         'spreadsheets recognise) or "cp1252", not \'unicode_escape\'.'),
+        ('[release]\nseparator = "||"',
+         "line 2: separator must be one ASCII character other than a quotation mark or a line break, not '||'."),
+        ('[release]\nseparator = ","\ndecimal = ","',
+         "line 2: separator is ',' and so is the decimal mark. Set the two to different characters."),
+        ('[release]\ndecimal = ";"', "line 2: decimal must be one of '.', ',', not ';'."),
+        ("[release]\ncodebook = 1", "line 2: codebook must be true or false, not 1."),
         ("[release]\nmax_suppressed_fraction = 1",
          "line 2: max_suppressed_fraction must be a number of at least 0 and below 1, not 1."),
         ('[input]\nseperator = ";"', "line 2: unknown key 'seperator' in [input]. Did you mean 'separator'?"),

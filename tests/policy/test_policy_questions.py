@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from sfumato.errors import PolicyError
-from sfumato.policy import InputOptions, Policy, merge_flags
+from sfumato.policy import InputOptions, Policy, WrittenText, merge_flags
 from sfumato.requirements import (
     DistinctDiversity,
     FrequencyDiversity,
@@ -78,13 +78,33 @@ def test_weights_follow_the_order_of_the_domains() -> None:
     assert policy.weights([Column("c"), Column("b"), Column("a")]) == [0.5, 1.0, 2.0]
 
 
-def test_input_options_are_those_of_the_policy_and_a_release_shares_only_the_separator() -> None:
+def test_input_options_are_those_of_the_policy() -> None:
     settings = {"separator": ".", "encoding": "cp1252", "decimal": ",", "nulls": ["", "NA"], "sheet": "2024"}
     policy = Policy.from_dict({"input": settings})
     assert policy.input_options == InputOptions(
         separator=".", encoding="cp1252", decimal=",", nulls=("", "NA"), sheet="2024"
     )
-    assert policy.release_input_options == InputOptions(separator=".")
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "tabs", "separator"),
+    [
+        ({}, {}, False, ","),
+        ({}, {}, True, "\t"),
+        ({"separator": ";"}, {}, False, ";"),
+        ({"separator": ";"}, {}, True, ";"),
+        ({"separator": ";"}, {"separator": "|"}, False, "|"),
+        ({}, {"decimal": ","}, False, ";"),
+        ({}, {"decimal": ","}, True, "\t"),
+        ({"separator": "|"}, {"decimal": ","}, False, "|"),
+        ({"separator": "."}, {}, False, "."),
+    ],
+)
+def test_a_release_has_the_separator_of_the_input_unless_the_policy_or_its_numbers_ask_for_another(
+    read: dict[str, str], written: dict[str, str], tabs: bool, separator: str
+) -> None:
+    policy = Policy.from_dict({"input": {"encoding": "cp1252", **read}, "release": written})
+    assert policy.written_text(tabs=tabs) == WrittenText(separator, "utf-8", written.get("decimal", "."))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("share", "records", "most"), [(0.07, 100, 7), (0.0, 100, 0), (0.1, 19, 1), (0.29, 100, 29)])

@@ -143,6 +143,39 @@ def test_every_figure_is_that_of_the_release_that_anonymize_makes() -> None:
         assert 0 < row["partition_seconds"] <= row["total_seconds"]
 
 
+@pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
+def test_discernibility_by_groups_counts_groups_that_show_the_same_apart() -> None:
+    table = pa.table({"age": [30] * 6 + [40] * 4, "s": list("abababbaab")})
+    asks: dict[str, Any] = {"quasi_identifiers": ["age"], "sensitive": "s", "other": "drop"}
+    release = sfumato.anonymize(table, k=2, method="hilbert", **asks).summary()
+    assert (release["classes"], release["c_dm"]) == (2, 36 + 16)
+    assert (release["groups"], release["c_dm_groups"]) == (5, 5 * 4)
+    assert {"groups", "c_dm_groups"} <= set(release["private_figures"])
+    rows = sfumato.compare(table, methods="hilbert,mondrian,global", k=2, l=2, **asks).rows
+    found = {row["method"]: (row["c_dm"], row["c_dm_groups"]) for row in rows}
+    assert found == {"hilbert": (52, 20), "mondrian": (52, 52), "global": (52, None)}
+
+
+def test_a_record_that_is_left_out_counts_the_table_by_groups_too() -> None:
+    table = pa.table({"age": [30] * 4 + [90]})
+    asks: dict[str, Any] = {"quasi_identifiers": ["age"], "max_suppressed": 0.2}
+    release = sfumato.anonymize(table, k=2, method="hilbert", **asks).summary()
+    assert (release["suppressed"], release["c_dm"], release["c_dm_groups"]) == (1, 16 + 5, 4 + 4 + 5)
+
+
+@pytest.mark.not_quick
+def test_groups_are_counted_alike_on_disk(tmp_path: Path) -> None:
+    pq.write_table(PEOPLE.select(["age", "city"]), tmp_path / "table.parquet")
+    asks: dict[str, Any] = {"quasi_identifiers": ["age", "city"], "k": 5}
+    for method in ("hilbert", "mondrian"):
+        summaries = [
+            sfumato.anonymize(tmp_path / "table.parquet", method=method, engine=engine, **asks).summary()
+            for engine in ("memory", "disk")
+        ]
+        assert summaries[0]["c_dm_groups"] == summaries[1]["c_dm_groups"] <= summaries[0]["c_dm"]
+        assert summaries[0]["groups"] == summaries[1]["groups"] >= summaries[0]["classes"]
+
+
 def test_without_k_and_l_those_of_the_policy_are_compared() -> None:
     policy = merge_flags(None, k=7, l=2, **ROLES)
     found = sfumato.compare(PEOPLE, policy, methods="hilbert")
@@ -555,9 +588,10 @@ def test_csv_has_a_line_for_every_point(shell: Shell, place: Path) -> None:
     with (place / "out.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0]) == [
-        "method", "k", "l", "records", "gcp", "c_dm", "c_avg", "max_size", "max_size_bound",
-        "max_size_ratio", "smallest_box_least", "smallest_box_most", "classes", "smallest_class", "suppressed",
-        "partition_seconds", "total_seconds", "hides_identity", "holds", "error",
+        "method", "k", "l", "records", "gcp", "c_dm", "c_dm_groups", "c_avg", "max_size", "max_size_bound",
+        "max_size_ratio", "object_box_bound", "object_box_ratio", "smallest_box_least", "smallest_box_most",
+        "classes", "smallest_class", "suppressed", "partition_seconds", "total_seconds", "hides_identity", "holds",
+        "error",
     ]  # fmt: skip
     for line, expected in zip(lines, found["rows"], strict=True):
         assert (line["method"], int(line["k"]), int(line["l"])) == (expected["method"], expected["k"], expected["l"])

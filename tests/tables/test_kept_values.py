@@ -324,7 +324,7 @@ def test_a_column_that_a_target_cannot_hold_is_refused_by_name(target: tuple[str
         table = pa.table({"age": ["a"] * 4, column: plain(COLUMNS[column])})
         with (
             pytest.raises(OutputError, match=f"column '{column}'"),
-            open_target(location_of(name), separator=",") as opened,
+            open_target(location_of(name)) as opened,
         ):
             opened.write(table.schema, table.to_batches)
 

@@ -18,7 +18,7 @@ from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.report import check_pages, warn_of_private_page
 from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
 from sfumato.errors import UsageError
-from sfumato.tables.locations import location_of, release_files, shown_name
+from sfumato.tables.locations import codebook_path, location_of, release_files, shown_name
 
 if TYPE_CHECKING:
     from sfumato.policy import Policy
@@ -106,10 +106,13 @@ def anonymize(
             plan, _ = plan_run(table, full_policy)
             show_choice(TextConsole(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
+        codebook = None
+        if full_policy.release.codebook and output is not None and full_policy.engine.name != "spark":
+            codebook = codebook_path(output)
         if report is not None or report_private is not None:
-            check_pages(full_policy, table, output, pages, force=force)
+            check_pages(full_policy, table, output, {**pages, "codebook": codebook}, force=force)
         if not dry_run and output is not None:
-            written_pages = {key: file for key, file in pages.items() if file is not None}
+            written_pages = {key: file for key, file in {"codebook": codebook, **pages}.items() if file is not None}
             with saying_replaced(*written_pages.values()):
                 release = anonymize_to_file(
                     table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master, **pages

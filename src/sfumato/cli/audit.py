@@ -32,6 +32,8 @@ from sfumato.cli.summaries import show_audit, show_counts
     "encoding",
     "sheet",
     "header_row",
+    "layout",
+    "labels",
     "max_expansion",
     "memory",
 )

@@ -11,11 +11,13 @@ from sfumato.cli.aggregate import aggregate
 from sfumato.cli.anonymize import anonymize
 from sfumato.cli.audit import audit
 from sfumato.cli.bound import bound
+from sfumato.cli.codebook import codebook
 from sfumato.cli.compare import compare
 from sfumato.cli.demo import demo
 from sfumato.cli.evaluate import evaluate
 from sfumato.cli.generate import generate
 from sfumato.cli.key import key
+from sfumato.cli.linked import linked
 from sfumato.cli.measure import measure
 from sfumato.cli.methods import methods
 from sfumato.cli.plot import plot
@@ -59,6 +61,7 @@ def sfumato(
 
 
 app.command()(anonymize)
+app.command()(linked)
 app.command()(audit)
 app.command()(measure)
 app.command()(aggregate)
@@ -73,6 +76,7 @@ app.command("policy")(propose)
 app.command()(taxonomy)
 app.command()(risk)
 app.command("report")(report_release)
+app.command()(codebook)
 app.command()(key)
 app.command()(generate)
 app.command()(methods)

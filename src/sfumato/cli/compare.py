@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 
 UNBOUNDED = 10_000  # characters in a line
 # The columns that a narrow window leaves out, in this order.
-EXPENDABLE = ("smallest box", "least MAXSIZE", "MAXSIZE", "ratio", "C_DM", "total, seconds", "C_AVG", "left out")
+EXPENDABLE = (
+    "smallest box",
+    "largest object box",
+    "its ratio",
+    "C_DM by groups",
+    "least MAXSIZE",
+    "MAXSIZE",
+    "ratio",
+    "C_DM",
+    "total, seconds",
+    "C_AVG",
+    "left out",
+)
 
 
 @with_flags(*FLAGS_OF_MANY)

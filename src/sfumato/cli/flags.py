@@ -17,8 +17,8 @@ InputTable = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="CSV (also .gz, .zst), Parquet, Arrow IPC or Excel, a directory of Parquet files, FILE.duckdb#TABLE, "
-        "FILE.sqlite#TABLE or postgresql://USER@HOST/DATABASE#TABLE.",
+        help="CSV or text in columns of fixed width (also .gz, .zst), Parquet, Arrow IPC, Excel, SPSS, Stata or SAS, a "
+        "directory of Parquet files, FILE.duckdb#TABLE, FILE.sqlite#TABLE or postgresql://USER@HOST/DATABASE#TABLE.",
     ),
 ]
 OriginalTable = Annotated[str, typer.Argument(metavar="ORIGINAL", help="The table that the release was made from.")]
@@ -180,6 +180,41 @@ Sampled = Annotated[
         help="Let mondrian on disk find its first splits on a sample. It reads less and forms other classes.",
     ),
 ]
+SampleSize = Annotated[
+    int | None,
+    typer.Option(
+        "--sample-size",
+        metavar="N",
+        rich_help_panel=RESOURCES,
+        help="How many records a sample of --sampled has. Default: 65536, or what fits into memory.",
+    ),
+]
+SampleAlpha = Annotated[
+    float | None,
+    typer.Option(
+        "--sample-alpha",
+        metavar="A",
+        rich_help_panel=RESOURCES,
+        help="The level of the tests that a split on a sample must pass. Default: 0.05.",
+    ),
+]
+SampleTests = Annotated[
+    bool | None,
+    typer.Option(
+        "--sample-tests/--no-sample-tests",
+        rich_help_panel=RESOURCES,
+        help="Whether a split on a sample must pass tests. Default: it must.",
+    ),
+]
+FrequencyGroups = Annotated[
+    int | None,
+    typer.Option(
+        "--frequency-groups",
+        metavar="N",
+        rich_help_panel=RESOURCES,
+        help="How many frequency groups mondrian on disk counts at once (F_CACHE). Default: as many as fit.",
+    ),
+]
 Temporary = Annotated[
     Path | None,
     typer.Option(
@@ -301,6 +336,26 @@ HeaderRow = Annotated[
         rich_help_panel=READING,
         help="The row of an Excel file, or the line of a CSV file, with the names of the columns. Default: the first "
         "below a title.",
+    ),
+]
+Layout = Annotated[
+    Path | None,
+    typer.Option(
+        "--layout",
+        metavar="FILE",
+        rich_help_panel=READING,
+        readable=False,
+        help="The layout of a text file without separators: a CSV file with name, start and width of each column.",
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        metavar="on|off|A,B",
+        rich_help_panel=READING,
+        help="Whether values of SPSS and Stata files are read by their labels, or the columns that are. Default: on, "
+        "for columns in which at least half of the values have a label.",
     ),
 ]
 MaxExpansion = Annotated[

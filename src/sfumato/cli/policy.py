@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from sfumato.cli.arx_project import convert_project
 from sfumato.cli.flags import InputTable, Json
 from sfumato.cli.output import TextConsole, plain_table, print_json, saying_replaced, version_and_seconds
 from sfumato.cli.policy_flags import READ_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.risk import show_sets
 from sfumato.cli.summaries import show_files
+from sfumato.errors import UsageError
 from sfumato.tables.locations import location_of, shown_name
 
 if TYPE_CHECKING:
@@ -35,6 +37,15 @@ def propose(
             "--output", "-o", metavar="P.toml", help="Where to write the policy with its reasons.", readable=False
         ),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="With a project of ARX: where to write the table that it holds. Without it, the table is not read.",
+            readable=False,
+        ),
+    ] = None,
     *,
     flags: Mapping[str, Any],
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -43,10 +54,15 @@ def propose(
     """Propose a policy: roles, types and taxonomies, each with its reason. Also show which columns single people out.
 
     A column whose name and values do not reveal its role is left for you to decide. A policy with such a column is
-    refused.
+    refused. Of a project of ARX (.deid), the policy is what the project says, with its hierarchies as taxonomies.
 
     Example: sfumato policy patients.csv -o policy.toml
     """
+    if table.lower().endswith(".deid"):
+        convert_project(Path(table), output, data, flags, force=force, json=json)
+        return
+    if data is not None:
+        raise UsageError("--data is for projects of ARX (.deid). Remove it.")
     with terminal_progress() as progress:
         from sfumato.proposal import propose_policy
         from sfumato.proposal.propose import check_policy_target

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from sfumato.cli import column_flags, flags
+from sfumato.cli import column_flags, flags, writing_flags
 from sfumato.cli.flag_values import by_column, column_names, derivations, forms, one_k, tokens_by_column
 
 Result = TypeVar("Result")
@@ -47,6 +47,10 @@ DECLARED: dict[str, Any] = {
     "engine": flags.Engine,
     "memory": flags.Memory,
     "sampled": flags.Sampled,
+    "sample_size": flags.SampleSize,
+    "sample_alpha": flags.SampleAlpha,
+    "sample_tests": flags.SampleTests,
+    "frequency_groups": flags.FrequencyGroups,
     "seed": flags.Seed,
     "keep_order": flags.KeepOrder,
     "max_suppressed": flags.MaxSuppressed,
@@ -54,6 +58,10 @@ DECLARED: dict[str, Any] = {
     "form": flags.Forms,
     "boxes": flags.Boxes,
     "formulas": flags.Formulas,
+    "release_separator": writing_flags.ReleaseSeparator,
+    "release_encoding": writing_flags.ReleaseEncoding,
+    "release_decimal": writing_flags.ReleaseDecimal,
+    "codebook": writing_flags.Codebook,
     "separator": flags.Separator,
     "encoding": flags.Encoding,
     "decimal": flags.Decimal,
@@ -62,6 +70,8 @@ DECLARED: dict[str, Any] = {
     "date_format": flags.DateFormat,
     "sheet": flags.Sheet,
     "header_row": flags.HeaderRow,
+    "layout": flags.Layout,
+    "labels": flags.Labels,
     "max_expansion": flags.MaxExpansion,
 }
 READ_WITH = (
@@ -73,14 +83,16 @@ READ_WITH = (
     "date_format",
     "sheet",
     "header_row",
+    "layout",
+    "labels",
     "max_expansion",
 )
+WRITE_WITH = ("formulas", "release_separator", "release_encoding", "release_decimal", "codebook")
 EVERY_FLAG = tuple(DECLARED)
+DISK_FLAGS = ("memory", "sampled", "sample_size", "sample_alpha", "sample_tests", "frequency_groups")
 # Commands that try several policies and make no release.
 FLAGS_OF_MANY = tuple(
-    name
-    for name in DECLARED
-    if name not in ("k", "l", "method", "cells", "keep_order", "formulas", "memory", "sampled")
+    name for name in DECLARED if name not in ("k", "l", "method", "cells", "keep_order", *DISK_FLAGS, *WRITE_WITH)
 )
 
 
@@ -138,8 +150,9 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         "finest": lambda value: by_column("--finest", "LEVEL", value, _level),
         "coarsest": lambda value: by_column("--coarsest", "LEVEL", value, _level),
         "column_nulls": lambda value: tokens_by_column("--column-null", value),
-        # A tab may be written as in a shell.
-        "separator": lambda value: "\t" if value in (r"\t", "tab") else value,
+        "labels": _labels,
+        "separator": _separator,
+        "release_separator": _separator,
     }
     policy_options: dict[str, Any] = {}
     input_options: dict[str, Any] = {}
@@ -151,9 +164,19 @@ def policy_flags(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**policy_options, "input": input_options} if input_options else policy_options
 
 
+def _separator(text: str) -> str:
+    """Read a separator. A tab may be written as in a shell."""
+    return "\t" if text in (r"\t", "tab") else text
+
+
 def _level(text: str) -> int | str:
     """Read a level: a number, or a name."""
     return int(text) if text.isdecimal() else text
+
+
+def _labels(text: str) -> bool | list[str]:
+    """Read on, off, or the names of columns."""
+    return text == "on" if text in ("on", "off") else column_names("--labels", [text])
 
 
 def _number(text: str) -> int | float | None:

@@ -13,11 +13,11 @@ import typer
 from sfumato.cli.flag_values import load_policy
 from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
 from sfumato.cli.output import TextConsole, print_json, say_replaced, saying_replaced, version_and_seconds
-from sfumato.cli.policy_flags import EVERY_FLAG, READ_WITH, with_flags
+from sfumato.cli.policy_flags import EVERY_FLAG, READ_WITH, WRITE_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
 from sfumato.cli.summaries import show_files, show_release
 from sfumato.errors import UsageError
-from sfumato.tables.locations import location_of, release_files
+from sfumato.tables.locations import codebook_path, location_of, release_files
 
 if TYPE_CHECKING:
     from sfumato.releases.recoding import Recoding
@@ -107,7 +107,7 @@ def _summary(recoding: Recoding) -> dict[str, Any]:
     }
 
 
-@with_flags("k", "l", "require", "pseudonym_key", "max_suppressed", "formulas", *READ_WITH)
+@with_flags("k", "l", "require", "pseudonym_key", "max_suppressed", *WRITE_WITH, *READ_WITH)
 def apply(
     rules: Annotated[Path, typer.Argument(metavar="RULES", help="Rules that sfumato fit has written.", readable=False)],
     table: Annotated[
@@ -136,7 +136,8 @@ def apply(
         summary = release.summary()
     say_replaced(release.replaced)
     location = location_of(output)
-    files = release_files(location)
+    pages = [codebook_path(output)] if release.policy.release.codebook else []
+    files = release_files(location, pages=pages)
     if json:
         print_json(summary, files)
         return

@@ -79,6 +79,27 @@ def outcome_of(method: str, progress: Progress) -> Outcome:
     return Outcome(choice.get("start", method), choice, facts)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A table that was read and checked, before its classes are formed."""
+
+    engine: Engine
+    job: Job
+    table: Any  # in the form of the engine
+
+    def draft(self, rows: Any, recipe: ClassRecipe, fingerprints: Fingerprints | None) -> Draft:
+        """Return the draft with these rows. recipe, fingerprints: see Draft."""
+        return Draft(
+            engine=self.engine,
+            job=self.job,
+            rows=rows,
+            records=self.table.count,
+            domains=self.table.domains,
+            fingerprints=fingerprints,
+            recipe=recipe,
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """A finished table before its audit. Users never get one."""

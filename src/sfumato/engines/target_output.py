@@ -10,10 +10,10 @@ from typing import Self
 
 import pyarrow as pa
 
-from sfumato.engines.engine import Job
+from sfumato.engines.engine import Draft, Job
 from sfumato.policy import Policy
-from sfumato.tables.locations import location_of
-from sfumato.tables.sources.source import Source
+from sfumato.tables.locations import FileLocation, Location, location_of
+from sfumato.tables.sources.source import Source, kind_of_file
 from sfumato.tables.targets.file_writers import Batches
 from sfumato.tables.targets.replacement import replaced_by
 from sfumato.tables.targets.storable_columns import check_storable
@@ -38,13 +38,15 @@ class WritableTable:
 class TargetOutput:
     """A target of ``tables``: the release, then the sensitive values if they are released separately."""
 
-    def __init__(self, job: Job, target: str | Path, tables: Sequence[WritableTable]) -> None:
-        self._job, self._tables = job, tables
+    def __init__(self, draft: Draft, target: str | Path, tables: Sequence[WritableTable]) -> None:
+        self._job, self._tables = draft.job, tables
         self._location = location_of(target)
+        policy = draft.job.policy
         self._target = open_target(
             self._location,
-            separator=job.policy.input_options.separator,
-            disarm=job.policy.release.formulas == "disarm",
+            policy.written_text(tabs=has_tabs(self._location)),
+            disarm=policy.release.formulas == "disarm",
+            labels=labels_of_numbers(draft),
         )
 
     def __enter__(self) -> Self:
@@ -75,6 +77,16 @@ class TargetOutput:
         self._target.publish(certificate, pages)
         warnings = self._job.warnings
         warnings.extend(text for text in self._target.warnings if text not in warnings)
+
+
+def labels_of_numbers(draft: Draft) -> frozenset[str]:
+    """Return the columns that show numbers as text, since they show ranges of them."""
+    return frozenset(domain.name for domain in draft.domains if domain.kind == "numeric")
+
+
+def has_tabs(location: Location) -> bool:
+    """Return whether the name of a file says that tabs separate its cells."""
+    return isinstance(location, FileLocation) and kind_of_file(location.path)[0] == ".tsv"
 
 
 def check_target_location(data: object, target: str | Path, *, tables: int, force: bool = False) -> list[str]:

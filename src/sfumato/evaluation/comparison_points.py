@@ -50,11 +50,16 @@ class Row:
     records: int
     gcp: float | None = None
     c_dm: int | None = None
+    c_dm_groups: int | None = None
+    """C_DM over the groups that the method formed, as papers count it. Groups that show the same are one class."""
     c_avg: float | None = None
     max_size: float | None = None
     max_size_bound: float | None = None
     """A lower bound on MAXSIZE for any classes of this size, where nng is compared."""
     max_size_ratio: float | None = None
+    object_box_bound: float | None = None
+    """Another bound on it: the smallest box of k records around each record, the largest of these."""
+    object_box_ratio: float | None = None
     smallest_box_least: float | None = None
     """The perimeter of the smallest box of k records lies between these two."""
     smallest_box_most: float | None = None
@@ -71,7 +76,14 @@ class Row:
     code: int = 0
 
     @classmethod
-    def measured(cls, point: Point, report: AuditReport, losses: Losses, seconds: Mapping[str, float]) -> Row:
+    def measured(
+        cls,
+        point: Point,
+        report: AuditReport,
+        losses: Losses,
+        seconds: Mapping[str, float],
+        c_dm_groups: int | None = None,
+    ) -> Row:
         """The row of a release that passed its audit. ``seconds`` has the keys "partition" and "total"."""
         values: Mapping[str, Any] = losses.values
         return cls(
@@ -81,6 +93,7 @@ class Row:
             records=report.records + losses.suppressed,
             gcp=values["gcp"],
             c_dm=values["c_dm"],
+            c_dm_groups=c_dm_groups,
             c_avg=values.get("c_avg"),
             max_size=values.get("max_size"),
             classes=report.classes,
@@ -93,14 +106,16 @@ class Row:
             remarks=report.remarks,
         )
 
-    def bounded(self, bounds: PerimeterBounds | None) -> Self:
-        """This row with the lower bounds on MAXSIZE. Where the bound is 0 there is no ratio."""
+    def bounded(self, bounds: PerimeterBounds | None, object_box: float) -> Self:
+        """This row with the lower bounds on MAXSIZE. Where a bound is 0 there is no ratio."""
         if bounds is None or self.max_size is None:
             return self
         return replace(
             self,
             max_size_bound=bounds.reach,
             max_size_ratio=self.max_size / bounds.reach if bounds.reach > 0 else None,
+            object_box_bound=object_box,
+            object_box_ratio=self.max_size / object_box if object_box > 0 else None,
             smallest_box_least=bounds.smallest_box[0],
             smallest_box_most=bounds.smallest_box[1],
         )

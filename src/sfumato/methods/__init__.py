@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from sfumato.errors import UsageError
 from sfumato.methods.anatomy import Anatomy
 from sfumato.methods.auto import Auto
+from sfumato.methods.clustering.k_member import KMember
 from sfumato.methods.clustering.nearest_neighbour_groups import NearestNeighbourGroups
 from sfumato.methods.clustering.topdown import TopDown
 from sfumato.methods.coded_workload import CodedWorkload, ForWorkload, Kinds
@@ -55,7 +56,7 @@ def methods() -> dict[str, Method]:
     built_in: list[Method] = [Auto()]
     for ordering in orderings().values():
         built_in += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
-    built_in += [InformationDependency(point="median"), InformationDependency(point="close-k")]
+    built_in += [InformationDependency(point=point) for point in ("median", "values", "close-k")]
     built_in += [MondrianMethod(), MondrianMethod(splits="relaxed")]
     built_in += [MondrianMethod(rule="published"), MondrianMethod(rule="ordered")]
     built_in += [
@@ -64,7 +65,7 @@ def methods() -> dict[str, Method]:
         MondrianMethod(rule="selection"),
     ]
     built_in += [GainTree(), EligibleTree(), CellPeeling(), TopDown(), TopDown(reading="lower-ncp")]
-    built_in += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups()]
+    built_in += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups(), KMember()]
     built_in += [GlobalRecoding(), Datafly(), Samarati(), Incognito()]
     built_in.append(Anatomy())
     by_name = {method.name: method for method in built_in}

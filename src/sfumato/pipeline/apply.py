@@ -49,14 +49,8 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
         _check_left_out(policy, encoded.count, outside, left_out)
         domains, batches = list(recoding.domains), iter([recoding.regions.classes(regions)])
         recoded = recode(encoded.count, batches, domains, progress, numbered=policy.numbered)
-        released, persons = arrange(
-            replace(encoded, domains=domains),
-            recoded,
-            table.job.kept,
-            policy,
-            progress,
-            persons=table.records.persons,
-        )
+        released, rows = arrange(replace(encoded, domains=domains), recoded, table.job.kept, policy, progress)
+        persons = None if table.records.persons is None else table.records.persons[rows]
     rules = hashlib.sha256(learnt.to_json().encode()).hexdigest()
     job = replace(
         table.job,

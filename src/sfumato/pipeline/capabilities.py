@@ -74,8 +74,13 @@ EXPLAIN = Feature("--explain", "passes, bytes and memory, planned and counted", 
 BOUND = Feature("--bound", "the least possible loss beside the release", (MEMORY, DISK))
 REPORT = Feature("--report", "the report, made with the release", (MEMORY, DISK))
 REPORT_PRIVATE = Feature("--report-private", "the private report, made with the release", (MEMORY, DISK))
+CODEBOOK = Feature(
+    "codebook", "a page that explains the release", (MEMORY, DISK), lambda policy: policy.release.codebook
+)
 PLOT = Feature("plot", "pictures by the release object", (MEMORY, DISK))
 AGGREGATES = Feature("aggregates", "aggregates by the release object", (MEMORY, DISK))
+STATISTICAL_FILES = Feature("files of SPSS, Stata and SAS", "files of statistical programs", (MEMORY, DISK))
+LINKED = Feature("linked", "tables about the same persons, released together", (MEMORY,))
 LEARNING = Feature("fit", "rules learnt for further tables", (MEMORY, DISK))
 
 RELEASE_FEATURES = (
@@ -98,15 +103,30 @@ RELEASE_FEATURES = (
     Feature("seconds", "a search limited by time", (MEMORY, DISK), lambda policy: policy.method.seconds is not None),
     # Spark reads the files itself.
     Feature("header_row", "names below a title", (MEMORY, DISK), lambda policy: policy.input.header_row is not None),
+    Feature("layout", "text in columns of fixed width", (MEMORY, DISK), lambda policy: policy.input.layout is not None),
     Feature(
         "nulls of a column",
         "null tokens of single columns",
         (MEMORY, DISK),
         lambda policy: any(column.nulls for column in policy.columns.values()),
     ),
+    # In memory they change nothing. Spark draws and tests samples as its buckets need them.
+    Feature(
+        "sample_size, sample_alpha or sample_tests",
+        "how `sampled` draws and tests samples",
+        (MEMORY, DISK),
+        lambda policy: policy.engine.asks_for_sampling,
+    ),
+    Feature(
+        "frequency_groups",
+        "frequency groups counted at once",
+        (MEMORY, DISK),
+        lambda policy: policy.engine.frequency_groups is not None,
+    ),
     Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
     DERIVE,
     PSEUDONYMS,
+    STATISTICAL_FILES,
     PERSON,
     JOINT,
     Feature("a requirement of another package", "plug-in requirements", (MEMORY, DISK), _from_another_package),
@@ -121,8 +141,10 @@ RELEASE_FEATURES = (
     BOUND,
     REPORT,
     REPORT_PRIVATE,
+    CODEBOOK,
     PLOT,
     AGGREGATES,
+    LINKED,
     LEARNING,
 )
 

@@ -22,6 +22,7 @@ from sfumato.pipeline.capabilities import (
     DISK,
     MEMORY,
     SPARK,
+    STATISTICAL_FILES,
     check_method_of,
     refuse_unsupported,
     refuse_unsupported_learning,
@@ -29,9 +30,11 @@ from sfumato.pipeline.capabilities import (
 from sfumato.pipeline.plan import Plan
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.report.codebook import check_codebook
 from sfumato.tables.external.free_memory import free_memory
+from sfumato.tables.locations import codebook_path
 from sfumato.tables.sources.input_table import open_input
-from sfumato.tables.sources.source import Source, is_text_file, kind_of_file
+from sfumato.tables.sources.source import Source, is_statistical_file, kind_of_file
 from sfumato.tables.sources.text_stream import beginning_of_text
 
 BASE = 300 * 10**6  # what a run takes before it reads a record
@@ -72,6 +75,8 @@ def choose_engine(
 
         check_method_of(policy)
         refuse_unsupported(SPARK, policy)
+        if is_statistical_file(data):
+            STATISTICAL_FILES.refuse_on(SPARK)
         options = spark or SparkOptions()
         session = session_of(data, options.master)
         engine = SparkEngine(session, options, target)
@@ -80,6 +85,8 @@ def choose_engine(
         return Chosen(engine, open_table(session, data, policy.input_options))
     if target is not None:
         check_target_location(data, target, tables=tables_of(policy), force=force)
+        if policy.release.codebook:
+            check_codebook(codebook_path(target), force=force)
     plan, source = plan_run(data, policy)
     if target is not None:
         check_kept_columns(policy, source, target)
@@ -179,7 +186,7 @@ def _size(data: object, source: Source) -> _TableSize:
             stored = sum(file.stat().st_size for file in path.rglob("*.parquet"))
             return _TableSize(source.rows, stored, stored * COMPRESSED)
         stored = path.stat().st_size
-        if source.rows is not None or not is_text_file(path):
+        if source.rows is not None or not source.text:
             return _TableSize(source.rows, stored, stored * COMPRESSED)
         beginning, text = beginning_of_text(path, kind_of_file(path)[1])
     except OSError:

@@ -28,6 +28,8 @@ def class_recipe(engine: Engine, job: Job) -> ClassRecipe:
             "memory": engine.facts().get("memory"),
             "sampled": policy.engine.sampled,
         }
+        if (asked := policy.engine).asks_for_sampling:
+            circumstances["sample"] = [asked.sample_size, asked.sample_alpha, asked.sample_tests]
     if engine.name != "spark":
         # Rows of equal codes are ordered by the texts of their other values, which may differ between kinds of files.
         others = {*job.kept, policy.privacy.person} - set(policy.quasi_identifiers)

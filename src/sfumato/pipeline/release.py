@@ -16,10 +16,11 @@ from sfumato.evaluation.public_figures import Examination, public_figures
 from sfumato.methods import method_named
 from sfumato.pictures.classes import plot_classes
 from sfumato.pictures.picture import Picture
-from sfumato.pipeline.capabilities import AGGREGATES, PLOT, REPORT, REPORT_PRIVATE
+from sfumato.pipeline.capabilities import AGGREGATES, CODEBOOK, PLOT, REPORT, REPORT_PRIVATE, SPARK
+from sfumato.report.codebook import Codebook, check_codebook, codebook_of
 from sfumato.report.private import PrivateReport, private_report
 from sfumato.report.release import ReleaseReport, check_report, release_report
-from sfumato.tables.locations import FileLocation, location_of
+from sfumato.tables.locations import FileLocation, codebook_path, location_of
 from sfumato.tables.targets.target import ReleasePage
 
 
@@ -55,17 +56,18 @@ class Release:
         """The second table, with the sensitive values of each group; None if they are in the first."""
         return self._draft.engine.sensitive_frame(self._draft)
 
-    def write(self, path: str | Path, *, force: bool = False) -> str | Path:
+    def write(self, path: str | Path, *, force: bool = False, codebook: bool | None = None) -> str | Path:
         """Write the release and its certificate.
 
         The path names a file, a directory (with a slash at its end), or a table of a database. What was written is
         audited before it gets its name. An earlier release is replaced, with a warning. Anything else that exists is
-        replaced only with ``force``.
+        replaced only with ``force``. ``codebook`` says whether its codebook appears with it; by default, the policy
+        does.
         """
         from sfumato.pipeline.run import published  # the story of a release ends with this class, so it is below it
 
         known = len(self.warnings)
-        written = published(self._draft, path, force=force)
+        written = published(self._draft, path, force=force, codebook=codebook)
         self.certificate, self.replaced = written.certificate, written.replaced
         for text in (*(f"replaced {replaced}" for replaced in self.replaced), *self.warnings[known:]):
             warnings.warn(text, SfumatoWarning, stacklevel=2)
@@ -111,6 +113,16 @@ class Release:
                 report.write(path, force=force)
         return report
 
+    def codebook(self) -> Codebook:
+        """Make the codebook: what every column and label means, with counts from the release.
+
+        It may go wherever the release may go. After ``write`` it also says how the files are written.
+        """
+        CODEBOOK.refuse_on(self._draft.engine.name)
+        draft, files = self._draft, () if self.certificate is None else self.certificate["files"]
+        with draft.job.progress.phase("report"):
+            return codebook_of(*draft.engine.sources(draft.rows), self.policy, draft.job.taxonomies, files)
+
     def report_private(self, path: str | Path, *, force: bool = False) -> PrivateReport:
         """Write a page that compares the release with the counts of the original. It must not be shared."""
         check_report(Path(path), force=force)
@@ -126,9 +138,11 @@ class Release:
             figures = self.private_figures()
             return private_report(job.source, source, self.policy, job.taxonomies, figures, self.warnings)
 
-    def pages(self, report: Path | None, report_private: Path | None) -> list[ReleasePage]:
+    def pages(self, report: Path | None, report_private: Path | None, codebook: Path | None) -> list[ReleasePage]:
         """Make the pages that are published together with the release."""
         pages = []
+        if codebook is not None:
+            pages.append(ReleasePage(codebook, self.codebook().page()))
         if report is not None:
             pages.append(ReleasePage(report, self.report().page()))
         if report_private is not None:
@@ -163,6 +177,26 @@ class Release:
             f"<Release of {self.audit.records:,} records in {self.audit.classes:,} classes, "
             f"smallest {self.audit.smallest_class:,}, GCP {self.losses.gcp:.4f}>"
         )
+
+
+def codebook_target(draft: Draft, target: str | Path, wanted: bool | None, *, force: bool) -> Path | None:
+    """Return where the codebook of a release goes; None if there should be none. wanted: None is what the policy says.
+
+    An earlier codebook that would stay beside a new release is told.
+    """
+    job = draft.job
+    wanted = job.policy.release.codebook if wanted is None else wanted
+    if wanted:
+        CODEBOOK.refuse_on(draft.engine.name)
+    if draft.engine.name == SPARK:
+        return None
+    path = codebook_path(target)
+    if wanted:
+        check_codebook(path, force=force)
+        return path
+    if path.exists():
+        job.warnings.append(f"the codebook {path} is that of an earlier release. Remove it, or write it anew")
+    return None
 
 
 def public_summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:

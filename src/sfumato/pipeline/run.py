@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.engines.engine import Draft
-from sfumato.errors import AuditError
-from sfumato.evaluation.audit.audit import require_pass
-from sfumato.evaluation.public_figures import Examination
+from sfumato.engines.engine import Draft, Prepared
 from sfumato.kernels.decorator import on_compilation
-from sfumato.pipeline.engine_choice import choose_engine, tables_of
+from sfumato.pipeline.engine_choice import Chosen, choose_engine, tables_of
+from sfumato.pipeline.examination import examined
 from sfumato.pipeline.prepare import STOPPED, open_job
 from sfumato.pipeline.recognition import class_recipe, recognised, record_release
-from sfumato.pipeline.release import Release
+from sfumato.pipeline.release import Release, codebook_target
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.certificate import certificate
@@ -32,41 +31,47 @@ def draft_release(
 ) -> Draft:
     """Make the rows of a release. They are not audited yet. target, force, spark: see ``choose_engine``."""
     chosen = choose_engine(data, policy, progress, target=target, force=force, spark=spark)
-    engine = chosen.engine
     try:
-        with on_compilation(progress.compiling):
-            job = open_job(data, chosen.source, policy, progress)
-            job.warnings.extend(chosen.warnings)
-            scan = engine.read(job)
-            profile = engine.profile(scan)
-            table = engine.encode(scan, profile)
-            engine.check(table)
-            recipe = class_recipe(engine, job)
-            fingerprints = recognised(engine, job, table, recipe)
-            classes = engine.form_classes(table)
-            rows = engine.recode(table, classes)
-            if progress.stopped and not recipe.anew:
-                recipe = replace(recipe, anew=True)
-                job.warnings.append(STOPPED)
+        prepared = prepare_release(chosen, data, policy, progress)
+        return draft_of(prepared, prepared.engine.form_classes)
     except BaseException:
-        engine.close()  # an error that somebody holds would keep the files too
+        chosen.engine.close()  # an error that somebody holds would keep the files too
         raise
-    return Draft(
-        engine=engine,
-        job=job,
-        rows=rows,
-        records=table.count,
-        domains=table.domains,
-        fingerprints=fingerprints,
-        recipe=recipe,
-    )
+
+
+def prepare_release(chosen: Chosen, data: object, policy: Policy, progress: Progress) -> Prepared:
+    """Read a table and make every check that needs no classes."""
+    engine = chosen.engine
+    with on_compilation(progress.compiling):
+        job = open_job(data, chosen.source, policy, progress)
+        job.warnings.extend(chosen.warnings)
+        scan = engine.read(job)
+        profile = engine.profile(scan)
+        table = engine.encode(scan, profile)
+        engine.check(table)
+    return Prepared(engine, job, table)
+
+
+def draft_of(
+    prepared: Prepared, form_classes: Callable[[Any], Any], circumstances: Mapping[str, str] | None = None
+) -> Draft:
+    """Form the classes of a table, and recode it. circumstances: what decides classes beside the table and its job."""
+    engine, job, table = prepared.engine, prepared.job, prepared.table
+    with on_compilation(job.progress.compiling):
+        recipe = class_recipe(engine, job).in_circumstances(circumstances or {})
+        fingerprints = recognised(engine, job, table, recipe)
+        rows = engine.recode(table, form_classes(table))
+        if job.progress.stopped and not recipe.anew:
+            recipe = replace(recipe, anew=True)
+            job.warnings.append(STOPPED)
+    return prepared.draft(rows, recipe, fingerprints)
 
 
 def kept(draft: Draft) -> Release:
     """Audit a draft, and keep its rows for as long as the release lives."""
     try:
         written = draft.engine.keep(draft.rows)
-        return Release(draft, _examined(draft, written))
+        return Release(draft, examined(draft, written))
     except BaseException:
         draft.engine.close()
         raise
@@ -79,34 +84,23 @@ def published(
     force: bool = False,
     report: Path | None = None,
     report_private: Path | None = None,
+    codebook: bool | None = None,
 ) -> Release:
-    """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together."""
+    """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together.
+
+    codebook: whether its codebook belongs to it; None is what the policy says.
+    """
     engine, job = draft.engine, draft.job
     replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force)
+    explained = codebook_target(draft, target, codebook, force=force)
     with engine.output(draft, target) as output:
         written = output.write()
-        release = Release(draft, _examined(draft, written))
+        release = Release(draft, examined(draft, written))
         with job.progress.phase("certify"):
             text = certificate(release.public_summary(), job.policy, output.certified())
         release.certificate, release.replaced = json.loads(text), tuple(replaced)
-        pages = release.pages(report, report_private)
+        pages = release.pages(report, report_private, explained)
         with job.progress.phase("certify"):
             output.publish(text, pages)
     record_release(draft, output.recorded, release.private_figures())
     return release
-
-
-def _examined(draft: Draft, written: Any) -> Examination:
-    """Audit and measure what was written. A release that fails goes no further."""
-    policy, records = draft.job.policy, draft.records
-    examination = draft.engine.audit(draft, written)
-    report = examination.audit
-    require_pass(report)
-    if not 0 <= records - report.records <= policy.most_suppressed(records):
-        raise AuditError(
-            f"the release has {report.records:,} records and the table {records:,}, which leaves out more than the "
-            "policy allows; it was withheld. This is a fault in Sfumato: please report it."
-        )
-    warnings = draft.job.warnings
-    warnings.extend(text for text in report.remarks if text not in warnings)
-    return examination

@@ -14,10 +14,12 @@ from sfumato.policy.privacy_settings import PrivacySettings, SensitiveRequiremen
 from sfumato.policy.release_settings import FormulaHandling, ReleaseSettings
 from sfumato.policy.run_settings import EngineSettings, MethodSettings
 from sfumato.policy.workload import WorkloadSettings
+from sfumato.policy.written_text import DecimalMark, WritingFlags, WrittenText
 
 __all__ = [
     "ColumnSettings",
     "CommonFlags",
+    "DecimalMark",
     "EngineSettings",
     "FormulaHandling",
     "Grouping",
@@ -34,5 +36,7 @@ __all__ = [
     "SensitiveRequirement",
     "UseFlags",
     "WorkloadSettings",
+    "WritingFlags",
+    "WrittenText",
     "merge_flags",
 ]

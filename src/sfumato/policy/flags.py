@@ -19,6 +19,7 @@ from sfumato.policy.release_settings import BoxKind, FormulaHandling
 from sfumato.policy.run_settings import EffortName, EngineName
 from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
+from sfumato.policy.written_text import WRITING_SETTINGS, WritingFlags
 
 _REQUIREMENT = re.compile(r"(?P<kind>[\w-]+)\s*\(\s*(?P<column>[^,\s][^,]*?)\s*(?:,(?P<rest>.+))?\)")
 _PARAMETER = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^,=]+?)\s*")
@@ -54,7 +55,7 @@ class UseFlags(TypedDict, total=False):
     """The start of random numbers, for methods that use them."""
 
 
-class CommonFlags(TypedDict, total=False):
+class CommonFlags(WritingFlags, total=False):
     """The flags that every function takes."""
 
     quasi_identifiers: str | Sequence[str]
@@ -95,6 +96,14 @@ class CommonFlags(TypedDict, total=False):
     """How much memory a run may take, in bytes or as text such as "2GB"."""
     sampled: bool | None
     """Whether Mondrian on disk finds its first splits on a sample."""
+    sample_size: int | None
+    """How many records such a sample has."""
+    sample_alpha: float | None
+    """The level of the tests that a split on a sample must pass."""
+    sample_tests: bool | None
+    """Whether a split on a sample must pass tests."""
+    frequency_groups: int | None
+    """How many frequency groups Mondrian on disk counts at once: F_CACHE."""
     keep_order: bool | None
     """Whether the rows keep the order of the input."""
     max_suppressed: float | None
@@ -150,12 +159,17 @@ _PLAIN_SETTINGS: Final = {
     "engine": ("engine", "name"),
     "memory": ("engine", "memory"),
     "sampled": ("engine", "sampled"),
+    "sample_size": ("engine", "sample_size"),
+    "sample_alpha": ("engine", "sample_alpha"),
+    "sample_tests": ("engine", "sample_tests"),
+    "frequency_groups": ("engine", "frequency_groups"),
     "seed": ("release", "seed"),
     "keep_order": ("release", "keep_order"),
     "max_suppressed": ("release", "max_suppressed_fraction"),
     "suppression_cost": ("release", "suppression_cost"),
     "boxes": ("release", "boxes"),
     "formulas": ("release", "formulas"),
+    **WRITING_SETTINGS,
 }
 
 # The roles beside quasi-identifiers whose columns may have a setting.
@@ -214,7 +228,8 @@ def merge_flags(policy: PolicyLike | None = None, **flags: Unpack[PolicyFlags]) 
         located = {"groups": _seen_from(start.base, Path(groups))} if isinstance(groups, str | os.PathLike) else {}
         merged.put_derived(name, {**rule, **located})
     for key, value in (flags.get("input") or {}).items():
-        merged.put(value, "input", key)
+        is_path = key == "layout" and isinstance(value, str | os.PathLike)
+        merged.put(_seen_from(start.base, Path(value)) if is_path else value, "input", key)
     for flag, path in _PLAIN_SETTINGS.items():
         setting = flags.get(flag)
         if setting is not None:

@@ -25,6 +25,7 @@ from sfumato.policy.section import PolicySection, text_list
 from sfumato.policy.taxonomy_paths import is_inside, moved, real_path
 from sfumato.policy.toml_lines import Origin
 from sfumato.policy.workload import WorkloadSettings
+from sfumato.policy.written_text import WrittenText
 
 if TYPE_CHECKING:
     from sfumato.requirements import Requirement, Requirements
@@ -127,6 +128,8 @@ class Policy(PolicySection):
         data = self.to_dict()
         for (section, name, key), text in self.taxonomy_files.items():
             data[section][name][key] = change(text)
+        if self.input.layout is not None:
+            data["input"]["layout"] = change(self.input.layout)
         if self.privacy.pseudonym_key is not None:
             data["privacy"]["pseudonym_key"] = change(self.privacy.pseudonym_key)
         return data
@@ -220,14 +223,19 @@ class Policy(PolicySection):
     @property
     def input_options(self) -> InputOptions:
         """How the input is read."""
-        return InputOptions(**self.input.model_dump(), column_nulls=self._column_nulls())
+        settings = {**self.input.model_dump(), "layout": self._layout_path()}
+        return InputOptions(**settings, column_nulls=self._column_nulls())
 
     @property
     def foreign_release_options(self) -> InputOptions:
-        """How a release that another tool made is read: as the input, but below no title, and labels are no tokens."""
+        """How a release that another tool made is read: as the input, but below no title, and labels are no tokens.
+
+        It has other widths than the input.
+        """
         return replace(
             self.input_options,
             header_row=None,
+            layout=None,
             column_nulls={
                 name: tokens
                 for name, tokens in self._column_nulls().items()
@@ -235,13 +243,29 @@ class Policy(PolicySection):
             },
         )
 
+    def _layout_path(self) -> Path | None:
+        """Return the path of the layout: in the folder of the policy, or else where the taxonomies of a release lie."""
+        layout = self.input.layout
+        if layout is None:
+            return None
+        candidates = [place / layout for place in (self._directory(), *self._places)]
+        return next((path for path in candidates if path.exists()), candidates[0])
+
     def _column_nulls(self) -> dict[str, tuple[str, ...]]:
         return {name: column.nulls for name, column in self.columns.items() if column.nulls}
 
-    @property
-    def release_input_options(self) -> InputOptions:
-        """How a release that Sfumato wrote is read again: it is always UTF-8, and its nulls are empty."""
-        return InputOptions(separator=self.input.separator, max_expansion=self.input.max_expansion)
+    def written_text(self, *, tabs: bool = False) -> WrittenText:
+        """How a CSV release is written. tabs: whether the name of its file says that tabs separate its cells.
+
+        Without a separator of its own, it has that of the input; if that is the comma of numbers, a semicolon.
+        """
+        release = self.release
+        separator = release.separator or self.input.separator
+        if tabs and separator == ",":
+            separator = "\t"
+        elif separator == release.decimal == ",":
+            separator = ";"
+        return WrittenText(separator, release.encoding, release.decimal)
 
     def requirements(self) -> Requirements:
         """What every class must meet. Raises PolicyError where the policy is incomplete (see ``check_complete``)."""

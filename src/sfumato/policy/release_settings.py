@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numbers
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, StrictBool
+from pydantic import BeforeValidator, StrictBool, model_validator
 
 from sfumato.parameters import whole_number
 from sfumato.policy.column_forms import ColumnForm
 from sfumato.policy.error_text import wrong
+from sfumato.policy.input_settings import separator_character
 from sfumato.policy.section import PolicySection
+from sfumato.policy.written_text import DecimalMark, written_encoding
 
 BoxKind = Literal["smallest", "regions"]
 FormulaHandling = Literal["keep", "disarm"]
@@ -30,6 +32,10 @@ def _cost(value: Any) -> float:
     return float(value)
 
 
+def _optional_separator(value: Any) -> str | None:
+    return None if value is None else separator_character(value)
+
+
 class ReleaseSettings(PolicySection):
     """How the release is written."""
 
@@ -46,3 +52,19 @@ class ReleaseSettings(PolicySection):
 
     formulas: FormulaHandling = "keep"
     """Whether cells of CSV that a spreadsheet takes for formulas stay as they are, or begin with an apostrophe."""
+    separator: Annotated[str | None, BeforeValidator(_optional_separator)] = None
+    """The character between the cells of CSV. None: as in the input, unless numbers have that mark."""
+    encoding: Annotated[str, BeforeValidator(written_encoding)] = "utf-8"
+    """The encoding of CSV."""
+    decimal: DecimalMark = "."
+    """The decimal mark of numbers in CSV."""
+    codebook: StrictBool = False
+    """Whether a page that explains every column and label is written beside the release."""
+
+    @model_validator(mode="after")
+    def _check_marks(self) -> Self:
+        if self.separator == self.decimal:
+            raise wrong(
+                f"is {self.separator!r} and so is the decimal mark. Set the two to different characters", "separator"
+            )
+        return self

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, StrictBool
 
-from sfumato.parameters import byte_size, positive_number
+from sfumato.parameters import byte_size, positive_number, significance_level, whole_number
 from sfumato.policy.section import PolicySection, given_name
 from sfumato.policy.workload import LeastGain
 
@@ -36,3 +36,16 @@ class EngineSettings(PolicySection):
     """How much memory a run may take, in bytes. A policy may write it as 2GB."""
     sampled: StrictBool = False
     """Whether Mondrian on disk finds its first splits on a sample. It reads less, and its classes differ."""
+    sample_size: Annotated[int, BeforeValidator(whole_number(2))] | None = None
+    """How many records a sample has; by default 65,536, or what fits into memory."""
+    sample_alpha: Annotated[float, BeforeValidator(significance_level)] | None = None
+    """The level of the tests that a split on a sample must pass; by default 0.05."""
+    sample_tests: StrictBool = True
+    """Whether a split on a sample must pass tests; otherwise the sample is taken at face value."""
+    frequency_groups: Annotated[int, BeforeValidator(whole_number(1))] | None = None
+    """How many frequency groups Mondrian on disk counts at once, F_CACHE; by default as many as fit into memory."""
+
+    @property
+    def asks_for_sampling(self) -> bool:
+        """Whether it says how samples are drawn or tested."""
+        return self.sample_size is not None or self.sample_alpha is not None or not self.sample_tests

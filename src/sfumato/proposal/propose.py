@@ -61,6 +61,8 @@ class ProposedColumn:
     """Its settings as a quasi-identifier."""
     levels_reason: str
     """Why it has these levels as a quasi-identifier; empty if there is nothing to say."""
+    description: str = ""
+    """What the file says that the column is: its variable label in SPSS, Stata or SAS."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class ProposedColumn:
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
+            "description": self.description,
             "role": self.role,
             "reason": self.reason,
             **{key: self.settings.get(key) for key in PROPOSED_KEYS},
@@ -171,14 +174,19 @@ def propose_policy(
     InputSettings(**preset)  # reports wrong settings before anything is read
     deriving = merge_flags(None, derive=derive)
     location = location_of(data) if isinstance(data, str | os.PathLike) else None
-    if isinstance(location, FileLocation) and is_text_file(location.path):
+    is_fixed = preset.get("layout") is not None
+    if isinstance(location, FileLocation) and (is_fixed or is_text_file(location.path)):
         check_readable(location.path)
-        given = (preset.get(key) for key in ("encoding", "separator", "header_row"))
-        detected = find_text_format(location.path, *given)
+        separator = "," if is_fixed else preset.get("separator")  # in columns of fixed width there is none to find
+        detected = find_text_format(location.path, preset.get("encoding"), separator, preset.get("header_row"))
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
     source = open_input(data, deriving.model_copy(update={"input": InputSettings(**preset)}))
     _check_header(source)
+    by_labels: tuple[str, ...] | None = getattr(source, "read_by_labels", None)
+    if by_labels is not None and "labels" not in preset:
+        # Written out, so that a later file is read in the same way whatever values occur in it.
+        preset["labels"] = list(by_labels) or False
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
     with progress.phase("propose"):
@@ -191,6 +199,7 @@ class _Table:
 
     def __init__(self, source: Source, table: pa.Table, preset: Mapping[str, Any]) -> None:
         self._names = source.names
+        self._descriptions: Mapping[str, str] = getattr(source, "descriptions", {})
         self._preset = preset
         self._records = table.num_rows
         self._table = table
@@ -333,6 +342,7 @@ class _Table:
             alone=0 if facts is None else facts.alone,
             described=None if suggestion.levels is None else suggestion.levels.column,
             levels_reason="" if suggestion.levels is None else suggestion.levels.reason,
+            description=self._descriptions.get(name, ""),
         )
 
 

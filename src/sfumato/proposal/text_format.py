@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sfumato.tables.sources.csv_source import SEPARATORS
 from sfumato.tables.sources.source import kind_of_file
-from sfumato.tables.sources.text_stream import open_bytes
+from sfumato.tables.sources.text_stream import is_text_in, open_bytes
 
 SINGLE_BYTE = ("cp1252", "latin-1")
 BLOCK = 1 << 20
@@ -55,19 +55,7 @@ def _encoding(path: Path, compression: str | None) -> str:
         return "utf-16"
     if b"\0" in start:  # no byte order mark, but every second byte of plain letters is zero
         return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
-    return next((name for name in ("utf-8", *SINGLE_BYTE) if _is_text(path, compression, name)), "utf-8")
-
-
-def _is_text(path: Path, compression: str | None, encoding: str) -> bool:
-    decoder = codecs.getincrementaldecoder(encoding)()
-    with open_bytes(path, compression) as content:
-        try:
-            while block := content.read(BLOCK):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
+    return next((name for name in ("utf-8", *SINGLE_BYTE) if is_text_in(path, name, compression)), "utf-8")
 
 
 def _beginning(path: Path, compression: str | None, encoding: str, skipped: int) -> str:

@@ -24,6 +24,8 @@ INPUT_COMMENTS = {
     "date_format": "how dates are written",
     "sheet": "of the file",
     "header_row": "the row or line with the names of the columns",
+    "layout": "the positions of the columns",
+    "labels": "the columns whose values are the labels of their codes",
     "max_expansion": "times as much text as the compressed file has bytes",
 }
 
@@ -34,17 +36,23 @@ def policy_document(proposal: Proposal, directory: Path | None = None) -> str:
     directory: where the file will lie, so that its paths lead to the same taxonomies; None is the working directory.
     """
     lines = [*_heading(proposal), ""]
-    settings = proposal.policy.to_dict().get("input", {})
+    content = proposal.policy.with_paths_from(directory or Path.cwd())
+    settings = content.get("input", {})
     if settings:
         lines += [
             "[input]",
             *(f"{key} = {toml_value(value)}  # {INPUT_COMMENTS[key]}" for key, value in settings.items()),
             "",
         ]
-    for name, rule in proposal.policy.with_paths_from(directory or Path.cwd()).get("derive", {}).items():
-        lines += [_header("derive", name), *(f"{key} = {toml_value(value)}" for key, value in rule.items()), ""]
+    for name, rule in content.get("derive", {}).items():
+        lines += [table_header("derive", name), *(f"{key} = {toml_value(value)}" for key, value in rule.items()), ""]
     for column in proposal.columns:
-        lines += [_header("columns", column.name), *_comment(column.reason), f"role = {toml_value(column.role)}"]
+        lines += [
+            table_header("columns", column.name),
+            *comment_lines(column.description),
+            *comment_lines(column.reason),
+        ]
+        lines.append(f"role = {toml_value(column.role)}")
         if column.role not in ("identifier", "drop"):
             lines += _settings(column)
         lines.append("")
@@ -63,7 +71,7 @@ def _heading(proposal: Proposal) -> list[str]:
         "a decision: read the reasons, change what is wrong, give a role (identifier, drop, quasi-identifier, "
         'sensitive or other) to every column that says "decide", and set k. Until then the file is refused.'
     )
-    lines = _comment(text)
+    lines = comment_lines(text)
     for title, sets in (
         ("Proposed quasi-identifiers that single people out together:", proposal.dangerous(decided=True)),
         ("Together with columns whose role is still open:", proposal.dangerous(decided=False)),
@@ -71,7 +79,7 @@ def _heading(proposal: Proposal) -> list[str]:
         if sets:
             lines += ["#", f"# {title}", *(f"#   {_exposure_text(exposure)}" for exposure in sets)]
     for remark in (*proposal.left_out, *proposal.remarks):
-        lines += ["#", *_comment(f"Note: {plain_name(remark)}.")]
+        lines += ["#", *comment_lines(f"Note: {plain_name(remark)}.")]
     return lines
 
 
@@ -97,7 +105,9 @@ def _privacy(proposal: Proposal) -> list[str]:
         lines += [f"k = {privacy.k}"]
     if privacy.person is not None:
         lines += [
-            *_comment("Some persons have several records, so persons are counted. Remove this line if that is wrong."),
+            *comment_lines(
+                "Some persons have several records, so persons are counted. Remove this line if that is wrong."
+            ),
             f"person = {toml_value(privacy.person)}",
         ]
     return lines
@@ -108,7 +118,7 @@ def _settings(column: ProposedColumn) -> list[str]:
     lines = [f"{key} = {toml_value(value)}" for key, value in column.settings.items()]
     if column.role == "decide":
         lines = [f"# as a quasi-identifier: {', '.join(lines)}"] if lines else []
-    return [*lines[:1], *_comment(column.levels_reason), *lines[1:]]
+    return [*lines[:1], *comment_lines(column.levels_reason), *lines[1:]]
 
 
 def toml_value(value: Any) -> str:
@@ -120,7 +130,8 @@ def toml_value(value: Any) -> str:
     return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
 
 
-def _header(*keys: str) -> str:
+def table_header(*keys: str) -> str:
+    """Return the header of a table, such as [columns.age]."""
     table: dict[str, Any] = {}
     for key in reversed(keys):
         table = {key: table}
@@ -128,5 +139,6 @@ def _header(*keys: str) -> str:
     return tomli_w.dumps(table).rstrip("\n").rpartition("\n")[2]
 
 
-def _comment(text: str) -> list[str]:
+def comment_lines(text: str) -> list[str]:
+    """Return a comment of as many lines as it takes."""
     return [f"# {line}" for line in wrap(plain_name(text), WIDTH, break_long_words=False, break_on_hyphens=False)]

@@ -17,6 +17,8 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.policy import Policy
+from sfumato.policy.input_settings import separator_character
+from sfumato.policy.written_text import written_encoding
 from sfumato.tables.locations import FileLocation, Location, certificate_path, location_of
 from sfumato.tables.targets.target import CertifiedTable, certificate_text, recover_location
 
@@ -74,6 +76,8 @@ def _check(content: Any) -> None:
         _check_types(file["name"], str)
         _check_types(file["sha256"], str)
         _check_types(file["bytes"], int)
+        if "text" in file:
+            _check_text(file["text"])
     _check_types(content.get("audit", []), list)
     for line in content.get("audit", []):
         _check_types(line, dict)
@@ -85,9 +89,22 @@ def _check(content: Any) -> None:
     for name, value in _table(content, "libraries").items():
         _check_types(name, str)
         _check_types(value, str)
+    linked = _table(content, "linked")
+    for name in (*_table(linked, "files").values(), *linked.get("remarks", [])):
+        _check_types(name, str)
     for grid in _table(content, "statistics").values():
         _check_types(grid, dict)
         _check_types(grid["grid"], int, float)
+
+
+def _check_text(text: Any) -> None:
+    """Check how a CSV file was written, with the checks of the policy. These raise ValueError."""
+    _check_types(text, dict)
+    separator_character(text["separator"])
+    written_encoding(text["encoding"])
+    _check_types(text.get("numbers", []), list)
+    for name in text.get("numbers", []):
+        _check_types(name, str)
 
 
 def _table(content: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -102,10 +119,14 @@ def _check_types(value: Any, *types: type) -> None:
         raise TypeError
 
 
+def file_name(path: str) -> str:
+    """The name of a file without its directories, with either separator: a policy may come from another system."""
+    return PureWindowsPath(PurePath(path).name).name
+
+
 def shareable_policy(policy: Policy) -> dict[str, Any]:
     """The policy with the names of taxonomy files only, and without its key: a path would tell about the machine."""
-    # Remove directories with either separator: a policy may come from another system.
-    content = policy.with_files(lambda text: PureWindowsPath(PurePath(text).name).name)
+    content = policy.with_files(file_name)
     if content.get("privacy", {}).pop("pseudonym_key", None) is not None and not content["privacy"]:
         del content["privacy"]  # where a key lies is nobody's business, not even the name of its file
     return content

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.methods.method import ClassBatch
-from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts, to_numpy
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.coding.domains import Codes, Domain, ReleasedValues
+from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.tables.coding.sorting import Field, SortedRows, bits_for, sort_rows
 
 BOXES = 1 << 17  # whose texts are made at once
@@ -44,14 +46,24 @@ class RecodedColumn:
         """The distinct labels in ascending order, and the code of each entry's label."""
         return sorted_codes(pa.chunked_array([self.labels]))
 
+    @cached_property
+    def is_whole(self) -> NDArray[np.bool_]:
+        """Whether each entry shows ``*``."""
+        whole: NDArray[np.bool_] = to_numpy(pc.is_in(self.labels, value_set=from_texts([WHOLE])))
+        return whole
+
 
 @dataclass(frozen=True)
 class Recoded:
-    """The recoded table: the class of each record, numbered in canonical order. Classes with equal boxes are merged."""
+    """The recoded table: the class of each record, numbered in canonical order. Classes with equal boxes are merged.
+
+    formed: int64, the sizes of the classes before they were merged.
+    """
 
     class_of_row: NDArray[np.uint32]
     sizes: NDArray[np.int64]
     columns: list[RecodedColumn]
+    formed: NDArray[np.int64]
 
 
 class Recoder:
@@ -85,7 +97,8 @@ class Recoder:
         )
         ordered, rank = _ranked(columns, self._classes)
         distinct = len(ordered.starts) - 1
-        sizes = np.bincount(rank, weights=np.concatenate(self._sizes), minlength=distinct).astype(np.int64)
+        formed = np.concatenate(self._sizes)
+        sizes = np.bincount(rank, weights=formed, minlength=distinct).astype(np.int64)
         first = ordered.rows[ordered.starts[:-1]]
         kept = [
             RecodedColumn(column.domain, column.entry[first], column.labels, column.low, column.high)
@@ -93,10 +106,10 @@ class Recoder:
         ]
         released = self._class_of_row != LEFT_OUT
         if released.all():
-            return Recoded(rank[self._class_of_row], sizes, kept)
+            return Recoded(rank[self._class_of_row], sizes, kept, formed)
         class_of_row = np.full(len(released), LEFT_OUT)
         class_of_row[released] = rank[self._class_of_row[released]]
-        return Recoded(class_of_row, sizes, kept)
+        return Recoded(class_of_row, sizes, kept, formed)
 
 
 def shown_classes(
@@ -112,8 +125,21 @@ def shown_classes(
 
 def _ranked(columns: Sequence[RecodedColumn], classes: int) -> tuple[SortedRows, NDArray[np.uint32]]:
     """The classes in canonical order, and the rank of each among the distinct ones."""
-    ordered = sort_rows([Field(column.entry, bits_for(len(column.labels))) for column in columns], classes)
+    ordered = sort_rows(canonical_fields(columns, [column.entry for column in columns]), classes)
     return ordered, _rank_of_row(ordered)
+
+
+def canonical_fields(columns: Sequence[RecodedColumn], entries: Sequence[NDArray[Any]]) -> list[Field]:
+    """The sort key of classes or rows in canonical order. entries: by column, the entry that each of them shows.
+
+    What shows nothing but ``*`` comes last: who opens a release first sees what it says.
+    """
+    shown = [Field(entry, bits_for(len(column.labels))) for column, entry in zip(columns, entries, strict=True)]
+    if not all(column.is_whole.any() for column in columns):
+        return shown
+    pairs = zip(columns, entries, strict=True)
+    nothing = reduce(np.logical_and, (column.is_whole[entry] for column, entry in pairs))
+    return [Field(nothing.view(np.uint8), 1), *shown]
 
 
 def _rank_of_row(ordered: SortedRows) -> NDArray[np.uint32]:

@@ -18,7 +18,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from sfumato.releases.fingerprints import Fingerprints
 from sfumato.releases.keyed_sample import KeyedSample, shared_part
 
 SECRET_BYTES = 32
+WRITTEN_KEYS = frozenset({"formulas", "separator", "encoding", "decimal", "codebook"})  # of [release]
 
 
 def state_directory() -> Path:
@@ -72,17 +73,22 @@ class ClassRecipe:
     rules: str | None = None
     anew: bool = False
 
+    def in_circumstances(self, further: Mapping[str, Any]) -> ClassRecipe:
+        """Return the recipe with further circumstances."""
+        return replace(self, circumstances={**self.circumstances, **further})
+
     @property
     def digest(self) -> str:
-        """A digest of all that, with the contents of taxonomies, but without the separator or encoding of a file."""
+        """A digest of all that, with the contents of taxonomies, but without how files are read and written."""
         if self.rules is not None:
             return self.rules
         content = self.policy.to_dict()
         content.pop("input", None)
         content.pop("engine", None)
         content.get("privacy", {}).pop("pseudonym_key", None)
-        if content.get("release", {}).pop("formulas", None) is not None and not content["release"]:
-            del content["release"]  # how cells are written decides no class
+        # How cells are written decides no class.
+        release = {key: value for key, value in content.pop("release", {}).items() if key not in WRITTEN_KEYS}
+        content |= {"release": release} if release else {}
         for section, name, key in self.policy.taxonomy_files:
             with contextlib.suppress(OSError):
                 path = self.policy.taxonomy_path(name) if section == "columns" else self.policy.groups_path(name)

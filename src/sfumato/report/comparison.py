@@ -21,10 +21,14 @@ MEASURES = {
     "average. 0% is the original, 100% says nothing.",
     "C_DM": "discernibility: each record counts the size of its class, and a record that is left out counts the size "
     "of the table.",
+    "C_DM by groups": "the same, over the groups that the method formed, as papers count it. Groups that show the same "
+    "are one class.",
     "C_AVG": "the average size of a class divided by k.",
     "MAXSIZE": "the largest perimeter of a class: twice the sum of its sides, each scaled to [0, 1].",
     "least MAXSIZE": "a lower bound on MAXSIZE for classes of k records, whatever the method: twice the distance of "
     "the record that is farthest from its nearest k - 1 others. The ratio is MAXSIZE divided by this bound.",
+    "largest object box": "a bound that is never weaker: the smallest box of k records around each record, the largest "
+    "of these. Its ratio is MAXSIZE divided by it.",
     "smallest box": "the weaker bound of Du et al. (2007): the perimeter of the smallest box of k records. It is 0 if "
     "k records are equal; otherwise it lies between the two numbers.",
     "seconds": "partition is the time to form the classes; total includes recoding, sorting and auditing. Reading the "
@@ -158,11 +162,17 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
     bounds: dict[str, Cell] = {
         "least MAXSIZE": lambda row: "" if row.max_size_bound is None else f"{row.max_size_bound:.3f}",
         "ratio": lambda row: "" if row.max_size_ratio is None else f"{row.max_size_ratio:.2f}",
+        "largest object box": lambda row: "" if row.object_box_bound is None else f"{row.object_box_bound:.3f}",
+        "its ratio": lambda row: "" if row.object_box_ratio is None else f"{row.object_box_ratio:.2f}",
         "smallest box": _smallest_box,
+    }
+    by_groups: dict[str, Cell] = {
+        "C_DM by groups": lambda row: "" if row.c_dm_groups is None else f"{row.c_dm_groups:,}"
     }
     return {
         "GCP": lambda row: f"{row.gcp:.2%}",
         "C_DM": lambda row: f"{row.c_dm:,}",
+        **(by_groups if any(row.c_dm_groups not in (None, row.c_dm) for row in rows) else {}),
         "C_AVG": lambda row: "" if row.c_avg is None else f"{row.c_avg:.3f}",
         "MAXSIZE": lambda row: "" if row.max_size is None else f"{row.max_size:.3f}",
         **(bounds if any(row.max_size_bound is not None for row in rows) else {}),

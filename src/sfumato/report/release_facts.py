@@ -153,20 +153,20 @@ def facts_of(source: Source, second: Source | None, policy: Policy, taxonomies: 
     for name in policy.quasi_identifiers:
         records = np.zeros(len(classes.values[name]), np.int64)
         np.add.at(records, classes.shown[name], classes.sizes)
-        columns.append(_values(name, classes.values[name], records, policy, taxonomies))
+        columns.append(column_values(name, classes.values[name], records, policy, taxonomies))
     distributions: dict[str, Distribution] = {}
     diversity = []
     for name in sensitive:
         spread = distributions[name] = distribution(source, classes, name, nulls, keep_null=True)
         records = np.zeros(len(spread.values), np.int64)
         np.add.at(records, spread.value, spread.count)
-        columns.append(_values(name, spread.values, records, policy, taxonomies))
+        columns.append(column_values(name, spread.values, records, policy, taxonomies))
         known = ~columns[-1].is_null[spread.value] | (policy.privacy.null_sensitive == "value")
         diversity.append(_shares(columns[-1], spread.owner[known], spread.count[known], classes.sizes, policy))
     sizes = classes.sizes
     if second is not None:
         (name,) = policy.sensitive[:1] or ("",)
-        columns.append(_values(name, *value_counts(second, name), policy, taxonomies))
+        columns.append(column_values(name, *value_counts(second, name), policy, taxonomies))
         groups = group_counts(source, second, name, policy)
         sizes, histogram = groups.sizes, groups.histograms[name]
         diversity = [_shares(columns[-1], histogram.owner, histogram.count, sizes, policy)]
@@ -175,7 +175,9 @@ def facts_of(source: Source, second: Source | None, policy: Policy, taxonomies: 
     room = max(MOST_COLUMNS - len(columns), 0)
     for name in others[:room]:
         kept = find_classes(source, [name])
-        columns.append(_values(name, kept.values[name], kept.sizes[np.argsort(kept.shown[name])], policy, taxonomies))
+        columns.append(
+            column_values(name, kept.values[name], kept.sizes[np.argsort(kept.shown[name])], policy, taxonomies)
+        )
     return ReleaseFacts(
         classes=classes if second is None else None,
         sizes=sizes,
@@ -186,7 +188,7 @@ def facts_of(source: Source, second: Source | None, policy: Policy, taxonomies: 
     )
 
 
-def _values(
+def column_values(
     name: str,
     values: Sequence[object],
     records: NDArray[np.int64],

@@ -19,6 +19,7 @@ from sfumato.evaluation.audit.audit_in_parts import audit_in_parts
 from sfumato.evaluation.audit.kept_columns import kept_columns_hold, kept_columns_hold_in_parts
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
+from sfumato.releases.linked_certificate import certified_remarks
 from sfumato.requirements import Requirements, Verdict
 from sfumato.studies.finished_release import FinishedRelease
 from sfumato.tables.coding.passthrough import PassthroughColumn
@@ -157,7 +158,7 @@ def _with_file_checks(report: AuditReport, release: FinishedRelease) -> AuditRep
         remark = "there is no certificate beside the release: it is incomplete, or was made elsewhere"
         return replace(report, remarks=(*report.remarks, remark))
     unchanged = _unchanged(location_of(release.given), release.certificate)
-    remarks = list(report.remarks)
+    remarks = [*report.remarks, *certified_remarks(release.certificate)]
     if report.unchecked and unchanged.holds:
         remarks += _certified_in_persons(release.certificate)
     return replace(report, verdicts=(*report.verdicts, unchanged), remarks=tuple(remarks))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from sfumato.bounds.object_boxes import object_box_bound
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.evaluation.comparison_points import CapturedError, Point, Row
 from sfumato.kernels.decorator import on_compilation
@@ -46,20 +47,23 @@ class MaxSizeBounds:
     def __init__(self, table: TableInMemory, points: Sequence[Point]) -> None:
         self._table = table
         self._wanted = {point.k for point in points if point.method == NearestNeighbourGroups.name}
-        self._found: dict[int, PerimeterBounds | None] = {}  # by k; k persons have at least k records
+        # By k; k persons have at least k records.
+        self._found: dict[int, PerimeterBounds | None] = {}
+        self._object_box: dict[int, float] = {}
 
     def beside(self, row: Row, point: Point, progress: Progress) -> Row:
         """Add the bounds to a row if they hold for it: no record is left out, and its classes hide identity."""
         if row.code != 0 or row.suppressed or not row.hides_identity or point.k not in self._wanted:
             return row
         if point.k not in self._found:
-            self._found[point.k] = None
+            self._found[point.k], self._object_box[point.k] = None, 0.0
             attempt = CapturedError()
             with attempt, progress.phase("bound"), on_compilation(progress.compiling):
+                self._object_box[point.k] = object_box_bound(self._table.records, point.k)
                 self._found[point.k] = perimeter_bounds(self._table.records, point.k)
             if attempt.error is not None:
                 row = replace(row, remarks=(*row.remarks, f"no bound of MAXSIZE was found: {attempt.error}"))
-        return row.bounded(self._found[point.k])
+        return row.bounded(self._found[point.k], self._object_box[point.k])
 
 
 def _quickest(table: TableInMemory, point: Point, enough: float, progress: Progress) -> Row:
@@ -90,5 +94,6 @@ def _compared(table: TableInMemory, point: Point, progress: Progress) -> tuple[R
     with attempt, on_compilation(compiling):
         release = trial_release(table_for(table, point.policy))
         seconds = {"partition": progress.seconds["partition"] - before, "total": time.perf_counter() - started}
-        return Row.measured(point, release.audit, release.losses, seconds), compiled
+        by_groups = release.summary().get("c_dm_groups")
+        return Row.measured(point, release.audit, release.losses, seconds, by_groups), compiled
     return attempt.row(point, table.count), compiled

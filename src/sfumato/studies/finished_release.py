@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ from sfumato.errors import UsageError
 from sfumato.methods import method_named
 from sfumato.policy import InputOptions, Policy, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
+from sfumato.releases.release_reading import release_options
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.input_table import open_studied
-from sfumato.tables.sources.source import Source, open_location, open_source
+from sfumato.tables.sources.source import Source, is_text_file, open_location, open_source
+from sfumato.tables.targets.target import recover_location
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class FinishedRelease:
     given: object
     policy: Policy
     certificate: Mapping[str, Any] | None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """What the caller said about how files are read."""
 
     @classmethod
     def of(cls, release: object, policy: PolicyLike | None, flags: Mapping[str, Any]) -> FinishedRelease:
@@ -39,31 +43,43 @@ class FinishedRelease:
             )
         merged = merge_flags(policy, **flags)
         merged.check_complete()
-        return cls(release, merged, certificate)
+        return cls(release, merged, certificate, flags.get("input") or {})
 
     def source(self) -> Source:
         """Open the release; the first table, if there are two."""
-        # Sfumato writes UTF-8. A release made elsewhere is read as the policy says.
-        options = self.policy.foreign_release_options if self.certificate is None else self._written_options
-        return open_source(self.given[0] if isinstance(self.given, tuple) else self.given, options)
+        first = self.given[0] if isinstance(self.given, tuple) else self.given
+        return open_source(first, self._options(first, 0))
 
-    @property
-    def _written_options(self) -> InputOptions:
-        """How the release was written. The certificate knows about formulas, whatever policy it is judged by."""
-        written = {} if self.certificate is None else self.certificate["policy"].get("release", {})
-        disarmed = isinstance(written, Mapping) and written.get("formulas") == "disarm"
-        return replace(self.policy.release_input_options, disarmed=disarmed)
+    def _options(self, table: object, number: int) -> InputOptions:
+        """How a table of the release is read. The certificate knows it, whatever policy the release is judged by."""
+        if not isinstance(table, str | Path):
+            return self.policy.foreign_release_options
+        location = location_of(table)
+        recover_location(location)
+        return release_options(location, self.policy, self.certificate, given=self.reading, table=number)
+
+    def files(self) -> Sequence[Mapping[str, Any]]:
+        """The files of the release and how they are written, by the certificate or as they look."""
+        if self.certificate is not None:
+            files: list[Mapping[str, Any]] = self.certificate["files"]
+            return files
+        if not isinstance(self.given, str | Path) or not is_text_file(Path(self.given)):
+            return ()
+        options = self._options(self.given, 0)
+        commas = sorted(options.comma_columns)
+        text = {"separator": options.separator, "encoding": options.encoding, "decimal": "," if commas else "."}
+        return [{"name": location_of(self.given).name, "text": {**text, "numbers": commas}}]
 
     def sensitive_source(self) -> Source | None:
         """Open the table of sensitive values if the method releases them separately: beside the first, or of a pair."""
         if not method_named(self.policy.method.name).separates:
             return None
-        options = self._written_options
         if isinstance(self.given, tuple):
-            return open_source(self.given[1], options)
+            return open_source(self.given[1], self._options(self.given[1], 1))
         if not isinstance(self.given, str | Path):
             raise UsageError("a release by anatomy is two tables. Give both, as (first, second).")
-        return open_location(location_of(self.given).sensitive, options)
+        second = location_of(self.given).sensitive
+        return open_location(second, release_options(second, self.policy, self.certificate, table=1))
 
 
 def _taxonomy_places(home: Path) -> list[Path]:

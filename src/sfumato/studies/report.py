@@ -14,6 +14,7 @@ from sfumato.evaluation.workload_tasks import predictions_of_release
 from sfumato.pipeline.prepare import load_taxonomies
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.report.codebook import Codebook, codebook_of
 from sfumato.report.private import PrivateReport, private_report
 from sfumato.report.release import ReleaseReport, check_report, empty_report, release_report
 from sfumato.studies.audit import audit_finished
@@ -58,6 +59,12 @@ def report_finished(original: object, release: FinishedRelease, *, limited: bool
     totals = _public_totals(source, second, policy, taxonomies, left_out=measured.suppressed)
     figures = public_figures(totals, audit, policy, left_out=measured.suppressed)
     return release_report(source, second, policy, taxonomies, {**figures, **about}, remarks=audit.remarks)
+
+
+def codebook_finished(release: FinishedRelease) -> Codebook:
+    """Make the codebook of a release, from the release and its policy alone."""
+    source, second, policy = release.source(), release.sensitive_source(), release.policy
+    return codebook_of(source, second, policy, load_taxonomies(policy), release.files())
 
 
 def _public_totals(

@@ -18,6 +18,7 @@ from sfumato.methods import method_named
 from sfumato.pipeline.capabilities import DERIVE, SPARK
 from sfumato.policy import Policy, PolicyFlags, PolicyLike, merge_flags
 from sfumato.releases.certificate import read_certificate
+from sfumato.releases.release_reading import release_options
 from sfumato.tables.locations import location_of
 from sfumato.tables.sources.input_table import open_studied
 from sfumato.tables.sources.source import open_source
@@ -52,8 +53,11 @@ def risk(
     if policy is None and certified is not None:
         policy = Policy.from_dict(certified["policy"], location_of(data).home)  # type: ignore[arg-type]
     merged = merge_flags(policy, **flags)
-    # Sfumato writes UTF-8. Other tables are read as the policy says.
-    source = open_studied(data, merged) if certified is None else open_source(data, merged.release_input_options)
+    if certified is None:
+        source = open_studied(data, merged)
+    else:
+        location = location_of(data)  # type: ignore[arg-type]
+        source = open_source(data, release_options(location, merged, certified, given=flags.get("input")))
     if not merged.quasi_identifiers:
         raise UsageError(
             "nothing says which columns are quasi-identifiers. Name them, or give a policy; 'sfumato policy' proposes "

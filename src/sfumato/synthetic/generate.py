@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import signature
 from itertools import chain, islice
@@ -21,6 +20,7 @@ from sfumato.synthetic.census import Census
 from sfumato.synthetic.generator import Generator
 from sfumato.synthetic.hospital import Hospital
 from sfumato.synthetic.normal import Normal
+from sfumato.tables.targets.file_operations import new_directories
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target, write_staged
 from sfumato.taxonomies.taxonomy_rows import taxonomy_text
 
@@ -54,7 +54,7 @@ def generate(
         check_target(table)
         if not force:
             _check_existing(table, {policy: policy_text, **texts})
-        with _directories({taxonomy.parent for taxonomy in texts}), Stage() as stage:
+        with new_directories({taxonomy.parent for taxonomy in texts}), Stage() as stage:
             write(batches, stage.path(table))
             for file, text in {**texts, policy: policy_text}.items():
                 write_staged(stage, file, text)
@@ -139,18 +139,3 @@ def _check_existing(table: Path, texts: dict[Path, str]) -> None:
             f"{table} exists, and no policy beside it says that it was generated. Name another file, or add --force to "
             "replace it."
         )
-
-
-@contextmanager
-def _directories(wanted: set[Path]) -> Iterator[None]:
-    """Create the missing directories; if the block fails, remove them again."""
-    missing = [directory for directory in wanted if not directory.is_dir()]
-    for directory in missing:
-        directory.mkdir()
-    try:
-        yield
-    except BaseException:
-        for directory in missing:
-            with suppress(OSError):  # another program uses it by now
-                directory.rmdir()
-        raise

@@ -23,6 +23,7 @@ from sfumato.errors import UsageError
 from sfumato.files.regular_file import open_regular
 
 CERTIFICATE = ".sfumato.json"
+CODEBOOK = ".codebook.html"
 DATABASE_SUFFIXES = {".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": None}
 _IN_DATABASE = re.compile(r"(?P<file>.+?\.(?:duckdb|ddb|sqlite3?|db))#(?P<table>.*)", re.IGNORECASE | re.DOTALL)
 _SERVER = re.compile(r"postgres(?:ql)?:/", re.IGNORECASE)
@@ -207,6 +208,11 @@ def sensitive_path(target: Path) -> Path:
 
 def certificate_path(release: Path) -> Path:
     return release.with_name(release.name + CERTIFICATE)
+
+
+def codebook_path(release: str | os.PathLike[str]) -> Path:
+    """Return the path of the codebook: beside the release, or in the working directory for a table on a server."""
+    return location_of(release).beside(CODEBOOK)
 
 
 def release_files(location: Location, *, separated: bool = False, pages: Iterable[Path] = ()) -> list[str]:

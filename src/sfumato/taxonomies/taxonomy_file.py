@@ -32,6 +32,12 @@ def read_taxonomy(path: str | Path, column: str) -> Taxonomy:
     return _tree(file, _checked_rows(file))
 
 
+def check_taxonomy(text: str, path: str | Path, column: str) -> None:
+    """Raise TaxonomyError if a text would be no taxonomy once it is in this file."""
+    file = _TaxonomyFile(Path(path), column)
+    _tree(file, _checked_rows(file, text))
+
+
 def read_rows(path: str | Path, column: str) -> TaxonomyRows:
     """Read the taxonomy in a CSV file with all levels of its rows, also those that make no node of the tree."""
     file = _TaxonomyFile(Path(path), column)
@@ -40,8 +46,8 @@ def read_rows(path: str | Path, column: str) -> TaxonomyRows:
     return TaxonomyRows.of([_last_name(row.names[: level + 1]) for level in range(len(row.names) - 1)] for row in rows)
 
 
-def _checked_rows(file: _TaxonomyFile) -> list[_Row]:
-    rows = _split(file, _text(file))
+def _checked_rows(file: _TaxonomyFile, text: str | None = None) -> list[_Row]:
+    rows = _split(file, _text(file) if text is None else text)
     if not rows:
         raise file.error("it is empty. Write one row for each value of the column: the value, its groups, '*'.")
     _check_names(file, rows)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from examples import examples
 from hypothesis import assume, given, settings
@@ -24,6 +25,7 @@ from slow_mondrian import Slow, Table
 from strategies import Case, cases
 
 import sfumato
+from sfumato.engines.disk import classes as classes_on_disk
 from sfumato.engines.disk.rothko_io_cost import ExpectedIo, IoCounters, expected_sample_io, expected_tree_io
 from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
@@ -32,6 +34,7 @@ from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.region_tree import RegionTree
 from sfumato.methods.trees.sampled_tests import least_sampled, sample_holds, sampled_tests, standard_errors
 from sfumato.methods.trees.sampled_tree import sums_of_children, undo_splits
+from sfumato.pipeline.capabilities import refuse_unsupported
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import (
@@ -360,3 +363,50 @@ def test_expected_passes_are_those_of_section_5_3() -> None:
     assert expected_tree_io(50_000_000, 2_000_000, 8) == ExpectedIo(reads=8, writes=2)
     assert expected_sample_io(50_000_000, 2_000_000, 1000) == ExpectedIo(reads=3, writes=1)
     assert expected_sample_io(1000, 2000, 10) == ExpectedIo(reads=1, writes=0)
+
+
+# ---- the settings of a policy ----
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_settings_of_the_policy_reach_the_division(
+    sampled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, dict[str, Any]] = {}
+    for name in ("rothko_s", "rothko_t"):
+        genuine = getattr(classes_on_disk, name)
+
+        def watched(*parts: Any, name: str = name, genuine: Any = genuine, **settings: Any) -> Any:
+            seen[name] = {key: value for key, value in settings.items() if key != "counters"}
+            return genuine(*parts, **settings)
+
+        monkeypatch.setattr(classes_on_disk, name, watched)
+    pq.write_table(people(120, 3).select(["age", "ward"]), tmp_path / "table.parquet")
+    flags: dict[str, Any] = {
+        "quasi_identifiers": ["age", "ward"], "k": 3, "engine": "disk", "method": "mondrian", "sampled": sampled,
+        "sample_size": 40, "sample_alpha": 0.01, "sample_tests": False, "frequency_groups": 7,
+    }  # fmt: skip
+    release = sfumato.anonymize(tmp_path / "table.parquet", **flags)
+    assert release.audit.holds
+    asked = {"sample": 40, "alpha": 0.01, "tests": False, "cache": 7}
+    assert seen == ({"rothko_s": asked} if sampled else {"rothko_t": {"cache": 7}})
+
+
+def test_a_stricter_level_grows_smaller_trees() -> None:
+    grown = {}
+    with on_disk(people(600, 4), policy_for(k=8)) as there:
+        for alpha in (0.4, 0.05, 1e-6):
+            counters = IoCounters()
+            assert there.sampled(MEDIAN, sample=200, alpha=alpha, enough=0, counters=counters)
+            grown[alpha] = counters.grown
+    assert grown[0.4] > grown[0.05] > grown[1e-6]
+
+
+def test_settings_out_of_bounds_are_refused_and_so_are_those_that_spark_has_no_use_for() -> None:
+    for wrong in ({"sample_size": 1}, {"sample_alpha": 0}, {"sample_alpha": 0.6}, {"frequency_groups": 0}):
+        with pytest.raises(sfumato.PolicyError, match="must be"):
+            merge_flags(None, quasi_identifiers=["a"], k=2, **wrong)  # type: ignore[arg-type]
+    for asked in ({"sample_size": 9}, {"sample_tests": False}, {"frequency_groups": 2}):
+        policy = merge_flags(None, quasi_identifiers=["a"], k=2, method="mondrian", **asked)  # type: ignore[arg-type]
+        with pytest.raises(sfumato.UsageError, match="the spark engine does not support"):
+            refuse_unsupported("spark", policy)

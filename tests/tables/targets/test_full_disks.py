@@ -119,7 +119,7 @@ def test_sqlite_tells_a_full_disk_also_where_it_has_ended_the_transaction_itself
 
     with (
         pytest.raises(OutputError, match=r"no space left for .*/out\.sqlite#people; it was not written"),
-        open_target(location_of(f"{tmp_path}/out.sqlite#people"), separator=",") as target,
+        open_target(location_of(f"{tmp_path}/out.sqlite#people")) as target,
     ):
         target.write(rows.schema, batches)
     assert list(tmp_path.iterdir()) == []

@@ -160,7 +160,7 @@ def test_a_directory_between_two_renames_is_known_as_one(tmp_path: Path, monkeyp
     monkeypatch.setattr(file_publication, "exchange_atomically", lambda *_: False)
 
     def release(value: int) -> None:
-        with open_target(location_of(f"{tmp_path}/out/"), separator=",") as target:
+        with open_target(location_of(f"{tmp_path}/out/")) as target:
             target.write(pa.schema({"a": pa.int64()}), lambda: iter([pa.record_batch({"a": [value]})]))
             target.publish(f'{{"value": {value}}}')
 
@@ -445,7 +445,7 @@ def test_a_page_that_cannot_follow_its_transaction_follows_the_next_command(
             raise PermissionError(1, "no")
         return replace(self, to)
 
-    with open_target(location, separator=",") as target:
+    with open_target(location) as target:
         target.write(PEOPLE.schema, PEOPLE.to_batches)
         target.certified()
         monkeypatch.setattr(Path, "replace", no_pages)

@@ -295,7 +295,7 @@ def test_every_type_comes_back(home: Home) -> None:
 
 def test_what_cannot_be_given_back_is_refused(home: Home) -> None:
     table = pa.table({"odd": pa.array([1, 2], pa.duration("s"))})
-    with pytest.raises(OutputError, match="column 'odd'"), open_target(location_of(home.name), separator=",") as target:
+    with pytest.raises(OutputError, match="column 'odd'"), open_target(location_of(home.name)) as target:
         target.write(table.schema, lambda: iter(table.to_batches()))
     assert home.tables() == {}
 
@@ -304,7 +304,7 @@ def test_a_time_of_day_is_refused_by_sqlite(tmp_path: Path) -> None:
     table = pa.table({"hour": pa.array([3600], pa.time32("s"))})
     with (
         pytest.raises(OutputError, match="column 'hour'"),
-        open_target(location_of(f"{tmp_path}/a.sqlite#t"), separator=",") as target,
+        open_target(location_of(f"{tmp_path}/a.sqlite#t")) as target,
     ):
         target.write(table.schema, table.to_batches)
 
@@ -360,7 +360,7 @@ def batches():
         if number == 299:
             reached("writing")
         yield pa.record_batch({"half": [number] * 1000})
-with open_target(location_of(sys.argv[1]), separator=",") as target:
+with open_target(location_of(sys.argv[1])) as target:
     target.write(pa.schema({"half": pa.int64()}), batches)
     reached("written")
 """
@@ -405,7 +405,7 @@ def test_what_a_living_run_has_staged_is_left_alone(home: Home) -> None:
 
 def test_a_database_made_for_a_release_appears_when_it_is_published(tmp_path: Path) -> None:
     for name in ("a.sqlite", "a.duckdb"):
-        with open_target(location_of(f"{tmp_path / name}#t"), separator=",") as target:
+        with open_target(location_of(f"{tmp_path / name}#t")) as target:
             target.write(OLD.schema, OLD.to_batches)
             target.certified()
             assert not (tmp_path / name).exists()
@@ -419,7 +419,7 @@ def test_what_was_withheld_never_was_in_the_file_of_a_database(tmp_path: Path, k
     (in_sqlite if kind == "sqlite" else in_duckdb)(OLD, path)
     before = path.read_bytes()
     secret = pa.table({"a": ["Zaphod Beeblebrox"] * 50})
-    with open_target(location_of(f"{path}#t"), separator=",") as target:
+    with open_target(location_of(f"{path}#t")) as target:
         target.write(secret.schema, secret.to_batches)
         assert path.read_bytes() == before
         assert not path.with_name(f"{path.name}.wal").exists()
@@ -436,7 +436,7 @@ def test_a_table_on_a_server_is_its_owners_until_it_is_published(postgres: Any) 
         return dict(postgres.execute(f"{query} WHERE schemaname = 'public' AND tablename LIKE '%e'").fetchall())
 
     try:
-        with open_target(location_of(f"{address(postgres)}#release"), separator=",") as target:
+        with open_target(location_of(f"{address(postgres)}#release")) as target:
             target.write(OLD.schema, OLD.to_batches)
             staged = postgres.execute(
                 "SELECT tablename FROM pg_tables WHERE tablename LIKE 'sfumato_stage%'"
@@ -454,7 +454,7 @@ def test_a_table_on_a_server_is_its_owners_until_it_is_published(postgres: Any) 
 def test_a_database_that_was_made_in_the_meantime_is_not_replaced(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"a.{kind}"
     put, tables = (in_sqlite, sqlite_tables) if kind == "sqlite" else (in_duckdb, duckdb_tables)
-    with contextlib.suppress(OutputError), open_target(location_of(f"{path}#release"), separator=",") as target:
+    with contextlib.suppress(OutputError), open_target(location_of(f"{path}#release")) as target:
         target.write(OLD.schema, OLD.to_batches)
         target.certified()
         put(PEOPLE, path, "others")
@@ -473,7 +473,7 @@ def test_a_directory_is_divided_into_parts(tmp_path: Path, monkeypatch: pytest.M
         "row_groups",
         lambda schema, batches, coded: (table.slice(start, 2) for start in (0, 2, 4)),
     )
-    with open_target(location_of(f"{tmp_path}/out/"), separator=",") as target:
+    with open_target(location_of(f"{tmp_path}/out/")) as target:
         source = target.write(table.schema, table.to_batches)
         assert [batch.num_rows for batch in source.batches(["a"])] == [2, 2, 1]
         target.publish("{}")
@@ -564,7 +564,7 @@ def test_names_that_a_database_cannot_tell_apart_are_refused(tmp_path: Path) -> 
     for name in ("b.sqlite", "b.duckdb"):
         with (
             pytest.raises(OutputError, match="differ only in case"),
-            open_target(location_of(f"{tmp_path / name}#t"), separator=",") as target,
+            open_target(location_of(f"{tmp_path / name}#t")) as target,
         ):
             target.write(table.schema, table.to_batches)
 
@@ -694,7 +694,7 @@ def test_a_server_that_goes_away_is_told(postgres: Any) -> None:
 
     with (
         pytest.raises(OutputError, match="cannot write postgresql://tester@/postgres#lost"),
-        open_target(location_of(f"{address(postgres)}#lost"), separator=",") as target,
+        open_target(location_of(f"{address(postgres)}#lost")) as target,
     ):
         target.write(table.schema, batches)
     with pytest.raises(psycopg.errors.UndefinedTable):

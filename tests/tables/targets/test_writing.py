@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 import sfumato
 from sfumato.errors import InputError, OutputError, UsageError
-from sfumato.policy import InputOptions
+from sfumato.policy import InputOptions, WrittenText
 from sfumato.tables.sources import text_stream
 from sfumato.tables.sources.source import open_source
 from sfumato.tables.targets import excel_writer
@@ -75,7 +75,7 @@ def test_any_text_survives_csv_with_any_separator(
 ) -> None:
     path = tmp_path / f"t{suffix}"
     table = text_table(**{f'na"me{separator}': cells}).append_column("number", pa.array([1.5] * len(cells)))
-    write_table(table, path, separator=separator)
+    write_table(table, path, text=WrittenText(separator))
     back = read(path, separator=separator)
     assert back.column_names == [f'na"me{separator}', "number"]
     assert back[0].to_pylist() == cells
@@ -84,11 +84,11 @@ def test_any_text_survives_csv_with_any_separator(
 
 def test_csv_is_utf_8_without_a_mark_and_quotes_text_only_where_some_needs_it(tmp_path: Path) -> None:
     table = text_table(città=["è", None]).append_column("n", pa.array([1, None]))
-    write_table(table, tmp_path / "t.csv", separator=";")
+    write_table(table, tmp_path / "t.csv", text=WrittenText(";"))
     assert (tmp_path / "t.csv").read_bytes() == "città;n\nè;1\n;\n".encode()
     for needing in ("a;b", 'a"b', "a\nb", "a\rb", ""):
         table = text_table(t=["x", needing, None])
-        write_table(table, tmp_path / "q.csv", separator=";")
+        write_table(table, tmp_path / "q.csv", text=WrittenText(";"))
         assert (tmp_path / "q.csv").read_bytes().startswith(b't\n"x"\n')
         assert read(tmp_path / "q.csv", separator=";")["t"].to_pylist() == ["x", needing, None]
 
@@ -102,7 +102,7 @@ def test_tsv_is_separated_by_tabs_unless_another_separator_is_asked_for(tmp_path
     table = text_table(a=["x"], b=["y"])
     write_table(table, tmp_path / "t.tsv")
     assert (tmp_path / "t.tsv").read_text() == "a\tb\nx\ty\n"
-    write_table(table, tmp_path / "s.tsv", separator=";")
+    write_table(table, tmp_path / "s.tsv", text=WrittenText(";"))
     assert read(tmp_path / "s.tsv", separator=";").to_pylist() == [{"a": "x", "b": "y"}]
 
 
@@ -311,3 +311,19 @@ def test_a_release_that_is_compressed_very_far_is_read_again(tmp_path: Path, mon
     with pytest.raises(InputError, match="--max-expansion"):
         sfumato.audit(path)
     assert sfumato.audit(path, input={"max_expansion": 2_000}).holds
+
+
+def test_a_sheet_has_a_bold_header_that_stays_in_view_and_columns_as_wide_as_their_text(tmp_path: Path) -> None:
+    import openpyxl
+
+    table = pa.table({"t": ["ab", "x" * 30], "a long name": ["1", "2"], "essay": ["y" * 500, ""], "n": [1.25, 2.0]})
+    write_table(table, tmp_path / "t.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "t.xlsx").active
+    assert [cell.font.bold for cell in sheet[1]] == [True] * 4
+    assert not any(cell.font.bold for cell in sheet[2])
+    assert sheet.freeze_panes == "A2"
+    assert sheet.auto_filter.ref == "A1:D3"
+    widths = [round(sheet.column_dimensions[letter].width) for letter in "ABCD"]
+    assert widths == [33, 16, 61, 9]  # the file has a pixel's padding more than was asked for
+    with zipfile.ZipFile(tmp_path / "t.xlsx") as archive:
+        assert b'<ignoredError sqref="A1:D3" numberStoredAsText="1"/>' in archive.read("xl/worksheets/sheet1.xml")

@@ -26,6 +26,7 @@ from sfumato.methods.level_parts import limited_columns
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.methods.trees.region_tree import Tiling
+from sfumato.methods.trees.sampled_tests import ALPHA_LEVEL
 from sfumato.releases.learn_recoding import regional, sound_recoding
 from sfumato.releases.recoding import Recoding
 from sfumato.tables.external.memory_budget import MemoryBudget
@@ -79,7 +80,10 @@ def learn_recoding(table: CodedTable, budget: MemoryBudget, scratch: Scratch) ->
 
     counters = IoCounters()
     with job.progress.phase("partition", table.count):
-        tree = regions_by_counts(table, method, job.requirements, budget, scratch, job.progress, counters=counters)
+        cache = table.policy.engine.frequency_groups
+        tree = regions_by_counts(
+            table, method, job.requirements, budget, scratch, job.progress, cache=cache, counters=counters
+        )
         job.progress.decisions["divided"] = {"by": "counts", **asdict(counters)}
         return sound_recoding(tree, recoding_by, failing)
 
@@ -107,10 +111,21 @@ def _assigned(table: CodedTable, method: Method, budget: MemoryBudget, scratch: 
 
 def _divided(table: CodedTable, method: MondrianMethod, budget: MemoryBudget, scratch: Scratch) -> ClassFile:
     """Divide by counts, with the classes of memory; on samples if the policy says so or counts do not decide."""
-    requirements, progress = table.job.requirements, table.job.progress
-    by_counts = method.rule != "selection" and requirements.decided_by_kernel and not table.policy.engine.sampled
-    divide, counters = rothko_t if by_counts else rothko_s, IoCounters()
+    requirements, progress, engine = table.job.requirements, table.job.progress, table.policy.engine
+    by_counts = method.rule != "selection" and requirements.decided_by_kernel and not engine.sampled
+    counters = IoCounters()
+    shared = (table, method, requirements, budget, scratch, progress)
     with progress.phase("partition", table.count):
-        class_file = divide(table, method, requirements, budget, scratch, progress, counters=counters)
+        if by_counts:
+            class_file = rothko_t(*shared, cache=engine.frequency_groups, counters=counters)
+        else:
+            class_file = rothko_s(
+                *shared,
+                sample=engine.sample_size,
+                alpha=engine.sample_alpha or ALPHA_LEVEL,
+                tests=engine.sample_tests,
+                cache=engine.frequency_groups,
+                counters=counters,
+            )
     progress.decisions["divided"] = {"by": "counts" if by_counts else "samples", **asdict(counters)}
     return class_file

@@ -110,7 +110,7 @@ class DiskEngine:
         self._make_room_for("writing")
         rows: RowsOnDisk = draft.rows
         table = WritableTable(rows.file.schema, lambda: self._batches(rows), rows.file.count)
-        return TargetOutput(draft.job, target, [table])
+        return TargetOutput(draft, target, [table])
 
     def audit(self, draft: Draft, written: tuple[Source, None]) -> Examination:
         self._make_room_for("the audit")

@@ -8,27 +8,28 @@ order of the released rows, range by range.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.class_file import ClassFile
+from sfumato.engines.disk.class_file import SIZE, ClassFile
 from sfumato.engines.disk.classes import ClassesOnDisk
 from sfumato.engines.disk.coded_table import CodedTable
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
 from sfumato.engines.engine import Outcome, outcome_of
 from sfumato.errors import UsageError
 from sfumato.kernels.threads import ahead, in_threads
+from sfumato.losses.discernibility import GroupDiscernibility
 from sfumato.methods.lattice.lattice_method import LevelRecoding
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.progress import Progress
-from sfumato.releases.local_recoding import RecodedColumn, recoded_column, released_columns
+from sfumato.releases.local_recoding import RecodedColumn, canonical_fields, recoded_column, released_columns
 from sfumato.tables.coding.distinct_values import merged_numbers
 from sfumato.tables.coding.domains import Codes, Domain
-from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.coding.sorting import Field, sort_rows
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.memory_limit import MemoryLimit, in_words, more_than
@@ -90,7 +91,7 @@ class ReleasedRowsFile:
     def _fields(self, rows: Rows) -> list[Field]:
         if self.keep_order:
             return [Field(rows[ROW], 8 * rows[ROW].itemsize)]  # records that were left out have numbers too
-        shown = [Field(rows[ENTRIES][:, q], bits_for(len(column.labels))) for q, column in enumerate(self.columns)]
+        shown = canonical_fields(self.columns, list(rows[ENTRIES].T))
         return [*shown, *(column.field(rows) for column in self.carried)]
 
     def _released(self, rows: Rows) -> pa.Table:
@@ -120,8 +121,11 @@ def rows_on_disk(
     table: CodedTable, classes: ClassesOnDisk, budget: MemoryBudget, scratch: Scratch, limit: MemoryLimit
 ) -> RowsOnDisk:
     """Recode the records of every class to the smallest box around them, or each record to its levels."""
-    file = _recoded(table, classes.classes, budget, scratch, limit)
-    return RowsOnDisk(file, outcome_of(classes.method, table.job.progress))
+    outcome = outcome_of(classes.method, table.job.progress)
+    if isinstance(classes.classes, ClassFile):
+        sizes = classes.classes.sizes.batches(budget.rows(SIZE.itemsize))
+        outcome = replace(outcome, facts={**outcome.facts, **GroupDiscernibility.of(sizes, table.count).facts()})
+    return RowsOnDisk(_recoded(table, classes.classes, budget, scratch, limit), outcome)
 
 
 def _recoded(

@@ -53,23 +53,26 @@ def rothko_s(
     progress: Progress,
     *,
     sample: int | None = None,
+    alpha: float = ALPHA_LEVEL,
     tests: bool = True,
     enough: int | None = None,
     height: int | None = None,
     exact: bool = True,
+    cache: int | None = None,
     counters: IoCounters | None = None,
 ) -> ClassFile:
     """Form classes that meet the requirements by the split rule of ``method``.
 
-    sample: the number of records that a tree is grown on. tests: whether a split needs to pass the hypothesis tests.
-    enough: parts with at most this many records are not divided on a sample; by default what fits into memory. height:
-    the largest height of a tree. exact: whether Rothko-T divides what a sample cannot. counters: filled in.
+    sample: the number of records that a tree is grown on. alpha: the level of the hypothesis tests. tests: whether a
+    split needs to pass them. enough: parts with at most this many records are not divided on a sample; by default what
+    fits into memory. height: the largest height of a tree. exact: whether Rothko-T divides what a sample cannot. cache:
+    see ``rothko_t``. counters: filled in.
     """
     class_file = ClassFile.empty(scratch, table.file.kind)
     counted = IoCounters() if counters is None else counters
     division = DivisionIntoClasses(table, method, requirements, budget, scratch, progress, counted, class_file)
     sampling = _Sampling(
-        division, sample, ALPHA_LEVEL if tests else None, enough, height, exact and can_count(division)
+        division, sample, alpha if tests else None, enough, height, exact and can_count(division), cache
     )
     waiting = [division.all()]
     while waiting:
@@ -91,6 +94,7 @@ class _Sampling:
     enough: int | None
     height: int | None
     exact: bool
+    cache: int | None
     drawn: int = 0
 
     def divided(self, part: TablePart) -> list[TablePart]:
@@ -125,7 +129,7 @@ class _Sampling:
         """Add a part that no sample could divide: by Rothko-T, or as one class."""
         if self.exact:
             self.division.counters.fallbacks += 1
-            divide_by_counts(self.division, part)
+            divide_by_counts(self.division, part, self.cache)
         else:
             self.division.counters.nonminimal += 1
             self.division.keep(part)

@@ -91,7 +91,7 @@ class MemoryEngine:
         rows: RowsInMemory = draft.rows
         tables = [table for table in (rows.table, rows.sensitive) if table is not None]
         writable = [WritableTable(table.schema, table.to_batches, table.num_rows) for table in tables]
-        return TargetOutput(draft.job, target, writable)
+        return TargetOutput(draft, target, writable)
 
     def audit(self, draft: Draft, written: tuple[Source, Source | None]) -> Examination:
         return audit_in_memory(draft, *written)

@@ -16,7 +16,9 @@ from sfumato.engines.memory.classes import FormedClasses
 from sfumato.engines.memory.coded_table import Encoded, TableInMemory
 from sfumato.evaluation.workload_tasks import WorkloadTasks
 from sfumato.kernels.threads import in_threads
+from sfumato.losses.discernibility import GroupDiscernibility
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.policy import Policy
 from sfumato.policy.column_forms import SUMMARIES
@@ -37,7 +39,8 @@ class RowsInMemory:
     """The released table.
 
     sensitive: the second table, if sensitive values are released separately. persons: the person of each row if persons
-    are counted; they are never written. tasks: the workload, to be measured on the release.
+    are counted. input_rows: the number of each row in the input; None if there are two tables. Neither is ever written.
+    tasks: the workload, to be measured on the release.
     """
 
     table: pa.Table
@@ -45,6 +48,7 @@ class RowsInMemory:
     persons: NDArray[np.uint32] | None = None
     sensitive: pa.Table | None = None
     tasks: WorkloadTasks | None = None
+    input_rows: NDArray[np.uint32] | None = None
 
 
 def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory:
@@ -55,16 +59,11 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
         first, second = _two_tables(table, classes.batches, job.requirements.attributes[0])
         return RowsInMemory(first, outcome_of(classes.method.name, job.progress), sensitive=second)
     recoded = recode(encoded.count, classes.batches, classes.domains, job.progress, numbered=policy.numbered)
+    if not isinstance(classes.method, LatticeMethod):  # whose classes are what levels show
+        facts |= GroupDiscernibility.of([recoded.formed], encoded.count).facts()
     grids = _grids(policy, recoded)
-    released, persons = arrange(
-        encoded,
-        recoded,
-        job.kept,
-        policy,
-        job.progress,
-        grids=grids,
-        persons=table.records.persons,
-    )
+    released, rows = arrange(encoded, recoded, job.kept, policy, job.progress, grids=grids)
+    persons = table.records.persons
     if grids:
         domains = {domain.name: domain for domain in encoded.domains}
         facts["statistics"] = {name: stated(domains[name], grid) for name, grid in grids.items()}
@@ -72,7 +71,13 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
         facts["other_costs"] = other_costs
     outcome = outcome_of(classes.method.name, job.progress)
     outcome = replace(outcome, facts={**outcome.facts, **facts})
-    return RowsInMemory(released, outcome, persons, tasks=_tasks(table))
+    return RowsInMemory(
+        released,
+        outcome,
+        None if persons is None else persons[rows],
+        tasks=_tasks(table),
+        input_rows=None if encoded.input_rows is None else encoded.input_rows[rows],
+    )
 
 
 def recode(
@@ -121,9 +126,8 @@ def arrange(
     progress: Progress,
     *,
     grids: Mapping[str, Fraction] | None = None,
-    persons: NDArray[np.uint32] | None = None,
-) -> tuple[pa.Table, NDArray[np.uint32] | None]:
-    """Return the released table in canonical order, and the persons of its rows.
+) -> tuple[pa.Table, NDArray[np.uint32]]:
+    """Return the released table in canonical order, and the row of ``encoded`` that each of its rows was.
 
     The order is by the released quasi-identifiers, then by the other columns. It is a function of the released rows
     alone, so it tells nothing about the order of the input. grids: what means and medians are rounded to.
@@ -157,7 +161,7 @@ def arrange(
 
         columns = [pair for pairs in in_threads(released, names) for pair in pairs]
     table = pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
-    return table, None if persons is None else persons[rows]
+    return table, rows
 
 
 def _two_tables(table: TableInMemory, batches: Iterator[ClassBatch], sensitive: str) -> tuple[pa.Table, pa.Table]:

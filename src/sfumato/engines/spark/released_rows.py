@@ -1,8 +1,9 @@
 """The released rows in canonical order, in files that follow each other.
 
-The order is by the released quasi-identifiers, then by the passthrough columns, null last. It is a function of the rows
-alone, and so are the files: what a sample at regular distances in each bucket shows decides where a file ends. Classes
-come in this order from every bucket, so chunks are cut where files end, and are never sorted.
+The order is by the released quasi-identifiers, then by the passthrough columns, null last; rows of nothing but ``*``
+come after all others. It is a function of the rows alone, and so are the files: what a sample at regular distances in
+each bucket shows decides where a file ends. Classes come in this order from every bucket, so chunks are cut where files
+end, and are never sorted.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
@@ -29,9 +32,10 @@ from sfumato.engines.spark.row_chunks import CHUNK, packed, plain, unpacked
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
 from sfumato.evaluation.public_figures import Examination
-from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
 from sfumato.tables.coding.passthrough import PassthroughColumn
+from sfumato.tables.coding.released_labels import WHOLE
 from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.tables.targets.target import CertifiedTable
 
@@ -139,7 +143,9 @@ def write_arranged(
 def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of classes in canonical order. Text columns are dictionaries."""
     columns = [PassthroughColumn.of(name, carried.column(name)) for name in carried.column_names]
-    line = sort_rows([field for name in shown for field in _fields(classes.column(name))], classes.num_rows)
+    nothing = Field(_shows_nothing(classes.select(shown)).view(np.uint8), 1)
+    by_column = [field for name in shown for field in _fields(classes.column(name))]
+    line = sort_rows([nothing, *by_column], classes.num_rows)
     rank = np.empty(classes.num_rows, np.uint32)
     distinct = len(line.starts) - 1
     rank[line.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(line.starts))
@@ -185,11 +191,20 @@ def _splitters(classes: Frame, shelves: int) -> list[Key]:
 
 
 def _key(table: pa.Table, row: int) -> Key:
-    """Return what a row shows in a form that sorts with null last."""
-    values = (table.column(name)[row] for name in table.column_names if name != SIZE)
-    return tuple(
+    """Return what a row shows in a form that sorts with null last, and after all others if it shows nothing."""
+    values = [table.column(name)[row] for name in table.column_names if name != SIZE]
+    shown = tuple(
         (not value.is_valid, value.as_py() or "" if pa.types.is_string(value.type) else "") for value in values
     )
+    nothing = all(value.as_py() == WHOLE for value in values if pa.types.is_string(value.type))
+    return (nothing, ""), *shown
+
+
+def _shows_nothing(classes: pa.Table) -> NDArray[np.bool_]:
+    """Return whether each class shows nothing but ``*``."""
+    labels = [column for column in classes.columns if pa.types.is_string(column.type)]
+    star = from_texts([WHOLE])
+    return reduce(np.logical_and, (to_numpy(one_array(pc.is_in(column, value_set=star))) for column in labels))
 
 
 def _shelved(session: Session, classes: Frame, splitters: list[Key], numbers: list[int]) -> Frame:

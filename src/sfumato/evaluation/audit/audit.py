@@ -74,16 +74,18 @@ class AuditReport:
         A requirement that could not be checked has null for ``holds``, and its ``reason``. ``counted`` says what the
         value counts, if that is not what the requirement counts.
         """
-        return [
-            {
-                "requirement": verdict.requirement,
-                "holds": None if verdict.holds is None else bool(verdict.holds),  # a kind may give NumPy's own
-                "value": verdict.value if math.isfinite(verdict.value) else None,
-                **({"counted": verdict.counted} if verdict.counted else {}),
-                **({"reason": verdict.reason} if verdict.reason or verdict.holds is None else {}),
-            }
-            for verdict in self.verdicts
-        ]
+        return [verdict_as_dict(verdict) for verdict in self.verdicts]
+
+
+def verdict_as_dict(verdict: Verdict) -> dict[str, object]:
+    """Return a verdict as JSON values, as ``AuditReport.as_dict`` describes them."""
+    return {
+        "requirement": verdict.requirement,
+        "holds": None if verdict.holds is None else bool(verdict.holds),  # a kind may give NumPy's own
+        "value": verdict.value if math.isfinite(verdict.value) else None,
+        **({"counted": verdict.counted} if verdict.counted else {}),
+        **({"reason": verdict.reason} if verdict.reason or verdict.holds is None else {}),
+    }
 
 
 def class_counts(

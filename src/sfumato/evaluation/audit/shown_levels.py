@@ -22,6 +22,8 @@ from sfumato.taxonomies.ready import ready_taxonomy
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
 
 KEYS = {"finest": "finer", "coarsest": "coarser"}
+# An interval of whole numbers ends one before the next begins; one of other numbers ends where the next begins.
+GAPS = (1, 0)
 MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
@@ -75,28 +77,52 @@ def _breaches(
 ) -> tuple[list[bool], list[bool]]:
     """Return which labels are too fine, and which are too coarse. Null is a value of its own on every level."""
     rule = column.taxonomy
-    if taxonomy is not None:
-        return _limits(_by_taxonomy(labels, taxonomy), labels, column, taxonomy.top_level)
-    assert isinstance(rule, Grouping)
-    if rule.ready is not None:
-        ready = ready_taxonomy(rule.ready)
-        levels = [None if label is None else ready.levels_of(label) for label in labels]
-        return _limits(levels, labels, column, len(column.level_names))
-    if rule.prefix is not None:
-        return _limits(_by_prefix(labels, rule.prefix), labels, column, len(rule.prefix) + 1)
-    if rule.calendar is not None:
-        return _limits(_by_calendar(labels, rule.calendar), labels, column, len(rule.calendar) + 1)
-    assert rule.intervals is not None
-    # An interval of whole numbers ends one before the next begins; one of other numbers ends where the next begins.
+    if taxonomy is not None or not isinstance(rule, Grouping) or rule.intervals is None:
+        levels = levels_of_labels(labels, column, taxonomy)
+        assert levels is not None
+        return _limits(levels, labels, column, star_level(column, taxonomy))
     readings = [
         _limits(_by_intervals(labels, column, rule.intervals, gap), labels, column, len(rule.intervals) + 1)
-        for gap in (1, 0)
+        for gap in GAPS
     ]
     return min(readings, key=lambda reading: sum(map(sum, reading)))
 
 
 # For every label the least and the greatest level that show it; None if no level does.
 Levels = list[tuple[int, int] | None]
+
+
+def levels_of_labels(labels: Sequence[str | None], column: ColumnSettings, taxonomy: Taxonomy | None) -> Levels | None:
+    """Return the levels that show each label of a column; None if the column has no levels that are known.
+
+    taxonomy: that of the file, if there is one. Null is on no level here.
+    """
+    rule = column.taxonomy
+    if taxonomy is not None:
+        return _by_taxonomy(labels, taxonomy)
+    if not isinstance(rule, Grouping):
+        return None
+    if rule.ready is not None:
+        ready = ready_taxonomy(rule.ready)
+        return [None if label is None else ready.levels_of(label) for label in labels]
+    if rule.prefix is not None:
+        return _by_prefix(labels, rule.prefix)
+    if rule.calendar is not None:
+        return _by_calendar(labels, rule.calendar)
+    assert rule.intervals is not None
+    readings = [_by_intervals(labels, column, rule.intervals, gap) for gap in GAPS]
+    return min(readings, key=lambda reading: reading.count(None))
+
+
+def star_level(column: ColumnSettings, taxonomy: Taxonomy | None) -> int:
+    """Return the number of the level that is ``*``, for a column with levels."""
+    rule = column.taxonomy
+    if taxonomy is not None:
+        return taxonomy.top_level
+    assert isinstance(rule, Grouping)
+    if rule.ready is not None:
+        return len(column.level_names)
+    return len(rule.prefix or rule.calendar or rule.intervals or ()) + 1
 
 
 def _limits(

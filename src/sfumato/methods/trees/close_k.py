@@ -8,7 +8,9 @@ records of each. The attribute that depends least on the others is tried first (
 
 where w1 is the largest of all means |D| / Pro and deviations over the attributes and w2 = 1 / w1. The cut is
 
-- ``mapping-median`` (eq. 7): after the value of the middle record;
+- ``mapping-median`` (eq. 7): after the value of the middle record, so that both parts have equally many;
+- ``mapping-median:values``, the second reading of eq. 7, whose d_1 to d_n may be the n values that occur: after the
+  middle one of these, however many records each has;
 - ``close-k`` (eq. 8): after the fewest values from below, or before the fewest from above, that have k records
   together, whichever has fewer records; sets of at most 3k - 1 records are instead cut where the entropy of the sizes
   of the two parts is largest, which is where they are most nearly equal.
@@ -44,7 +46,8 @@ from sfumato.methods.method import BATCH_CLASSES, ClassBatch, Records
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
-MEDIAN, CLOSE_K = 0, 1
+MEDIAN, CLOSE_K, MEDIAN_VALUE = 0, 1, 2
+RULES = {"median": MEDIAN, "close-k": CLOSE_K, "values": MEDIAN_VALUE}
 STEP_RECORDS = 1 << 16  # records that are put into classes before progress is reported
 NO_ENTRY = np.int64(-1)
 IN_A_CLASS = 255  # in place of a level, of which there are at most 32
@@ -58,22 +61,26 @@ HELD, BEFORE, AFTER, FIRST = 0, 1, 2, 3  # of OpenSets.entry
 class InformationDependency:
     """Cut the attribute of least information dependency; then cut the parts."""
 
-    point: Literal["median", "close-k"]
+    point: Literal["median", "values", "close-k"]
     paper = "Wang, Xu, Sun: Multi-dimensional k-anonymity based on mapping for protecting privacy, 2011"
     separates = False
 
     @property
     def name(self) -> str:
-        return "mapping-median" if self.point == "median" else "close-k"
+        return {"median": "mapping-median", "values": "mapping-median:values", "close-k": "close-k"}[self.point]
 
     @property
     def summary(self) -> str:
-        where = "in the middle" if self.point == "median" else "close to k records from an end"
-        return f"recursive cuts {where} of the attribute of least information dependency; time O(N d log N)"
+        where = {
+            "median": "in the middle",
+            "values": "at the middle value",
+            "close-k": "close to k records from an end",
+        }
+        return f"recursive cuts {where[self.point]} of the attribute of least information dependency; time O(N d log N)"
 
     @property
     def use(self) -> str:
-        if self.point == "median":
+        if self.point != "close-k":
             return "to compare with published results; with k alone"
         return "to compare with published results: more and wider classes than mapping-median on numbers; with k alone"
 
@@ -85,7 +92,7 @@ class InformationDependency:
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         weights = np.diff(records.starts)
-        rule = MEDIAN if self.point == "median" else CLOSE_K
+        rule = RULES[self.point]
         sets = _whole(records, weights)
         while sets.current[0] >= 0:
             progress.advance(int(cut_sets(sets, requirements.least_class, rule, STEP_RECORDS)))
@@ -172,7 +179,7 @@ def _whole(records: Records, weights: NDArray[np.int64]) -> OpenSets:
 
 @kernel
 def cut_sets(sets, k, rule, enough):
-    """Cut until ``enough`` more records are in classes, or all are; return how many. rule: MEDIAN or CLOSE_K."""
+    """Cut until ``enough`` more records are in classes, or all are; return how many. rule: see RULES."""
     done = 0
     while sets.current[0] >= 0 and done < enough:
         level = sets.current[0]
@@ -215,7 +222,12 @@ def find_cut(sets, level, k, rule):
                 q = np.int64(other)
         sets.tried[q] = True
         if sets.mapped[level, q, DISTINCT] > 1:
-            last = median_cut(sets, level, q, k) if rule == MEDIAN else close_k_cut(sets, level, q, k)
+            if rule == MEDIAN:
+                last = median_cut(sets, level, q, k)
+            elif rule == MEDIAN_VALUE:
+                last = middle_value_cut(sets, level, q, k)
+            else:
+                last = close_k_cut(sets, level, q, k)
             if last != NO_ENTRY:
                 return q, last
     return -1, NO_ENTRY
@@ -264,6 +276,18 @@ def median_cut(sets, level, q, k):
         lower -= sets.ppa[at + last]
         last = np.int64(sets.entry[at + last, BEFORE])
     return last if k <= lower <= records - k else NO_ENTRY
+
+
+@kernel
+def middle_value_cut(sets, level, q, k):
+    """Apply eq. 7 to the values: return the last entry of the lower part, NO_ENTRY where a part has fewer than k."""
+    at, end = sets.offset[q], sets.mapped[level, q, END]
+    last = np.int64(sets.entry[at + end, AFTER])
+    lower = sets.ppa[at + last]
+    for _ in range((sets.mapped[level, q, DISTINCT] + 1) // 2 - 1):
+        last = np.int64(sets.entry[at + last, AFTER])
+        lower += sets.ppa[at + last]
+    return last if k <= lower <= sets.level[level, RECORDS] - k else NO_ENTRY
 
 
 @kernel

@@ -8,10 +8,11 @@ aborts. A block is memory of Arrow, and every thread has ended when the iterator
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
 from sfumato.kernels.decorator import kernel
@@ -23,6 +24,16 @@ _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
 
 def blocks_of_text(stream: io.BufferedReader, separator: str) -> Iterator[pa.Buffer]:
     """Yield a CSV text in blocks that end where a record ends. A record that is longer than several is refused."""
+    return _blocks(stream, lambda text: int(end_of_last_record(text, ord(separator))))
+
+
+def blocks_of_lines(stream: io.BufferedReader) -> Iterator[pa.Buffer]:
+    """Yield a text in blocks that end where a line ends, whatever is in it. A very long line is refused."""
+    return _blocks(stream, lambda text: int(end_of_last_line(text, 0, len(text))))
+
+
+def _blocks(stream: io.BufferedReader, whole: Callable[[NDArray[np.uint8]], int]) -> Iterator[pa.Buffer]:
+    """Yield a text in blocks. whole: how many bytes at the beginning of a text are whole records."""
     begun = np.empty(0, np.uint8)
     ended = False
     while not ended:
@@ -31,7 +42,7 @@ def blocks_of_text(stream: io.BufferedReader, separator: str) -> Iterator[pa.Buf
         text[: len(begun)] = begun
         filled = len(begun) + stream.readinto(text[len(begun) :].data)
         ended = filled < len(text)
-        end = filled if ended else int(end_of_last_record(text, ord(separator)))
+        end = filled if ended else whole(text)
         if not end and filled >= RECORD_BYTES:
             raise pa.ArrowInvalid("a record is too long")
         begun = text[end:filled].copy()

@@ -18,6 +18,7 @@ from pyarrow import csv as arrow_csv
 
 from sfumato.errors import InputError, ReadingWarning
 from sfumato.kernels.threads import ahead, in_threads_ahead
+from sfumato.tables.decimal_commas import read_with_points
 from sfumato.tables.formulas import rearmed
 from sfumato.tables.sources import csv_blocks
 from sfumato.tables.sources.source_batches import TEXT, NoRecordsError, checked_names, normalize_batches
@@ -45,6 +46,7 @@ class CsvSource:
         compression: str | None,
         max_expansion: int | None = None,
         disarmed: bool = False,
+        comma_columns: frozenset[str] = frozenset(),
         header_line: int = 1,
     ) -> None:
         self._path = path
@@ -53,6 +55,7 @@ class CsvSource:
         self._compression = compression
         self._max_expansion = max_expansion
         self._disarmed = disarmed
+        self._comma_columns = comma_columns
         self._header_line = header_line
         self._where = f"the file {str(path)!r}"
         self._unchanged = UnchangedFiles.of(path)
@@ -61,7 +64,12 @@ class CsvSource:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         batches = normalize_batches(self._unchanged.during(self._read(columns)), columns, self.types, self._where)
-        return map(rearmed, batches) if self._disarmed else batches
+        if self._disarmed:
+            batches = map(rearmed, batches)
+        return map(self._with_points, batches) if self._comma_columns else batches
+
+    def _with_points(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return read_with_points(batch, self._comma_columns)
 
     def warn_of_another_separator(self) -> None:
         """Warn if the table has one column by its separator, and more by one that tables usually have."""

@@ -39,6 +39,8 @@ class DerivedSource:
         derived = {name: self._type(rule) for name, rule in rules.items()}
         self.types: dict[str, pa.DataType] = {**source.types, **derived}
         self.kind, self.text = source.kind, source.text
+        self.descriptions: dict[str, str] = getattr(source, "descriptions", {})
+        self.read_by_labels: tuple[str, ...] | None = getattr(source, "read_by_labels", None)
 
     @property
     def rows(self) -> int | None:

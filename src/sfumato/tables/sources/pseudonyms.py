@@ -73,14 +73,7 @@ def with_pseudonyms(source: Source, policy: Policy) -> Source:
     columns = [name for name in policy.pseudonyms if name in source.names]
     if not columns:
         return source
-    for name in columns:
-        kind = source.types[name]
-        whole = types.is_integer(kind) or types.is_floating(kind) or (types.is_decimal(kind) and kind.scale == 0)
-        if not whole and not types.is_string(kind) and not types.is_date(kind):
-            raise InputError(
-                f"column {name!r} has the type {kind}, whose text depends on the kind of file, so its pseudonyms would "
-                "too. Convert it to text or whole numbers."
-            )
+    _check_types(source, columns)
     path = policy.pseudonym_key_path
     if path is None:
         raise PolicyError(
@@ -90,5 +83,25 @@ def with_pseudonyms(source: Source, policy: Policy) -> Source:
                 ("columns", columns[0], "role"),
             )
         )
-    tokens = policy.input.nulls if source.text or source.kind == "excel" else ()
-    return PseudonymSource(source, columns, read_key(path), tokens)
+    return PseudonymSource(source, columns, read_key(path), _null_tokens(source, policy))
+
+
+def under_key(source: Source, column: str, policy: Policy, key: bytes) -> Source:
+    """Return a table with pseudonyms in one column, whatever its role. Equal texts have equal pseudonyms."""
+    _check_types(source, [column])
+    return PseudonymSource(source, [column], key, _null_tokens(source, policy))
+
+
+def _check_types(source: Source, columns: Sequence[str]) -> None:
+    for name in columns:
+        kind = source.types[name]
+        whole = types.is_integer(kind) or types.is_floating(kind) or (types.is_decimal(kind) and kind.scale == 0)
+        if not whole and not types.is_string(kind) and not types.is_date(kind):
+            raise InputError(
+                f"column {name!r} has the type {kind}, whose text depends on the kind of file, so its pseudonyms would "
+                "too. Convert it to text or whole numbers."
+            )
+
+
+def _null_tokens(source: Source, policy: Policy) -> Sequence[str]:
+    return policy.input.nulls if source.text or source.kind == "excel" else ()

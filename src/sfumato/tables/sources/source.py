@@ -9,15 +9,18 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, UsageError
 from sfumato.files.regular_file import NotRegularError, open_regular
 from sfumato.policy import InputOptions
+from sfumato.policy.input_settings import DEFAULT_ENCODING
 from sfumato.tables.locations import DatabaseLocation, DirectoryLocation, FileLocation, Location, location_of
 
 _CSV = (".csv", ".tsv", ".txt")
+_FIXED_WIDTH = (".txt", ".dat", ".fwf", ".asc")
 _PARQUET = (".parquet", ".pq")
 _IPC = (".arrow", ".ipc", ".feather")
 _EXCEL = (".xlsx", ".xls", ".ods")
+_STATISTICAL = (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -40,8 +43,8 @@ class Source(Protocol):
     def kind(self) -> str:
         """The kind of input.
 
-        For a file or database: csv, parquet, parquet-directory, ipc, excel, duckdb-table, sqlite or postgresql. For a
-        frame: pandas, polars, polars-lazy, pyarrow or duckdb.
+        For a file or database: csv, fixed-width, parquet, parquet-directory, ipc, excel, spss, stata, sas,
+        duckdb-table, sqlite or postgresql. For a frame: pandas, polars, polars-lazy, pyarrow or duckdb.
         """
 
     @property
@@ -108,6 +111,11 @@ def is_text_file(path: Path) -> bool:
     return kind_of_file(path)[0] in _CSV
 
 
+def is_statistical_file(data: object) -> bool:
+    """Return whether a table is named like a file of SPSS, Stata or SAS."""
+    return isinstance(data, str | os.PathLike) and Path(data).suffix.lower() in _STATISTICAL
+
+
 def open_location(location: Location, options: InputOptions) -> Source:
     """Open the table at a location."""
     if isinstance(location, FileLocation):
@@ -133,6 +141,8 @@ def open_location(location: Location, options: InputOptions) -> Source:
 def _open_file(path: Path, options: InputOptions) -> Source:
     check_readable(path)
     suffix, compression = kind_of_file(path)
+    if options.layout is not None and suffix in {*_CSV, *_FIXED_WIDTH}:
+        return _open_fixed_width(path, suffix, compression, options)
     if suffix in _CSV:
         from sfumato.tables.sources.csv_source import CsvSource
 
@@ -144,6 +154,7 @@ def _open_file(path: Path, options: InputOptions) -> Source:
             compression=compression,
             max_expansion=options.max_expansion,
             disarmed=options.disarmed,
+            comma_columns=options.comma_columns,
             header_line=options.header_row or 1,
         )
     if compression is None and suffix in _PARQUET:
@@ -158,11 +169,43 @@ def _open_file(path: Path, options: InputOptions) -> Source:
         from sfumato.tables.sources.excel_source import open_excel
 
         return open_excel(path, options.sheet, options.header_row)
+    if compression is None and suffix in _STATISTICAL:
+        from sfumato.tables.sources.statistical_source import StatisticalSource
+
+        encoding = None if options.encoding == DEFAULT_ENCODING else options.encoding
+        return StatisticalSource(path, labels=options.labels, encoding=encoding)
+    if suffix in _FIXED_WIDTH:
+        raise InputError(
+            f"the file {str(path)!r} has columns of fixed width by its name, and where they are is not known. Add "
+            "--layout FILE, or layout to [input]: a CSV file with name, start and width of each column."
+        )
     raise InputError(
         f"the name of the file {str(path)!r} does not tell what kind of table it is. Give a file that ends in "
         f"{', '.join(_CSV)} (each also with {' or '.join(_COMPRESSIONS)}), "
-        f"{', '.join((*_PARQUET, *_IPC, *_EXCEL))}, a directory of Parquet files, or a table in a database, such as "
-        "'hospital.sqlite#patients'."
+        f"{', '.join((*_PARQUET, *_IPC, *_EXCEL, *_STATISTICAL))}, a directory of Parquet files, or a table in a "
+        "database, such as 'hospital.sqlite#patients'."
+    )
+
+
+def _open_fixed_width(path: Path, suffix: str, compression: str | None, options: InputOptions) -> Source:
+    if suffix not in _FIXED_WIDTH:
+        raise UsageError(
+            f"a layout was given for the file {str(path)!r}, whose name says that its cells are separated. Remove the "
+            f"layout, or let the name of the file end in {', '.join(_FIXED_WIDTH)}."
+        )
+    from sfumato.tables.sources.fixed_width_layout import read_layout
+    from sfumato.tables.sources.fixed_width_source import FixedWidthSource
+
+    assert options.layout is not None
+    return FixedWidthSource(
+        path,
+        read_layout(options.layout),
+        encoding=options.encoding,
+        compression=compression,
+        max_expansion=options.max_expansion,
+        skipped_lines=options.header_row or 0,
+        decimal=options.decimal,
+        nulls=options.column_nulls,
     )
 
 

@@ -30,10 +30,31 @@ def open_text(
     Bytes that are not text in the file's encoding are refused when they are read. So is a compressed file, as soon as
     it has turned out to hold more than ``max_expansion`` times its own bytes.
     """
-    most = None
-    if compression is not None and max_expansion is not None:
-        most = max(max_expansion * path.stat().st_size, HARMLESS)
+    most = _most_bytes(path, compression, max_expansion)
     return io.BufferedReader(_Utf8Stream(open_bytes(path, compression), encoding, f"the file {str(path)!r}", most))
+
+
+def _most_bytes(path: Path, compression: str | None, max_expansion: int | None) -> int | None:
+    """Return how many bytes may come out of a file; None for any number."""
+    if compression is None or max_expansion is None:
+        return None
+    return max(max_expansion * path.stat().st_size, HARMLESS)
+
+
+def is_text_in(path: Path, encoding: str, compression: str | None, max_expansion: int | None = None) -> bool:
+    """Return whether a file is text in an encoding, as far as ``max_expansion`` lets it be read."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    left = _most_bytes(path, compression, max_expansion)
+    with open_bytes(path, compression) as content:
+        try:
+            while block := content.read(READ_BYTES):
+                decoder.decode(block)
+                if left is not None and (left := left - len(block)) < 0:
+                    return True
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def skip_lines(stream: io.BufferedReader, count: int) -> None:

@@ -23,6 +23,8 @@ EXACT = 1 << 53  # numbers in a sheet are floating-point
 FIRST_DAY = datetime.date(1900, 1, 1)
 FIRST_MOMENT = datetime.datetime(1900, 1, 2)  # the library takes moments of the day before for times of day
 BATCH = 1 << 16
+SAMPLED = 1000  # records whose cells decide how wide a column is
+NARROWEST, WIDEST, MARGIN, ARROW = 8, 60, 2, 4  # widths in characters; the arrow of a filter stands beside each name
 CREATED = datetime.datetime(1980, 1, 1)  # fixed, so that the same release has the same bytes
 
 
@@ -41,6 +43,8 @@ def write_sheet(table: pa.Table, path: Path) -> None:
     for name in table.column_names:
         _check_column(name, table.column(name))
     _check_rows(table)
+    # Python's datetime has no nanoseconds.
+    table = pa.Table.from_arrays([_in_milliseconds(column) for column in table.columns], names=table.column_names)
     with scratch_directory(path) as scratch:
         book = xlsxwriter.Workbook(
             str(path),
@@ -53,7 +57,9 @@ def write_sheet(table: pa.Table, path: Path) -> None:
             },
         )
         book.set_properties({"created": CREATED})
-        _fill(book, book.add_worksheet(), table)
+        sheet = book.add_worksheet()
+        _arrange(sheet, table)
+        _fill(book, sheet, table)
         try:
             book.close()
         except FileCreateError as error:
@@ -73,16 +79,38 @@ class ExactNumber(float):
         return float.__repr__(self)
 
 
+def _arrange(sheet: Any, table: pa.Table) -> None:
+    """Make the sheet readable: its header stays in view and filters the rows, and columns are as wide as their text."""
+    from xlsxwriter.utility import xl_range
+
+    rows, last = table.num_rows, table.num_columns - 1
+    sheet.freeze_panes(1, 0)
+    sheet.autofilter(0, 0, rows, last)
+    # Labels are text, and a spreadsheet would mark each that is a number as a mistake.
+    sheet.ignore_errors({"number_stored_as_text": xl_range(0, 0, rows, last)})
+    sample = table.slice(0, SAMPLED)
+    for index, name in enumerate(table.column_names):
+        longest = max((len(_text(value)) for value in sample.column(index).to_pylist()), default=0)
+        width = max(len(name) + ARROW, longest + MARGIN)
+        sheet.set_column(index, index, min(max(width, NARROWEST), WIDEST))
+
+
+def _text(value: object) -> str:
+    """A cell as people see it, as far as its width goes."""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(timespec="seconds")
+    return "" if value is None else str(value)
+
+
 def _fill(book: Any, sheet: Any, table: pa.Table) -> None:
+    header = book.add_format({"bold": True})
     days = book.add_format({"num_format": "yyyy-mm-dd"})
     moments = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
     times = book.add_format({"num_format": "hh:mm:ss"})
     spans = book.add_format({"num_format": "[h]:mm:ss"})
     for column_index, name in enumerate(table.column_names):
-        sheet.write_string(0, column_index, name)
+        sheet.write_string(0, column_index, name, header)
     row = 0
-    # Python's datetime has no nanoseconds.
-    table = pa.Table.from_arrays([_in_milliseconds(column) for column in table.columns], names=table.column_names)
     for batch in table.to_batches(max_chunksize=BATCH):
         for record in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             row += 1

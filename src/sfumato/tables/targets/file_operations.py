@@ -44,6 +44,21 @@ def private_files() -> Iterator[None]:
         os.umask(mask)
 
 
+@contextlib.contextmanager
+def new_directories(wanted: set[Path]) -> Iterator[None]:
+    """Create the missing directories; if the block fails, remove them again."""
+    missing = [directory for directory in wanted if not directory.is_dir()]
+    for directory in missing:
+        directory.mkdir()
+    try:
+        yield
+    except BaseException:
+        for directory in missing:
+            with contextlib.suppress(OSError):  # another program uses it by now
+                directory.rmdir()
+        raise
+
+
 def open_without_waiting(path: Path) -> int:
     """Open a file or directory to lock it. A symbolic link is not followed, and a pipe does not keep us waiting."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

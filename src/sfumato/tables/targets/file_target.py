@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
-from sfumato.policy import InputOptions
+from sfumato.policy import InputOptions, WrittenText
+from sfumato.tables.decimal_commas import has_places
 from sfumato.tables.formulas import FormulaCells
 from sfumato.tables.locations import FileLocation, certificate_path
-from sfumato.tables.sources.source import Source, open_location
+from sfumato.tables.sources.source import Source, is_text_file, open_location
 from sfumato.tables.targets.digests import file_digest
 from sfumato.tables.targets.file_writers import Batches, check_format, write_batches
 from sfumato.tables.targets.staging import Stage, write_staged
@@ -20,14 +21,27 @@ from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pag
 
 
 class FileTarget:
-    """A file with its certificate beside it, and a second file for a release of two tables."""
+    """A file with its certificate beside it, and a second file for a release of two tables.
 
-    def __init__(self, location: FileLocation, separator: str, *, disarm: bool) -> None:
+    Several targets may share a ``stage``, which then publishes and cleans up for all of them.
+    """
+
+    def __init__(
+        self,
+        location: FileLocation,
+        text: WrittenText,
+        *,
+        disarm: bool,
+        labels: Collection[str],
+        stage: Stage | None = None,
+    ) -> None:
         self._location = location
-        self._options = InputOptions(separator=separator, max_expansion=None, disarmed=disarm)
+        self._text, self._labels = text, labels
         self._formulas = FormulaCells(disarm=disarm)
-        self._stage = Stage()
+        self._disarm = disarm
+        self._stage = stage or Stage()
         self._files: dict[str, Path] = {}
+        self._numbers: dict[str, list[str]] = {}
 
     def __enter__(self) -> Self:
         check_format(self._location.path)
@@ -42,20 +56,44 @@ class FileTarget:
         target = (self._location.sensitive if self._files else self._location).path
         staged = self._stage.path(target)
         self._files[target.name] = staged
-        write_batches(schema, batches, staged, separator=self._options.separator, formulas=self._formulas)
-        return open_location(FileLocation(staged), self._options)
+        self._numbers[target.name] = self._with_commas(schema)
+        write_batches(schema, batches, staged, text=self._text, formulas=self._formulas, labels=self._labels)
+        options = InputOptions(
+            separator=self._text.separator,
+            encoding=self._text.encoding,
+            max_expansion=None,
+            disarmed=self._disarm,
+            comma_columns=frozenset(self._numbers[target.name]),
+        )
+        return open_location(FileLocation(staged), options)
+
+    def _with_commas(self, schema: pa.Schema) -> list[str]:
+        """Return the columns whose numbers have a decimal comma."""
+        if self._text.decimal == ".":
+            return []
+        return [field.name for field in schema if field.name in self._labels or has_places(field.type)]
 
     @property
     def warnings(self) -> list[str]:
         return self._formulas.warnings()
 
     def certified(self) -> list[CertifiedTable]:
-        return [
-            {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)}
-            for name, path in self._files.items()
-        ]
+        return [self._entry(name, path) for name, path in self._files.items()]
 
-    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+    def _entry(self, name: str, path: Path) -> CertifiedTable:
+        entry: CertifiedTable = {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)}
+        if is_text_file(Path(name)):
+            text = self._text
+            entry["text"] = {"separator": text.separator, "encoding": text.encoding, "decimal": text.decimal}
+            if text.decimal == ",":
+                entry["text"]["numbers"] = self._numbers[name]
+        return entry
+
+    def stage_certificate(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        """Stage the certificate beside the tables, and the pages that belong to the release."""
         write_staged(self._stage, certificate_path(self._location.path), certificate)
         stage_pages(self._stage, pages)
+
+    def publish(self, certificate: str, pages: Sequence[ReleasePage] = ()) -> None:
+        self.stage_certificate(certificate, pages)
         self._stage.publish()

@@ -1,34 +1,29 @@
 """Write a released table to a file: Parquet, Arrow IPC, CSV or Excel.
 
 A file holds the released values and nothing else: no index, no metadata of the input, and text columns as plain text
-whose dictionaries on disk hold exactly the released values. A column that would not read back the same is refused. Text
-is written unchanged, even if a spreadsheet would treat it as a formula, unless the policy wants formulas in CSV
-disarmed.
+whose dictionaries on disk hold exactly the released values. A column that would not read back the same is refused.
 """
 
 from __future__ import annotations
 
 import base64
-import csv
-import io
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet as pq
 from pyarrow import types
 
 from sfumato.errors import OutputError, UsageError
+from sfumato.policy import WrittenText
 from sfumato.tables.coding.arrow_arrays import to_numpy
 from sfumato.tables.coding.dictionaries import dictionary_array
 from sfumato.tables.formulas import FormulaCells
-from sfumato.tables.sources.in_memory_source import nan_as_null
+from sfumato.tables.sources.source import kind_of_file
 from sfumato.tables.targets.staging import cannot_write, final_path
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
@@ -38,34 +33,41 @@ GROUP_BYTES = 1 << 25  # of the rows that are written at once, before they are c
 LEAST_ROWS = 1 << 10
 FEW_VALUES = 1 << 16  # that text is written as codes of
 COMPRESSION = "zstd"
-# Numbers and dates are written without quotes and may hold these, so none of them can separate cells without quotes.
-UNQUOTED = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.: ")
+PLAIN_TEXT = WrittenText()
 
 
-class _TextForm(NamedTuple):
-    """How CSV is written. Other formats have no use for it."""
+@dataclass(frozen=True)
+class CsvForm:
+    """How CSV is written. Other formats have no use for it. labels: the text columns that show numbers."""
 
-    compression: str | None
-    separator: str
-    formulas: FormulaCells | None
+    text: WrittenText
+    compression: str | None = None
+    formulas: FormulaCells | None = None
+    labels: Collection[str] = ()
 
 
-def write_table(table: pa.Table, path: Path, *, separator: str = ",") -> None:
+def write_table(table: pa.Table, path: Path, *, text: WrittenText = PLAIN_TEXT) -> None:
     """Write ``table`` in the format that the suffix of ``path`` names."""
-    write_batches(table.schema, table.to_batches, path, separator=separator)
+    write_batches(table.schema, table.to_batches, path, text=text)
 
 
 def write_batches(
-    schema: pa.Schema, batches: Batches, path: Path, *, separator: str = ",", formulas: FormulaCells | None = None
+    schema: pa.Schema,
+    batches: Batches,
+    path: Path,
+    *,
+    text: WrittenText = PLAIN_TEXT,
+    formulas: FormulaCells | None = None,
+    labels: Collection[str] = (),
 ) -> None:
     """Write the rows that ``batches`` yields, which need not fit into memory. ``batches`` may be called twice.
 
-    The file does not depend on the boundaries of batches. separator, formulas: of CSV.
+    The file does not depend on the boundaries of batches. text, formulas, labels: of CSV; see ``CsvForm``.
     """
     write, compression = _format(path)
     schema = schema.remove_metadata()
     try:
-        write(schema, batches, path, _TextForm(compression, separator, formulas))
+        write(schema, batches, path, CsvForm(_for_name(text, path), compression, formulas, labels))
     except OSError as error:
         raise cannot_write(path, error) from None
     except pa.ArrowException as error:
@@ -73,6 +75,12 @@ def write_batches(
             f"cannot write {final_path(path)}: the format cannot hold this table ({type(error).__name__}). "
             "Choose another format."
         ) from None
+
+
+def _for_name(text: WrittenText, path: Path) -> WrittenText:
+    """Return how a file of this name is written: readers expect tabs in a .tsv file unless told otherwise."""
+    tabs = text.separator == "," and kind_of_file(path)[0] == ".tsv"
+    return replace(text, separator="\t") if tabs else text
 
 
 def row_groups(
@@ -153,15 +161,16 @@ def check_columns_of_file(path: Path, schema: pa.Schema) -> None:
     if write is _write_parquet:
         refuse_durations(schema, "Parquet")
     elif write is _write_csv:
-        refuse_durations(schema, "CSV")
-        _refuse_bytes(schema)
+        from sfumato.tables.targets.csv_writer import check_types_of_csv
+
+        check_types_of_csv(schema)
     elif write is _write_excel:
         from sfumato.tables.targets.excel_writer import check_types
 
         check_types(schema)
 
 
-def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, _TextForm], None], str | None]:
+def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, CsvForm], None], str | None]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = {".gz": "gzip", ".zst": "zstd"}.get(suffixes[-1]) if suffixes else None
     kind = suffixes[-2] if compression and len(suffixes) > 1 else (suffixes[-1] if suffixes else "")
@@ -184,7 +193,7 @@ def _format(path: Path) -> tuple[Callable[[pa.Schema, Batches, Path, _TextForm],
     return writers[kind], compression
 
 
-def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) -> None:
+def _write_parquet(schema: pa.Schema, batches: Batches, path: Path, _: CsvForm) -> None:
     with parquet_writer(schema, path) as writer:
         for group in row_groups(schema, batches, coded=True):
             writer.write_table(group.cast(writer.schema), row_group_size=ROW_GROUP)
@@ -217,7 +226,7 @@ def _named_zones(schema: pa.Schema) -> dict[bytes, bytes] | None:
     return {b"ARROW:schema": base64.b64encode(plain.serialize().to_pybytes())}
 
 
-def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) -> None:
+def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: CsvForm) -> None:
     stored = pa.schema([plain_field(field) for field in schema])
     options = pa.ipc.IpcWriteOptions(compression=COMPRESSION)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, stored, options=options) as writer:
@@ -225,45 +234,13 @@ def _write_ipc(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) ->
             writer.write_table(group.cast(stored).combine_chunks())
 
 
-def _write_csv(schema: pa.Schema, batches: Batches, path: Path, form: _TextForm) -> None:
-    compression, separator, formulas = form
-    refuse_durations(schema, "CSV")
-    if formulas is not None:
-        formulas.check_names(schema.names)
-    _refuse_bytes(schema)
-    _refuse_nul(batches)
-    stored = pa.schema([plain_field(field) for field in schema])
-    if separator == "," and path.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
-        separator = "\t"  # as readers expect of such a file
-    if separator in UNQUOTED:
-        stored = pa.schema([field.with_type(pa.string()) for field in stored])
-    quoting = "needed" if separator in UNQUOTED or _needs_quotes(batches, separator) else "none"
-    options = pa.csv.WriteOptions(delimiter=separator, quoting_style=quoting, include_header=False)
-    with pa.output_stream(str(path), compression=compression) as sink:
-        header = io.StringIO()
-        csv.writer(header, delimiter=separator, lineterminator="\n").writerow(schema.names)
-        sink.write(header.getvalue().encode())
-        with pa.csv.CSVWriter(sink, stored, write_options=options) as writer:
-            for group in row_groups(schema, batches):
-                passed = group if formulas is None else formulas.passed(group)
-                writer.write_table(without_nan(passed).cast(stored))
+def _write_csv(schema: pa.Schema, batches: Batches, path: Path, form: CsvForm) -> None:
+    from sfumato.tables.targets.csv_writer import write_csv
+
+    write_csv(schema, batches, path, form)
 
 
-def without_nan(table: pa.Table) -> pa.Table:
-    """Replace NaN by null; as text, NaN would read back as a value."""
-    for index, column in enumerate(table.columns):
-        if types.is_floating(column.type):
-            table = table.set_column(index, table.column_names[index], nan_as_null(column))
-    return table
-
-
-def _needs_quotes(batches: Batches, separator: str) -> bool:
-    """Return whether any text could be read as more than one cell, or as null. Arrow quotes all text or none."""
-    special = f'["\\r\\n{re.escape(separator)}]|^$'
-    return any(pc.any(pc.match_substring_regex(values, special)).as_py() for _, values in _dictionaries(batches))
-
-
-def _dictionaries(batches: Batches) -> Iterator[tuple[str, pa.Array]]:
+def dictionaries(batches: Batches) -> Iterator[tuple[str, pa.Array]]:
     """Yield the name and values of every text column. A dictionary that batches share is yielded once."""
     seen: dict[str, pa.Array] = {}
     for batch in batches():
@@ -288,7 +265,7 @@ def _address(buffer: pa.Buffer | None) -> int | None:
     return None if buffer is None else buffer.address
 
 
-def _write_excel(schema: pa.Schema, batches: Batches, path: Path, _: _TextForm) -> None:
+def _write_excel(schema: pa.Schema, batches: Batches, path: Path, _: CsvForm) -> None:
     from sfumato.tables.targets.excel_writer import write_sheet
 
     # A sheet has at most a million rows, which fit into memory; the writer refuses more.
@@ -312,23 +289,4 @@ def refuse_durations(schema: pa.Schema, target_format: str) -> None:
             raise OutputError(
                 f"column {field.name!r} holds durations, which {target_format} would store as numbers without their "
                 "unit. Write Arrow IPC, or convert the column to numbers."
-            )
-
-
-def _refuse_bytes(schema: pa.Schema) -> None:
-    for field in schema:
-        kind = plain_field(field).type
-        if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-            raise OutputError(
-                f"column {field.name!r} holds bytes, which CSV cannot hold. Write Parquet or Arrow IPC, or convert the "
-                "column to text."
-            )
-
-
-def _refuse_nul(batches: Batches) -> None:
-    for name, values in _dictionaries(batches):
-        if pc.any(pc.match_substring(values, "\0")).as_py():
-            raise OutputError(
-                f"column {name!r} holds a NUL character, which CSV cannot hold. Write Parquet or Arrow IPC, or remove "
-                "it."
             )

@@ -8,17 +8,17 @@ behind, the next command on the same location ends or removes (``recover_locatio
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, TypedDict
+from typing import NotRequired, Protocol, Self, TypedDict
 
 import pyarrow as pa
 
 from sfumato.errors import InputError, UsageError
 from sfumato.files.regular_file import open_regular
-from sfumato.policy import InputOptions
+from sfumato.policy import InputOptions, WrittenText
 from sfumato.tables.locations import (
     DatabaseLocation,
     DirectoryLocation,
@@ -31,8 +31,17 @@ from sfumato.tables.locations import (
 from sfumato.tables.sources.parquet_directory_source import parquet_files
 from sfumato.tables.sources.source import Source, open_location
 from sfumato.tables.targets.digests import file_digest, table_digest
-from sfumato.tables.targets.file_writers import Batches, check_format
+from sfumato.tables.targets.file_writers import PLAIN_TEXT, Batches, check_format
 from sfumato.tables.targets.staging import Stage, check_target, recover, write_staged
+
+
+class CertifiedText(TypedDict):
+    """How a CSV file was written, so that it is read in the same way. numbers: the columns with a decimal comma."""
+
+    separator: str
+    encoding: str
+    decimal: str
+    numbers: NotRequired[list[str]]
 
 
 class CertifiedTable(TypedDict):
@@ -41,6 +50,7 @@ class CertifiedTable(TypedDict):
     name: str
     bytes: int
     sha256: str
+    text: NotRequired[CertifiedText]
 
 
 @dataclass(frozen=True)
@@ -79,12 +89,22 @@ class Target(Protocol):
         ...
 
 
-def open_target(location: Location, *, separator: str, disarm: bool = False) -> Target:
-    """Return the target at a location; ``separator`` and ``disarm``, for formulas, are for CSV."""
+def open_target(
+    location: Location,
+    text: WrittenText = PLAIN_TEXT,
+    *,
+    disarm: bool = False,
+    labels: Collection[str] = (),
+) -> Target:
+    """Return the target at a location. The other arguments are for CSV.
+
+    text: how it is written. disarm: whether formulas begin with an apostrophe. labels: the columns that show numbers as
+    text.
+    """
     if isinstance(location, FileLocation):
         from sfumato.tables.targets.file_target import FileTarget
 
-        return FileTarget(location, separator, disarm=disarm)
+        return FileTarget(location, text, disarm=disarm, labels=labels)
     if isinstance(location, DirectoryLocation):
         from sfumato.tables.targets.parquet_directory_target import DirectoryTarget
 

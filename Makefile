@@ -82,7 +82,7 @@ test-versions: $(VENV)-lowest $(VENV)-newest
 	$(VENV)-newest/bin/python -m pytest --quick $(WORKERS)
 
 docs: $(VENV)/installed-dev
-	$(BIN)/python -m pytest tests/docs/test_blocks.py --write-docs
+	$(BIN)/python -m pytest tests/docs/test_blocks.py tests/docs/test_tutorial.py --write-docs
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -25,7 +25,9 @@ from sfumato.studies.trial import trial_release
 
 FORMING = "partition"  # the phase in which classes are formed
 WARM_RECORDS = 500
-LOSSES = ("gcp", "c_dm", "c_avg", "c_mdm", "max_size")
+LOSSES = ("gcp", "c_dm", "max_size")
+GROUPS = ("groups", "c_dm_groups")
+"""How many groups a method formed, and C_DM over them, as the papers count. Groups that show the same are one class."""
 
 
 class CpuProgress(Progress):
@@ -76,11 +78,12 @@ class Bench:
             with quiet():
                 release = trial_release(table_for(table, merge_flags(self._policy, method=method, **flags)))
         except InfeasibleError:
-            return dict.fromkeys((*LOSSES, "classes", "smallest class", "cpu seconds"))
+            return dict.fromkeys((*LOSSES, *GROUPS, "classes", "cpu seconds"))
+        summary = release.summary()
         return {
             **{name: release.losses.values.get(name) for name in LOSSES},
+            **{name: summary[name] for name in GROUPS},
             "classes": release.audit.classes,
-            "smallest class": release.audit.smallest_class,
             "cpu seconds": self._progress.cpu[FORMING] - before if table is self.table else None,
         }
 

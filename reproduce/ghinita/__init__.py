@@ -12,5 +12,6 @@ PAPER = Paper(
         "The census of the paper may not be passed on, so its tables are generated: the same attributes, numbers of "
         "values and depths of taxonomies (`sfumato generate census`). The absolute figures "
         "differ from the paper's for that reason alone; directions and factors can be compared.",
+        "What section 3 claims of one numeric attribute is false: see the [erratum](methods.md#an-erratum).",
     ),
 )

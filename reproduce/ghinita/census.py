@@ -84,8 +84,7 @@ def diverse_rows(data: pa.Table, policy: Policy, methods: Sequence[str], many_l:
 
 
 def _kept(row: Row) -> Row:
-    left_out = ("c_avg", "c_mdm", "max_size", "smallest class")
-    return {name: value for name, value in row.items() if name not in left_out}
+    return {name: value for name, value in row.items() if name != "max_size"}
 
 
 def sizes(size: Size, records: Sequence[int], published: str) -> str:

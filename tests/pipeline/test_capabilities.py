@@ -54,6 +54,8 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     "header_row": {"input": {"header_row": 2}},
     "layout": {"input": {"layout": "layout.csv"}},
     "nulls of a column": {"column_nulls": {"age": ["-999"]}},
+    "sample_size, sample_alpha or sample_tests": {"sample_size": 40, "method": "mondrian"},
+    "frequency_groups": {"frequency_groups": 3, "method": "mondrian"},
     "coarsest": {"taxonomy": {"age": {"intervals": [5]}}, "coarsest": {"age": 1}},
     "derive": {"derive": {"zip": {"from": "code", "first": 2}}},
     "pseudonym": {"pseudonyms": "who", "accept_linkable": "who"},

@@ -5,9 +5,10 @@ records:
 
     Opt(i) = min over j of Opt(j) + (i - j) * NCP(records j + 1 to i),    k <= i - j <= 2k - 1
 
-since a run of 2k or more can always be cut without adding loss. For one numeric quasi-identifier this is the optimum
-over all partitions. With ``box`` costs NCP is that of the true multi-dimensional box (Hilb in the paper), with
-``extent`` costs it is the distance on the line (HilbFast).
+since a run of 2k or more can always be cut without adding loss. This is the optimum over all partitions into runs, and
+not over all partitions, even for one numeric quasi-identifier, as the paper claims: 0, 1, 1, 1, 1, 1, 1, 4 loses less
+with k = 3 if 0, 1 and 4 are one class. With ``box`` costs NCP is that of the true multi-dimensional box (Hilb in the
+paper), with ``extent`` costs it is the distance on the line (HilbFast).
 
 Differs from the paper: costs are exact integers (``losses.exact_costs``) and a tie goes to the shorter class, so the
 result is the same on every machine. The costs of a block of records are computed side by side, attribute by attribute,

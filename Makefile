@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Each worker takes neighbouring tests, which share fixtures and a session of Spark, until it has none left.
 WORKERS := --numprocesses auto --dist worksteal
 
-.PHONY: help demo system-packages quick test test-all test-versions docs lint format bench figures clean
+.PHONY: help demo system-packages quick test test-all test-versions docs lint format bench figures reproduce reproduce-full clean
 
 help:
 	@echo "make demo      anonymize a generated census-like table, audit, measure and report it; files in demo/"
@@ -24,6 +24,8 @@ help:
 	@echo "make format    rewrite the sources in the house style"
 	@echo "make bench     measure speed, memory and loss, record the figures and write them into the docs (long)"
 	@echo "make figures   write the recorded figures into the docs"
+	@echo "make reproduce       run the figures of the papers in reduced sizes, and write docs/papers.md (ten minutes)"
+	@echo "make reproduce-full  the same in the papers' sizes (hours)"
 	@echo "make clean     remove what these commands made"
 
 $(VENV)/ready:
@@ -80,7 +82,7 @@ test-versions: $(VENV)-lowest $(VENV)-newest
 	$(VENV)-newest/bin/python -m pytest --quick $(WORKERS)
 
 docs: $(VENV)/installed-dev
-	$(BIN)/python -m pytest tests/docs/test_blocks.py --write-docs
+	$(BIN)/python -m pytest tests/docs/test_blocks.py tests/docs/test_tutorial.py --write-docs
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -97,6 +99,13 @@ bench: $(VENV)/installed-dev $(VENV)-peers/installed
 
 figures: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks docs
+
+# Which figures: make reproduce REPRODUCE=ghinita-12
+reproduce: $(VENV)/installed-dev
+	$(BIN)/python -m reproduce $(REPRODUCE)
+
+reproduce-full: $(VENV)/installed-dev
+	$(BIN)/python -m reproduce --profile full $(REPRODUCE)
 
 clean:
 	rm -rf $(VENV) $(VENV)-peers $(VENV)-lowest $(VENV)-newest demo build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import sfumato
 from benchmarks.section import Section, Table
@@ -64,12 +63,12 @@ def run(options: Options) -> Mapping[str, Table]:
 
 def _loss(options: Options) -> dict[str, Table]:
     records = options.size(RECORDS)
-    table, policy = _table(options, records)
+    table, policy = options.census_data(records)
     base = f"Generator {GENERATOR}, {records:,} records, 7 quasi-identifiers, sensitive {SENSITIVE}, method hilbert."
     by_l = [{"l": l, **_point(table, policy, l)} for l in options.some(range(MANY_L[0], MANY_L[-1] + 1))]
     by_m = []
     for m in options.some(MANY_VALUES):
-        merged = _merged(table, m)
+        merged = merged_values(table, m)
         points = {l: _point(merged, policy, l) for l in options.some(MANY_L)}
         by_m.append({"m": m, **{f"l = {l}": _in_words(point) for l, point in points.items()}})
     return {
@@ -126,7 +125,7 @@ def _queries(options: Options) -> dict[str, Table]:
     records = options.size(QUERY_RECORDS)
     base = f"Generator {GENERATOR}. KL over the datacube, the mean of its group-bys; 0 is the original."
     all_records, all_columns = f"{records:,} records", "7 quasi-identifiers"
-    table, policy = _table(options, records)
+    table, policy = options.census_data(records)
     return {
         "KL by l": Table(
             "Divergence by l",
@@ -152,7 +151,7 @@ def _queries(options: Options) -> dict[str, Table]:
         "KL by records": Table(
             "Divergence by records",
             [
-                {"records": count, **_divergence(*_table(options, count), L, LEVEL)}
+                {"records": count, **_divergence(*options.census_data(count), L, LEVEL)}
                 for count in options.sizes(*MANY_RECORDS)
             ],
             [f"{base} {all_columns}, level {LEVEL}, l = {L}."],
@@ -171,20 +170,7 @@ def _divergence(table: pa.Table, policy: Policy, l: int, level: int) -> dict[str
     return result | {"hilbert to anatomy": result["hilbert"] / result["anatomy"]}
 
 
-def _table(options: Options, records: int) -> tuple[pa.Table, Policy]:
-    """Return the census-like table without passthrough columns, and its policy without k."""
-    generated = options.census(records)
-    whole = Policy.load(generated.policy_path)
-    contents = whole.to_dict() | {"other": "drop", "privacy": {}}
-    contents["columns"] = {
-        name: column
-        for name, column in contents["columns"].items()
-        if column["role"] in ("quasi-identifier", "sensitive")
-    }
-    return pq.read_table(generated.path), Policy.from_dict(contents, whole.base)
-
-
-def _merged(table: pa.Table, m: int) -> pa.Table:
+def merged_values(table: pa.Table, m: int) -> pa.Table:
     """Return the table with its sensitive values merged into m groups of successive values."""
     values = table.column(SENSITIVE).combine_chunks().dictionary_encode()
     order = {name: position for position, name in enumerate(sorted(values.dictionary.to_pylist()))}

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import sfumato
 from benchmarks.section import Section, Table
-from benchmarks.tables import Options, SmallTable
+from benchmarks.tables import Options, SmallTable, complete_records
 from sfumato import Policy
-from sfumato.policy import InputOptions, merge_flags
+from sfumato.policy import merge_flags
 from sfumato.synthetic import Agrawal, Normal
-from sfumato.tables.sources.source import open_source
 
 TABLES = ("adult", "acs-census", "fars")
 METHODS = (
@@ -35,7 +33,6 @@ DIVERSE_TABLES, MANY_L = ("adult", "acs-census"), (2, 4, 6)
 DIVERSE_METHODS = ("hilbert", "eligible-tree", "mondrian:published", "mondrian:ordered", "mondrian")
 BOUND_TABLE, BOUND_K = "adult-raw", (5, 10, 25)
 MOST_NUMERIC = 5
-MISSING = "?"
 
 
 def run(options: Options) -> Mapping[str, Table]:
@@ -107,7 +104,7 @@ def _diverse(table: SmallTable, method: str, many_l: Sequence[int]) -> dict[str,
 def _bounds(table: SmallTable, many_k: Sequence[int]) -> list[dict[str, Any]]:
     """Run nng on the first 2 to 5 numeric columns of any role, as Du et al. 2007 do."""
     names = list(table.numeric_columns)[:MOST_NUMERIC]
-    numbers = _complete(table.path, names)
+    numbers = complete_records(table.path).select(names).cast(pa.schema([(name, pa.float64()) for name in names]))
     results = []
     for count in range(2, len(names) + 1):
         columns = names[:count]
@@ -133,16 +130,6 @@ def _bounds(table: SmallTable, many_k: Sequence[int]) -> list[dict[str, Any]]:
             for row in comparison.rows
         ]
     return results
-
-
-def _complete(path: Path, names: list[str]) -> pa.Table:
-    """Return the columns as numbers, without the records that lack a value in any column."""
-    source = open_source(path, InputOptions())
-    table = pa.Table.from_batches(list(source.batches(source.names)))
-    for name in table.column_names:
-        column = table.column(name).cast(pa.string())
-        table = table.filter(pc.not_equal(column, MISSING)) if MISSING in column.unique().to_pylist() else table
-    return table.select(names).cast(pa.schema([(name, pa.float64()) for name in names]))
 
 
 def _generated(options: Options, generator: type[Normal | Agrawal]) -> tuple[Path, Policy]:

@@ -65,7 +65,7 @@ def record(name: str, section: Section, options: Options) -> Recording:
         **({"others": others} if section.timed else {}),
         "tables": {table: _of_runs(name, section, [run[table] for run in runs]) for table in runs[0]},
     }
-    recording = _rounded(recording)
+    recording = rounded(recording)
     if options.recordable:
         RESULTS.mkdir(exist_ok=True)
         path_of(name).write_text(json.dumps(recording, indent=1) + "\n", "utf-8")
@@ -122,10 +122,10 @@ def _sha256(options: Options, table: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Round every number, so that a file does not claim digits that nobody measured."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list | tuple) else value

@@ -10,13 +10,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from sfumato import Policy, generate
-from sfumato.policy import merge_flags
+from sfumato.policy import InputOptions, merge_flags
 from sfumato.synthetic import Census
+from sfumato.tables.sources.source import open_source
 
 GENERATOR = f"{Census.name} {Census.version}"
 SMALLEST = 1_000
 """The fewest records of a trial."""
+
+MISSING = "?"
+"""How the real tables write a missing value."""
 
 One = TypeVar("One")
 
@@ -56,6 +64,18 @@ class Options:
     def census(self, records: int) -> GeneratedTable:
         """Return the census-like table of that size."""
         return GeneratedTable(*self.generated(Census.name, Census.version, records), records)
+
+    def census_data(self, records: int, **settings: Any) -> tuple[pa.Table, Policy]:
+        """Return the census-like table without passthrough columns, and its policy without k."""
+        path, policy_path = self.generated(Census.name, Census.version, records, **settings)
+        whole = Policy.load(policy_path)
+        contents = whole.to_dict() | {"other": "drop", "privacy": {}}
+        contents["columns"] = {
+            name: column
+            for name, column in contents["columns"].items()
+            if column["role"] in ("quasi-identifier", "sensitive")
+        }
+        return pq.read_table(path), Policy.from_dict(contents, whole.base)
 
     def generated(self, name: str, version: object, records: int, **settings: Any) -> tuple[Path, Path]:
         """Return a generated Parquet file and its policy. Each is made once for all sections."""
@@ -131,6 +151,16 @@ def without_columns(policy: Policy, names: Collection[str]) -> Policy:
     contents = policy.to_dict()
     columns = {name: column for name, column in contents["columns"].items() if name not in names}
     return Policy.from_dict({**contents, "columns": columns, "other": "drop"}, policy.base)
+
+
+def complete_records(path: Path) -> pa.Table:
+    """Return the table without the records that lack a value in any column."""
+    source = open_source(path, InputOptions())
+    table = pa.Table.from_batches(list(source.batches(source.names)))
+    for name in table.column_names:
+        column = table.column(name).cast(pa.string())
+        table = table.filter(pc.not_equal(column, MISSING)) if MISSING in column.unique().to_pylist() else table
+    return table
 
 
 def data_file(directory: Path) -> Path | None:

@@ -273,6 +273,16 @@ def _merged(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     return {**whole, **part, **tables}
 
 
+def check_page(page: Path, shown: list[Shown], *, write: bool) -> None:
+    """Fail where the page shows something else than what happened; with ``write``, rewrite the page instead."""
+    if write:
+        rewrite(page, shown)
+        return
+    for each in shown:
+        text = "\n".join(each.found)
+        assert not each.differs, f"{each.block.page}, line {each.start + 1} shows something else than:\n{text}"
+
+
 def rewrite(page: Path, changes: list[Shown]) -> None:
     """Put what was found where the page shows something else."""
     lines = page.read_text("utf-8").splitlines()

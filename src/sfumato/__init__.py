@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from sfumato.policy import Policy
     from sfumato.proposal import arx_project, propose_policy
     from sfumato.releases.recoding import Recoding
+    from sfumato.releases.run_record import mark_run, runs
     from sfumato.studies.column_taxonomy import taxonomy
     from sfumato.studies.risk import risk
     from sfumato.synthetic import generate
@@ -83,12 +84,14 @@ __all__ = [
     "fit",
     "generate",
     "make_key",
+    "mark_run",
     "measure",
     "plot",
     "propose_policy",
     "report_private",
     "report_release",
     "risk",
+    "runs",
     "taxonomy",
     "tradeoff",
 ]
@@ -119,6 +122,8 @@ _HOME = {
     "report_private": "sfumato.api",
     "report_release": "sfumato.api",
     "make_key": "sfumato.files.key_file",
+    "mark_run": "sfumato.releases.run_record",
+    "runs": "sfumato.releases.run_record",
     "taxonomy": "sfumato.studies.column_taxonomy",
     "tradeoff": "sfumato.api",
 }

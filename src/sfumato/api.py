@@ -52,7 +52,7 @@ from sfumato.report.codebook import Codebook, check_codebook
 from sfumato.report.comparison import Comparison
 from sfumato.report.learning import Evaluation
 from sfumato.report.private import PrivateReport
-from sfumato.report.release import ReleaseReport
+from sfumato.report.release import ReleaseReport, refuse_trial
 from sfumato.report.tradeoff import Tradeoff
 from sfumato.studies.audit import audit_finished
 from sfumato.studies.bound import bounds_beside, check_bounded, with_bound
@@ -95,15 +95,21 @@ class BoundFlags(CommonFlags, LevelFlags, UseFlags, total=False):
 
 
 def anonymize(
-    data: object, policy: PolicyLike | None = None, *, bound: bool = False, **flags: Unpack[PolicyFlags]
+    data: object,
+    policy: PolicyLike | None = None,
+    *,
+    bound: bool = False,
+    trial: bool = False,
+    **flags: Unpack[PolicyFlags],
 ) -> Release:
     """Anonymize a frame or a file and audit the result.
 
     ``data`` is a pandas, Polars, PyArrow, DuckDB or Spark object or the path of a file. ``policy`` and keyword
     arguments say what is asked for; arguments go over the policy. With ``bound`` the summary also says how much every
-    release of the table loses at least, whatever the method.
+    release of the table loses at least, whatever the method. A ``trial`` is not to be published: its certificate says
+    so, it has no report to share, and no later release is warned of it.
     """
-    return _with_warnings(kept(_drafted(data, merge_flags(policy, **flags), Progress(), bound=bound)))
+    return _with_warnings(kept(_drafted(data, merge_flags(policy, **flags), Progress(), bound=bound, trial=trial)))
 
 
 def anonymize_to_file(
@@ -114,16 +120,21 @@ def anonymize_to_file(
     *,
     force: bool = False,
     bound: bool = False,
+    trial: bool = False,
     report: Path | None = None,
     report_private: Path | None = None,
     spark_master: str | None = None,
 ) -> Release:
     """Anonymize and write in one go; the finished file is what is audited and measured.
 
-    With ``force`` the target may be something that is no release. The pages ``report`` and ``report_private`` appear
-    together with the release, or nothing does. ``spark_master`` is the master of a Spark session that has to be made.
+    With ``force`` the target may be something that is no release, or a trial may replace a release. The pages
+    ``report`` and ``report_private`` appear together with the release, or nothing does. ``spark_master`` is the master
+    of a Spark session that has to be made.
     """
-    draft = _drafted(data, policy, progress, bound=bound, target=target, force=force, spark_master=spark_master)
+    refuse_trial(trial and report is not None)
+    draft = _drafted(
+        data, policy, progress, bound=bound, trial=trial, target=target, force=force, spark_master=spark_master
+    )
     try:
         return published(draft, target, force=force, report=report, report_private=report_private)
     except BaseException:
@@ -155,6 +166,7 @@ def _drafted(
     progress: Progress,
     *,
     bound: bool,
+    trial: bool = False,
     target: str | Path | None = None,
     force: bool = False,
     spark_master: str | None = None,
@@ -168,7 +180,7 @@ def _drafted(
             BOUND.refuse_on("spark")
     if bound:
         check_bounded(policy)
-    draft = draft_release(data, policy, progress, target=target, force=force, spark=spark)
+    draft = draft_release(data, policy, progress, target=target, force=force, trial=trial, spark=spark)
     return with_bound(draft) if bound else draft
 
 
@@ -198,6 +210,7 @@ def apply(
     require: str | Sequence[str] = (),
     formulas: FormulaHandling | None = None,
     pseudonym_key: str | os.PathLike[str] | None = None,
+    trial: bool = False,
     **written: Unpack[WritingFlags],
 ) -> Release:
     """Release a further table under a learnt recoding, or the file of its rules, audited under its policy.
@@ -205,8 +218,8 @@ def apply(
     Records with a value outside the domain are left out, and so are those of regions that do not meet the policy in
     this table. If they are more than ``max_suppressed`` allows, by default the policy's share, UnmetError is raised.
     ``k``, ``l`` and ``require`` ask this release for something else than the rules were learnt under. ``formulas`` is
-    "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name. ``written`` says how a
-    file is written.
+    "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name. ``trial``: see
+    ``anonymize``. ``written`` says how a file is written.
     """
     asked: ApplyFlags = {
         "max_suppressed": max_suppressed,
@@ -218,7 +231,7 @@ def apply(
         **written,
     }
     recoding = _recoding(rules, **asked)
-    return _with_warnings(kept(draft_applied(recoding, data, Progress())))
+    return _with_warnings(kept(draft_applied(recoding, data, Progress(), trial=trial)))
 
 
 def apply_to_file(
@@ -228,17 +241,18 @@ def apply_to_file(
     progress: Progress,
     *,
     force: bool = False,
+    trial: bool = False,
     **flags: Unpack[ApplyFlags],
 ) -> Release:
     """Apply and write in one go; the finished file is what is audited and measured. ``flags`` go over the policy."""
     from sfumato.engines.target_output import check_target_location
 
     refuse_input_as_output(rules, location_of(target))
-    check_target_location(data, target, tables=1, force=force)
+    check_target_location(data, target, tables=1, force=force, trial=trial)
     recoding = _recoding(rules, **flags)
     if recoding.policy.release.codebook:
         check_codebook(codebook_path(target), force=force)
-    return published(draft_applied(recoding, data, progress), target, force=force)
+    return published(draft_applied(recoding, data, progress, trial=trial), target, force=force)
 
 
 def _recoding(rules: Recoding | str | Path, **flags: Unpack[ApplyFlags]) -> Recoding:

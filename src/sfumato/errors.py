@@ -22,10 +22,12 @@ from __future__ import annotations
 
 import errno
 import re
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the numbers of the system for a full disk
+WITHOUT_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
 
 
 class SfumatoError(Exception):
@@ -118,6 +120,13 @@ def _columns(name: str, available: Iterable[str]) -> str:
 def _choices(name: str, available: Iterable[str]) -> str:
     """List the available names, after the closest match if ``name`` looks like a typing error."""
     names = list(available)
-    closest = get_close_matches(name, names, n=1, cutoff=0.7)
+    spelled = {_in_plain_letters(each): each for each in reversed(names)}
+    closest = [spelled[each] for each in get_close_matches(_in_plain_letters(name), spelled, n=1, cutoff=0.7)]
     listed = ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     return (f"Did you mean {closest[0]!r}? " if closest else "") + f"Available: {listed}."
+
+
+def _in_plain_letters(name: str) -> str:
+    """Return a name as somebody writes it who has no accents at hand: Groesse for Größe, cafe for café."""
+    replaced = name.translate(WITHOUT_UMLAUTS)
+    return "".join(letter for letter in unicodedata.normalize("NFKD", replaced) if not unicodedata.combining(letter))

@@ -32,6 +32,9 @@ class Progress:
     def began(self, name: str, total: int | None) -> None:
         """Called when a phase begins."""
 
+    def expect(self, steps: int) -> None:
+        """Called when it becomes known how many steps the current phase has, from its beginning to its end."""
+
     def advance(self, steps: int) -> None:
         """Called when ``steps`` more steps of the current phase are done."""
 

@@ -28,7 +28,7 @@ from sfumato.errors import AuditError, UsageError
 HEAVY = ("numba", "duckdb", "polars", "pandas", "pyarrow", "sklearn", "scipy", "pyspark", "numpy")
 COMMANDS = (
     "anonymize", "fit", "apply", "aggregate", "audit", "measure", "bound", "compare", "tradeoff", "plot", "report",
-    "policy", "taxonomy", "risk", "generate", "methods", "demo",
+    "policy", "taxonomy", "risk", "runs", "generate", "methods", "demo",
 )  # fmt: skip
 SECRET = "zzsecretzz"
 ROLES = ["--quasi-identifiers", "age,city", "--sensitive", "diagnosis", "--identifiers", "name"]
@@ -309,7 +309,7 @@ def test_a_dry_run_writes_nothing_at_all(directory: Path, shell: Shell, state: P
     text = shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", "--dry-run")
     assert "40 records; nothing was written" in text
     assert "numeric (inferred)" in text
-    assert "k = 3 is feasible" in text
+    assert "feasible     k-anonymity, k = 3 (the whole table reaches 40)" in text
     assert written(directory) == {"table.csv"}
     assert not state.exists()
 
@@ -319,21 +319,27 @@ def test_a_dry_run_shows_how_every_column_is_read(directory: Path, shell: Shell)
     assert plan["columns"] == [
         {
             **{"name": "name", "role": "identifier", "released": False},
-            **{"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None, "form": None},
+            **{"type": None, "inferred": False, "distinct": None, "nulls": None, "levels": None, "shown": None},
+            "form": None,
         },
         {
             **{"name": "age", "role": "quasi-identifier", "released": True},
             **{"type": "numeric", "inferred": True, "distinct": 10, "nulls": 0, "levels": None},
+            "shown": [
+                {"level": 0, "name": "single values and ranges", "groups": 10},
+                {"level": 1, "name": "*", "groups": 1},
+            ],
             "form": "labels",
         },
         {
             **{"name": "city", "role": "quasi-identifier", "released": True},
             **{"type": "categorical", "inferred": False, "distinct": 4, "nulls": 0, "levels": 2},
+            "shown": [{"level": 0, "name": "single values", "groups": 4}, {"level": 1, "name": "*", "groups": 1}],
             "form": "labels",
         },
         {
             **{"name": "diagnosis", "role": "sensitive", "released": True},
-            **{"type": "text", "inferred": False, "distinct": 3, "nulls": 0, "levels": None},
+            **{"type": "text", "inferred": False, "distinct": 3, "nulls": 0, "levels": None, "shown": None},
             "form": None,
         },
     ]
@@ -535,7 +541,7 @@ def test_a_release_that_fails_its_audit_is_withheld_with_exit_70(
     def fail(_: object) -> None:
         raise AuditError("the release did not pass its audit")
 
-    monkeypatch.setattr("sfumato.pipeline.run.require_pass", fail)
+    monkeypatch.setattr("sfumato.pipeline.examination.require_pass", fail)
     shell("anonymize", "table.csv", "-o", "out.csv", *ROLES, "-k", "3", code=70)
     assert shell.err == "error: the release did not pass its audit\n"
     assert written(directory) == {"table.csv"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,22 @@ def test_a_warning_about_reading_is_printed_once_by_a_command(export: Path, caps
     for _ in range(2):
         assert main(command) == 0
         assert capsys.readouterr().err.count("column 'Kosten' holds numbers in another form") == 1
+
+
+def test_a_dry_run_counts_what_means_missing_where_the_run_does(
+    export: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Texts that mean "missing" in the input are no values of a sensitive column, and stay values of a kept one."""
+    read = [*READ, "--null", "-999", "--null", "-99", "--quasi-identifiers", "Kosten", "-k", "2", "--dry-run", "--json"]
+    found = {}
+    for role in ("--sensitive", "--other"):
+        assert main(["anonymize", str(export), *read, role, "Gewicht"]) == 0
+        (found[role],) = (
+            (column["distinct"], column["nulls"])
+            for column in json.loads(capsys.readouterr().out)["columns"]
+            if column["name"] == "Gewicht"
+        )
+    assert found == {"--sensitive": (1, 16), "--other": (3, 0)}
 
 
 @pytest.mark.parametrize(

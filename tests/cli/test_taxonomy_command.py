@@ -50,6 +50,8 @@ def test_without_more_it_says_what_the_column_is_and_what_fits(command: Command)
     text = command("zip")
     assert text.startswith("zip: numeric, 30 different values in 90 records\nwhat fits\n  --prefix 4 ")
     assert text.endswith("next    sfumato taxonomy table.csv zip --prefix 4\n")
+    # A command that has to say how the table is read is not complete without these flags.
+    assert command("zip", "--separator", ",").endswith("next    run the same command with --prefix 4\n")
     assert "categorical, 15 different values" in command("city")
 
 

@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-SOURCES = {path.name for folder in ("src", "tests", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*.py")}
+FOLDERS = ("src", "tests", "benchmarks", "reproduce", "scripts")
+SOURCES = {path.name for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
 PYTHON_FILE = re.compile(r"(?<![\w/.-])((?:[\w-]+/)*\w+\.py)(?![\w/])")
 FOLDER = re.compile(r"`((?:[a-z_]+/)+)`")
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")

@@ -13,9 +13,8 @@ EXPECTED = {
     "AuditError", "DataError", "InfeasibleError", "InputError", "Mondrian", "OutputError", "Policy", "PolicyError",
     "Recoding", "Release", "SfumatoError", "SfumatoWarning", "TaxonomyError", "UnmetError", "UsageError", "__version__",
     "aggregate", "anonymize", "anonymize_linked", "apply", "arx_project", "audit", "bound", "codebook", "compare",
-    "evaluate", "fit", "generate", "make_key", "measure", "plot", "propose_policy", "report_private", "report_release",
-    "risk", "taxonomy",
-    "tradeoff",
+    "evaluate", "fit", "generate", "make_key", "mark_run", "measure", "plot", "propose_policy", "report_private",
+    "report_release", "risk", "runs", "taxonomy", "tradeoff",
 }  # fmt: skip
 
 

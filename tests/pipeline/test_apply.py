@@ -92,6 +92,30 @@ def test_a_smaller_table_can_be_held_to_a_smaller_k_than_the_rules_were_learnt_w
         sfumato.apply(recoding, new, max_suppressed=0.1, k=5, l=4)
 
 
+@pytest.mark.parametrize("column", ["weight", "ward"])
+def test_tokens_of_a_column_are_null_in_a_further_table_too(column: str, tmp_path: Path) -> None:
+    """The rules have a region for null, so a table in which a tenth has none is released whole."""
+    path = tmp_path / "t.csv"
+    cells = [(-999 if row % 10 == 3 else 40 + row % 7, "x" if row % 10 == 4 else "abc"[row % 3]) for row in range(200)]
+    path.write_text("weight,ward\n" + "".join(f"{weight},{ward}\n" for weight, ward in cells))
+    tokens = {"weight": ["-999"], "ward": ["x"]}[column]
+    recoding = sfumato.fit(path, quasi_identifiers=[column], other="drop", k=10, column_nulls={column: tokens})
+    recoding.write(tmp_path / "rules.json")
+    release = sfumato.apply(tmp_path / "rules.json", path)
+    assert release.summary()["outside"] == 0
+    assert release.data[column].null_count == 20
+    assert not {*tokens} & {*release.data[column].to_pylist()}
+
+
+def test_the_columns_with_values_that_the_rules_do_not_know_are_named() -> None:
+    recoding = sfumato.fit(people(), **ASKED)
+    changed = {name: people()[name].to_pylist() for name in people().column_names}
+    changed["age"][0], changed["sex"][1] = 200, "Atlantis"
+    with pytest.raises(UnmetError, match=r"outside the domain: 2 \('age', 'sex'\)\.") as caught:
+        sfumato.apply(recoding, pa.table(changed))
+    assert "Atlantis" not in str(caught.value)
+
+
 def test_a_table_of_which_nothing_is_left_is_refused() -> None:
     recoding = sfumato.fit(people(), **ASKED, max_suppressed=0.99)
     with pytest.raises(UnmetError, match="4 of the 4 records"):

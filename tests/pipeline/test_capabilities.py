@@ -72,7 +72,7 @@ BY_FLAG: dict[str, list[str]] = {
     "--report-private": ["--report-private", "page.html"],
 }
 BY_TABLE = ("files of SPSS, Stata and SAS",)
-BY_CALL = ("plot", "aggregates")
+BY_CALL = ("plot", "aggregates", "linked")  # test_linked.py refuses the last
 BY_LEARNING: dict[str, dict[str, Any]] = {
     "fit": {},
     "regions divided by selections": {"select": ["age > 40"]},
@@ -216,7 +216,8 @@ def test_a_command_that_asks_for_what_an_engine_lacks_ends_with_exit_code_2(
 ])  # fmt: skip
 def test_what_a_release_of_spark_lacks_is_refused_by_the_release(call: str, feature: str, tmp_path: Path) -> None:
     policy = merge_flags(None, **QUASI)
-    draft: Any = SimpleNamespace(engine=SimpleNamespace(name=SPARK), job=SimpleNamespace(policy=policy))
+    engine = SimpleNamespace(name=SPARK)
+    draft: Any = SimpleNamespace(engine=engine, job=SimpleNamespace(policy=policy), trial=False)
     nothing: Any = SimpleNamespace(audit=None, losses=None)
     release = Release(draft, nothing)
     with refused(SPARK, feature):

@@ -128,6 +128,6 @@ def test_spark_and_estimators_refuse_derived_columns(visits: list[dict[str, str]
 def test_a_fault_is_found_before_anything_is_written(visits: list[dict[str, str]], tmp_path: Path) -> None:
     text = (tmp_path / "visits.csv").read_text()
     (tmp_path / "visits.csv").write_text(text + "2021-05-05,2020-01-01,00000,A01\n")
-    with pytest.raises(InputError, match=r"in 1 record, 'seen' lies before 'born'; the first is record 61\."):
+    with pytest.raises(InputError, match=r"in 1 record, 'seen' lies before 'born'; the first is in line 62\."):
         sfumato.anonymize("visits.csv", **FLAGS).write("out.csv")
     assert not (tmp_path / "out.csv").exists()

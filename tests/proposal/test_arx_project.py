@@ -478,5 +478,5 @@ def test_hierarchies_of_old_versions_may_be_in_the_encoding_of_windows(tmp_path:
 
 
 def test_a_project_is_no_table(project: Path) -> None:
-    with pytest.raises(InputError, match="does not tell what kind of table it is"):
+    with pytest.raises(InputError, match=r"is a project of ARX, not a table\. 'sfumato policy' makes a policy of it"):
         sfumato.risk(project, quasi_identifiers=["age"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import tomllib
 import uuid
 from pathlib import Path
@@ -355,6 +356,18 @@ def test_a_file_without_a_header_is_refused_before_its_cells_are_shown(tmp_path:
     with pytest.raises(sfumato.InputError, match="Add a header to the table") as raised:
         sfumato.propose_policy(tmp_path / "table.csv")
     assert "eva" not in str(raised.value)
+
+
+def test_a_record_that_is_taken_for_the_header_is_refused_before_its_cells_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("Zaphod,1952-03-11,m\nFord,1962-05-25,m\nTrillian,1970-01-01,w\n")
+    with pytest.raises(
+        sfumato.InputError, match=r"Add a header to the table, or name the line .* --header-row"
+    ) as raised:
+        sfumato.propose_policy(tmp_path / "table.csv")
+    assert not {"Zaphod", "1952"} & set(re.split(r"[^\w]", str(raised.value)))
+    # A year is a name that people give to a column.
+    years = pa.table({"region": ["north", "south"], "2023": ["12", "14"], "2024": ["11", "15"]})
+    assert [column.name for column in sfumato.propose_policy(years).columns] == ["region", "2023", "2024"]
 
 
 def test_unreadable_and_unusable_columns_are_left_to_decide() -> None:

@@ -200,6 +200,7 @@ def test_a_certificate_that_cannot_be_read_is_an_error_with_a_next_step(tmp_path
         ("engine", [3, [], {}]),
         ("version", [3, [], {}]),
         ("seed", ["0", [], {}]),
+        ("trial", ["yes", 1, None, []]),
         ("libraries", [3, [], {"numba": 3}]),
         ("statistics", [3, [], {"age": 3}, {"age": {"grid": "1"}}, {"age": {}}]),
     ],

@@ -2,7 +2,9 @@
 
 ``tests/golden/0.1`` was written before certificates had format 2 and run records named their version, and
 ``tests/golden/0.1-format-2`` after that. ``tests/golden/0.1-levels`` has the first rules of levels, which have format
-2 of rules. A golden file is never edited. A change that cannot read one is mended, not the file; a new format adds a
+2 of rules. ``tests/golden/0.1-written`` has the first certificate that says how its CSV file was written.
+``tests/golden/0.1-marked-runs`` has a trial, and a run record that says what was required and what became of the
+releases. A golden file is never edited. A change that cannot read one is mended, not the file; a new format adds a
 folder.
 """
 
@@ -62,6 +64,17 @@ DIGESTS = {
     "0.1-levels/applied.csv": "74b7137a7c24",
     "0.1-levels/patients.csv": "927304d196fd",
     "0.1-levels/rules.json": "ad34391047cb",
+    "0.1-written/policy.toml": "1c4b7f4a8a86",
+    "0.1-written/release.csv": "22b20314ecac",
+    "0.1-written/release.csv.sfumato.json": "8e7d2716d95e",
+    "0.1-written/table.csv": "32f1cc647b09",
+    "0.1-marked-runs/patients.csv": "927304d196fd",
+    "0.1-marked-runs/policy.toml": "fbb6dce586b0",
+    "0.1-marked-runs/state/runs.jsonl": "b74e0d065633",
+    "0.1-marked-runs/state/secret": "23554da679df",
+    "0.1-marked-runs/towns.csv": "8dca20deaf08",
+    "0.1-marked-runs/trial.csv": "35d887304703",
+    "0.1-marked-runs/trial.csv.sfumato.json": "96f547c0a5a2",
 }
 
 
@@ -159,6 +172,18 @@ def test_a_release_holds_by_the_certificate_beside_it(golden: Path, name: str, c
     ]
 
 
+def test_a_release_is_read_as_its_certificate_says_that_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(GOLDEN / "0.1-written", tmp_path / "written"))
+    report = sfumato.audit("release.csv", original="table.csv")
+    assert report.holds
+    assert (report.records, report.classes, report.smallest_class) == (40, 7, 5)
+    assert round(sfumato.measure("table.csv", "release.csv").gcp, 3) == 0.211
+    shutil.move("release.csv", "bare.csv")
+    assert sfumato.audit("bare.csv", "policy.toml").holds
+
+
 def test_an_edited_release_does_not_hold_by_its_old_certificate(golden: Path) -> None:
     release = golden / "release.csv"
     release.write_text(release.read_text().replace("cold", "gout", 1))
@@ -192,3 +217,23 @@ def test_a_table_of_the_run_record_is_recognised(golden: Path, capsys: pytest.Ca
     assert len((golden / "state" / "runs.jsonl").read_text().splitlines()) == 3
     old = json.loads((golden / "state" / "runs.jsonl").read_text().splitlines()[0])
     assert old["output"] == "/data/release.csv"
+
+
+@pytest.mark.compiled
+def test_marks_of_the_run_record_and_trials_are_what_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(GOLDEN / "0.1-marked-runs", tmp_path / "golden")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SFUMATO_STATE_DIR", str(folder / "state"))
+    assert [(run.output, run.mark) for run in sfumato.runs()] == [
+        ("/data/release-5.csv", "never-published"),
+        ("/data/release-6.csv", "withdrawn"),
+        ("/data/release-7.csv", None),
+    ]
+    assert sfumato.runs()[2].requirements == ("k = 7 records", "distinct, l = 2")
+    assert sfumato.audit("trial.csv").trial
+    assert main(["anonymize", "patients.csv", "-o", "again.csv", "--policy", "policy.toml", "-k", "8"]) == 0
+    text = capsys.readouterr().out
+    assert "this table was released 1 time before" in text
+    assert "was withdrawn (run 2 of 'sfumato runs')" in text

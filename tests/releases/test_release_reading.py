@@ -25,6 +25,7 @@ FORMS = [
     {"separator": "|", "encoding": "utf-8-sig"},
     {"separator": "\t", "encoding": "utf-16", "decimal": ","},
     {"encoding": "cp037", "decimal": ","},
+    {"encoding": "utf-16-le"},  # without a mark
 ]
 
 
@@ -110,6 +111,13 @@ def test_utf_8_is_recognised_whatever_the_policy_says() -> None:
     sfumato.anonymize(patients(), policy(encoding="utf-8")).write("release.csv")
     asked = policy(encoding="cp1252", separator=";", decimal=",")
     assert sfumato.audit(without_certificate("release.csv"), asked).holds
+
+
+def test_plain_ascii_is_read_whatever_encoding_the_policy_names() -> None:
+    asked = {"quasi_identifiers": "Ort", "k": 2}
+    Path("made-elsewhere.csv").write_text("Ort,ill\n" + "*,flu\n" * 4)
+    for encoding in ("utf-16", "cp1252", "cp037"):
+        assert sfumato.audit("made-elsewhere.csv", input={"encoding": encoding}, **asked).records == 4  # type: ignore[arg-type]
 
 
 def test_numbers_with_points_stay_numbers_where_the_policy_writes_commas() -> None:

@@ -25,17 +25,11 @@ from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.spark.column_profiles import ColumnCounts, content_of
 from sfumato.policy import Policy, merge_flags
 from sfumato.progress import Progress
+from sfumato.releases.earlier_releases import EarlierReleases, earlier_releases
 from sfumato.releases.fingerprints import Fingerprints
 from sfumato.releases.keyed_sample import KeyedSample, shared_part
 from sfumato.releases.ordered_fingerprints import content_fingerprints
-from sfumato.releases.run_record import (
-    ClassRecipe,
-    EarlierReleases,
-    earlier_releases,
-    record_run,
-    record_secret,
-    state_directory,
-)
+from sfumato.releases.run_record import ClassRecipe, record_run, record_secret, state_directory
 
 NOBODY = 65534
 CHANCE = np.random.default_rng(3)
@@ -97,8 +91,13 @@ def test_a_line_tells_when_from_where_and_to_where_but_no_value(state: Path, fol
     release(folder / "in.parquet", folder / "out.csv")
     release(TABLE, folder / "two.csv")
     first, second = runs(state)
-    keys = ["time", "input", "output", "policy", "anew", "columns", "version", "sample", "private_figures"]
-    assert list(first) == keys
+    assert list(first) == [
+        *("time", "input", "output", "policy", "anew", "requirements", "records", "released", "method", "engine"),
+        *("columns", "version", "sample", "private_figures"),
+    ]
+    assert [first[key] for key in ("requirements", "records", "released", "method", "engine")] == [
+        ["k = 5 records"], 80, 80, "auto", "memory",
+    ]  # fmt: skip
     assert (first["input"], first["output"]) == (str(folder / "in.parquet"), str(folder / "out.csv"))
     assert second["input"] == "pyarrow"
     assert first["time"].endswith("+00:00")
@@ -266,6 +265,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from sfumato.policy import Policy
+from sfumato.releases.earlier_releases import EarlierReleases, earlier_releases
 from sfumato.releases.fingerprints import Fingerprints
 from sfumato.releases.keyed_sample import KeyedSample
 from sfumato.releases.run_record import ClassRecipe, _secret, record_run
@@ -383,7 +383,7 @@ def test_one_record_more_warns_even_under_the_same_policy(folder: Path) -> None:
     assert warning.startswith(
         "a table that shares about 100% of the smaller one's records with this one was released 1 time before: "
     )
-    assert warning.endswith("see who came or went")
+    assert "and see who came or went; 'sfumato runs' lists what was released (run 1)" in warning
     assert len(release(table, k=6)) == 1
 
 
@@ -497,7 +497,7 @@ def test_numbers_that_files_write_differently_may_give_other_classes(folder: Pat
 
 def test_another_version_may_form_other_classes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release(TABLE, folder / "one.csv")
-    monkeypatch.setattr("sfumato.releases.run_record.__version__", "1000.0")
+    monkeypatch.setattr("sfumato.releases.earlier_releases.__version__", "1000.0")
     (warning,) = release(TABLE)
     assert "under another policy, engine or version" in warning
 
@@ -601,9 +601,9 @@ def test_a_run_is_found_again() -> None:
     assert earlier_releases(marks(a="1"), policy) == EarlierReleases()
     record_run(marks(a="1", b="2"), policy, "here", Path("there"))
     assert earlier_releases(marks(a="1", b="2"), policy) == EarlierReleases()
-    assert earlier_releases(marks(a="1", b="2"), replace(policy, anew=True)) == EarlierReleases(same=1)
-    assert earlier_releases(marks(a="1"), other) == EarlierReleases(same=1)
-    assert earlier_releases(marks(a="1", b="3"), other) == EarlierReleases(overlapping=1)
+    assert earlier_releases(marks(a="1", b="2"), replace(policy, anew=True)) == EarlierReleases(same=(1,))
+    assert earlier_releases(marks(a="1"), other) == EarlierReleases(same=(1,))
+    assert earlier_releases(marks(a="1", b="3"), other) == EarlierReleases(overlapping=(1,))
     assert earlier_releases(marks(a="2"), other) == EarlierReleases()
     assert earlier_releases(marks(b="1"), other) == EarlierReleases()
 
@@ -621,16 +621,18 @@ def test_a_table_that_was_released_often_is_compared_once(monkeypatch: pytest.Mo
         compared.append(one.counts.tolist())
         return shared_part(one, other)
 
-    monkeypatch.setattr("sfumato.releases.run_record.shared_part", counted)
+    monkeypatch.setattr("sfumato.releases.earlier_releases.shared_part", counted)
     other = ClassRecipe(merge_flags(quasi_identifiers=["age"], k=3))
-    assert earlier_releases(tables[0], other) == EarlierReleases(same=3, overlapping=2, part=1.0)
+    assert earlier_releases(tables[0], other) == EarlierReleases(same=(1, 3, 5), overlapping=(2, 4), part=1.0)
     assert compared == [[1] * 30, [2] * 30]
 
 
 def test_the_same_rules_are_the_same_classes_for_every_table() -> None:
     record_run(marks(a="1", b="2"), ClassRecipe(Policy(), rules="these"), "here", Path("there"))
     assert earlier_releases(marks(a="1", b="3"), ClassRecipe(Policy(), rules="these")) == EarlierReleases()
-    assert earlier_releases(marks(a="1", b="3"), ClassRecipe(Policy(), rules="those")) == EarlierReleases(overlapping=1)
+    assert earlier_releases(marks(a="1", b="3"), ClassRecipe(Policy(), rules="those")) == EarlierReleases(
+        overlapping=(1,)
+    )
 
 
 def test_how_a_file_is_written_is_not_part_of_the_policy() -> None:

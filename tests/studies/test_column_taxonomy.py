@@ -376,10 +376,10 @@ def test_values_outside_are_told_for_all_columns_at_once(engine: Any, tmp_path: 
         )
     text = str(error.value)
     assert "column 'country': 1 distinct value is not in the ready-made taxonomy 'countries'" in text
-    assert "first is in record 8. Run: sfumato taxonomy INPUT country --ready countries --missing missing.csv" in text
+    assert "first is in line 9. Run: sfumato taxonomy INPUT country --ready countries --missing missing.csv" in text
     assert "column 'diagnosis': 1 distinct value is not in the ready-made taxonomy 'icd-10'" in text
     assert "column 'floor': 1 distinct value is not in the taxonomy" in text
-    assert "first is in record 3." in text
+    assert "first is in line 4." in text
     assert text.count("list them in [input] nulls") == 1
     assert "Atlantis" not in text
     assert "zzz" not in text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
+from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary, Trial
 from sfumato.cli.output import TextConsole, print_json, say_replaced, saying_replaced
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
 from sfumato.cli.progress_bar import terminal_progress
@@ -21,6 +21,7 @@ from sfumato.errors import UsageError
 from sfumato.tables.locations import codebook_path, location_of, release_files, shown_name
 
 if TYPE_CHECKING:
+    from sfumato.errors import InfeasibleError
     from sfumato.policy import Policy
 
 
@@ -55,6 +56,7 @@ def anonymize(
     bound: Annotated[
         bool, typer.Option("--bound", help="Also prove how far the release is at most from the least possible loss.")
     ] = False,
+    trial: Trial = False,
     temporary: Temporary = None,
     spark_master: Annotated[
         str | None,
@@ -65,7 +67,11 @@ def anonymize(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show how the table is read and what would be done. Write nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show how the table is read, what a class may show and which requirements can be met. Write nothing.",
+        ),
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the engine, passes, bytes and memory: first planned, then counted.")
@@ -78,16 +84,16 @@ def anonymize(
     Example: sfumato anonymize patients.csv -o release.csv --quasi-identifiers age,zip --sensitive diagnosis -k 10
     """
     files: list[str | Path] = []
+    infeasible: InfeasibleError | None = None
     if output is None and not dry_run:
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with terminal_progress() as progress:
         from sfumato.api import anonymize_to_file
-        from sfumato.engines.target_output import check_target_location
         from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
-        from sfumato.pipeline.engine_choice import tables_of
-        from sfumato.pipeline.prepare import prepare
         from sfumato.policy import merge_flags
+        from sfumato.report.release import refuse_trial
 
+        refuse_trial(trial and report is not None)
         full_policy = merge_flags(load_policy(policy), **flags)
         asked = {
             DRY_RUN: dry_run,
@@ -106,27 +112,30 @@ def anonymize(
             plan, _ = plan_run(table, full_policy)
             show_choice(TextConsole(), plan.as_dict())
         pages = {"report": report, "report_private": report_private}
-        codebook = None
-        if full_policy.release.codebook and output is not None and full_policy.engine.name != "spark":
-            codebook = codebook_path(output)
+        codebook = _codebook(output, full_policy)
         if report is not None or report_private is not None:
             check_pages(full_policy, table, output, {**pages, "codebook": codebook}, force=force)
         if not dry_run and output is not None:
             written_pages = {key: file for key, file in {"codebook": codebook, **pages}.items() if file is not None}
             with saying_replaced(*written_pages.values()):
                 release = anonymize_to_file(
-                    table, full_policy, output, progress, force=force, bound=bound, spark_master=spark_master, **pages
+                    table,
+                    full_policy,
+                    output,
+                    progress,
+                    force=force,
+                    bound=bound,
+                    trial=trial,
+                    spark_master=spark_master,
+                    **pages,
                 )
                 say_replaced(release.replaced)
             files = _files(output, full_policy, list(written_pages.values()))
             summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
         else:
-            from sfumato.cli.dry_run import plan_of
+            from sfumato.cli.dry_run import examine
 
-            if output is not None:
-                full_policy.check_complete()
-                check_target_location(table, output, tables=tables_of(full_policy), force=force)
-            summary = plan_of(prepare(table, full_policy, progress))
+            summary, infeasible = examine(table, output, full_policy, progress, force=force, trial=trial)
     if json:
         print_json(summary, files)
     elif output is None or dry_run:
@@ -136,6 +145,15 @@ def anonymize(
         if explain:
             show_counters(TextConsole(), summary)
         warn_of_private_page(TextConsole(), report_private, output)
+    if infeasible is not None:
+        raise infeasible
+
+
+def _codebook(output: str | None, policy: Policy) -> Path | None:
+    """Return where the codebook of the release is written, if the policy asks for one and the engine makes it."""
+    if output is None or not policy.release.codebook or policy.engine.name == "spark":
+        return None
+    return codebook_path(output)
 
 
 def _files(output: str, policy: Policy, pages: Sequence[Path]) -> list[str | Path]:

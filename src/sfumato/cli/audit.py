@@ -13,7 +13,7 @@ from sfumato.cli.flags import AcceptUnchecked, Json, PolicyFile, ReleasedTable, 
 from sfumato.cli.output import TextConsole, print_json, version_and_seconds
 from sfumato.cli.policy_flags import with_flags
 from sfumato.cli.progress_bar import terminal_progress
-from sfumato.cli.summaries import show_audit, show_counts
+from sfumato.cli.summaries import TRIAL, show_audit, show_counts
 
 
 @with_flags(
@@ -72,6 +72,7 @@ def audit(
                 "classes": report.classes,
                 "smallest_class": report.smallest_class,
                 "holds": holds,
+                "trial": report.trial,
                 "audit": report.as_dict(),
                 "remarks": list(report.remarks),
                 **version_and_seconds(progress),
@@ -87,12 +88,15 @@ def audit(
         for remark in report.remarks:
             console.print(f"remark  {remark}")
         unchecked = f"{len(report.unchecked)} of {len(report.verdicts)} requirements were not checked"
+        what = "trial" if report.trial else "release"
+        if report.trial:
+            console.print(TRIAL)
         conclusions = {
-            True: "the release holds"
+            True: f"the {what} holds"
             if not report.pseudonyms
             else "all that the policy requires holds, and it accepts that the records of a person are linked",
-            False: "the release does not hold: do not share it",
-            None: f"nothing fails, but {unchecked}: the release may not hold",
+            False: f"the {what} does not hold: do not share it",
+            None: f"nothing fails, but {unchecked}: the {what} may not hold",
         }
         console.print(conclusions[holds])
     return exit_code_of(holds, accept_unchecked=accept_unchecked)

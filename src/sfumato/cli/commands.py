@@ -25,6 +25,7 @@ from sfumato.cli.policy import propose
 from sfumato.cli.report import report_release
 from sfumato.cli.risk import risk
 from sfumato.cli.rules import apply, fit
+from sfumato.cli.runs import runs
 from sfumato.cli.taxonomy import taxonomy
 from sfumato.cli.tradeoff import tradeoff
 
@@ -76,6 +77,7 @@ app.command("policy")(propose)
 app.command()(taxonomy)
 app.command()(risk)
 app.command("report")(report_release)
+app.command()(runs)
 app.command()(codebook)
 app.command()(key)
 app.command()(generate)

@@ -27,6 +27,13 @@ OUTPUT_HELP = (
     "The release: a file whose suffix names the format, a DIRECTORY/ of Parquet files, or a database table, written as "
     "for INPUT."
 )
+Trial = Annotated[
+    bool,
+    typer.Option(
+        "--trial",
+        help="Write a trial, which is not to be published: its certificate says so, and no later release warns of it.",
+    ),
+]
 PolicyFile = Annotated[
     Path | None,
     typer.Option("--policy", metavar="FILE", readable=False, help="A policy in TOML; flags override it."),

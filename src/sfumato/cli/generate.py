@@ -18,15 +18,34 @@ def generate(
     generator: Annotated[str, typer.Argument(metavar="hospital|census|agrawal|normal", help="The kind of table.")],
     records: Annotated[int, typer.Option("-n", "--records", metavar="N", help="How many records.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help=".parquet, .csv, .csv.gz or .csv.zst", readable=False)
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help=".parquet, .csv, .csv.gz or .csv.zst; .csv or .xlsx with --flaws",
+            readable=False,
+        ),
     ],
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same table.")] = 0,
     stays: Annotated[
         int | None,
         typer.Option(
-            "--stays", metavar="N", rich_help_panel="hospital", help="How many stays a patient may have: 1 by default."
+            "--stays",
+            metavar="N",
+            rich_help_panel="hospital",
+            help="How many stays a patient may have: 1 by default, 2 with --flaws.",
         ),
     ] = None,
+    flaws: Annotated[
+        bool,
+        typer.Option(
+            "--flaws",
+            rich_help_panel="hospital",
+            help="Write the export of a German system instead, without a policy: cp1252, semicolons, decimal commas, "
+            "points between thousands, NA, ? and -999 for missing values, names, free text; as .xlsx below a title.",
+        ),
+    ] = False,
     function: Annotated[
         str | None,
         typer.Option(
@@ -69,6 +88,8 @@ def generate(
     """Make a table of synthetic records with its policy and taxonomies. No real person is in it.
 
     Example: sfumato generate hospital -n 5000 -o patients.csv
+
+    With --flaws: sfumato generate hospital -n 5000 --flaws -o export.csv
     """
     all_options = {
         "stays": stays,
@@ -84,17 +105,19 @@ def generate(
         from sfumato.synthetic import GENERATORS
         from sfumato.synthetic import generate as generate_files
         from sfumato.synthetic.generate import policy_beside
+        from sfumato.synthetic.hospital_export import HospitalExport
 
-        with saying_replaced(output, policy_beside(output)):
-            files = generate_files(generator, records, output, seed=seed, force=force, **options)
+        with saying_replaced(*([output] if flaws else [output, policy_beside(output)])):
+            files = generate_files(generator, records, output, seed=seed, force=force, flaws=flaws, **options)
+    made_by = HospitalExport if flaws else GENERATORS[generator]
     if json:
         print_json(
             {
                 "generator": generator,
-                "generator_version": GENERATORS[generator].version,
+                "generator_version": made_by.version,
                 "records": records,
                 "seed": seed,
-                "options": options,
+                "options": options | ({"flaws": True} if flaws else {}),
                 "files": [str(file) for file in files],
                 **version_and_seconds(progress),
             },
@@ -102,7 +125,10 @@ def generate(
         )
     else:
         console = TextConsole()
-        console.heading(f"{records:,} synthetic records by {generator}, version {GENERATORS[generator].version}")
+        console.heading(f"{records:,} synthetic records by {made_by.name}, version {made_by.version}")
         show_files(console, files)
-        table, policy = (shlex.quote(str(file)) for file in files[:2])
-        console.print(f"next    sfumato anonymize {table} --policy {policy} -o release.parquet")
+        table, *others = (shlex.quote(str(file)) for file in files)
+        if flaws:
+            console.print(f"next    sfumato policy {table} -o policy.toml")
+        else:
+            console.print(f"next    sfumato anonymize {table} --policy {others[0]} -o release.parquet")

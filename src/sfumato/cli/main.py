@@ -3,7 +3,7 @@
 | exit | when |
 |---|---|
 | 0 | done |
-| 1 | ``audit``, ``report``, ``apply``: the policy does not hold |
+| 1 | ``audit``, ``report``, ``apply``, ``linked``: the policy does not hold |
 | 2, 3, 4 | the errors of ``sfumato.errors`` |
 | 5 | ``audit``, ``report``: nothing fails, but something could not be checked (with ``--accept-unchecked``: 0) |
 | 70 | anything unexpected |
@@ -180,6 +180,8 @@ class _WarningOnce:
         if str(message) not in self._printed:
             self._printed.add(str(message))
             _complain(f"warning: {message}")
+            if isinstance(message, ReadingWarning):
+                standard_output.reading_warnings.append(str(message))
 
 
 def _usage(error: BaseException) -> str:

@@ -29,11 +29,15 @@ BAR = 24
 
 
 class StandardOutput:
-    """What became of standard output in this run, and the files that were written whatever became of it."""
+    """What became of standard output in this run, and the files that were written whatever became of it.
+
+    ``reading_warnings``: what was said about how tables are read, which a program that reads JSON must see too.
+    """
 
     def __init__(self) -> None:
         self.failure: OSError | None = None
         self.files: list[str] = []
+        self.reading_warnings: list[str] = []
 
     def begin(self) -> None:
         """Start a run. Descriptors that the caller has closed lead nowhere from now on.
@@ -41,7 +45,7 @@ class StandardOutput:
         Otherwise the next file that is opened would get the number of standard output, and text that a library prints
         would end up in it.
         """
-        self.failure, self.files = None, []
+        self.failure, self.files, self.reading_warnings = None, [], []
         for number in range(3):
             try:
                 os.fstat(number)
@@ -103,9 +107,11 @@ def plain_table(*headings: str, collapse_padding: bool = False) -> Table:
 def print_json(content: Mapping[str, Any], written: Iterable[str | Path] = ()) -> None:
     """Print one object, in ASCII characters only, so that it can be written and read anywhere.
 
-    written: the files of the command.
+    What was noticed while tables were read is among its ``warnings``. written: the files of the command.
     """
     standard_output.files += map(str, written)
+    if standard_output.reading_warnings:
+        content = {**content, "warnings": [*content.get("warnings", ()), *standard_output.reading_warnings]}
     try:
         print(json.dumps(content, indent=2), flush=True)
     except OSError as error:

@@ -28,7 +28,7 @@ STYLES = {"identifier": "red", "drop": "red", "quasi-identifier": "cyan", "decid
 SUFFIX = ".policy.toml"
 
 
-@with_flags("k", "derive", *READ_WITH)
+@with_flags("k", "derive", "column_nulls", *READ_WITH)
 def propose(
     table: InputTable,
     output: Annotated[
@@ -70,7 +70,12 @@ def propose(
         if output is not None:
             check_policy_target(output, force=force)
         proposal = propose_policy(
-            table, k=flags.get("k"), input=flags.get("input"), derive=flags.get("derive"), progress=progress
+            table,
+            k=flags.get("k"),
+            input=flags.get("input"),
+            derive=flags.get("derive"),
+            column_nulls=flags.get("column_nulls"),
+            progress=progress,
         )
         if output is not None:
             with saying_replaced(output):
@@ -81,10 +86,12 @@ def propose(
             {**proposal.as_dict(), "file": file, **version_and_seconds(progress)}, [] if file is None else [file]
         )
     else:
-        _show(TextConsole(), proposal, table, output)
+        again = "run the same command with" if flags else f"sfumato policy {shlex.quote(shown_name(table))}"
+        _show(TextConsole(), proposal, table, output, again)
 
 
-def _show(console: TextConsole, proposal: Proposal, table: str, output: Path | None) -> None:
+def _show(console: TextConsole, proposal: Proposal, table: str, output: Path | None, again: str) -> None:
+    """Show the proposal. again: the words before -o, in the command that writes the file."""
     console.heading(f"{proposal.records:,} records, {len(proposal.columns):,} columns; check this proposal")
     _show_columns(console, proposal)
     input_options = proposal.policy.to_dict().get("input", {})
@@ -108,9 +115,7 @@ def _show(console: TextConsole, proposal: Proposal, table: str, output: Path | N
     undecided = len(proposal.undecided)
     if output is None:
         suggested = location_of(table).name.partition(".")[0] + SUFFIX
-        console.print(
-            f"nothing was written\nnext    sfumato policy {shlex.quote(shown_name(table))} -o {shlex.quote(suggested)}"
-        )
+        console.print(f"nothing was written\nnext    {again} -o {shlex.quote(suggested)}")
     else:
         show_files(console, [output])
         roles_step = f"give {undecided:,} columns a role, " if undecided else ""

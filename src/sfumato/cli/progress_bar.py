@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from threading import Lock, Timer, current_thread, main_thread
 from typing import Any
 
@@ -15,9 +14,11 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from sfumato.cli.time_left import TimeLeft, in_words
 from sfumato.progress import Progress
 
 DELAY = 2.0
+LEAST_PACE = 10  # steps a second that are worth a number: fewer are no records
 COMPILING = "compiling kernels (once per machine and version)"
 SEARCH = "improve"
 WORDS = {
@@ -86,15 +87,23 @@ class StoppableProgress(Progress):
 
 
 class PaceColumn(ProgressColumn):
-    """Shows how many records a second the current phase does, and how long the rest will take at that pace."""
+    """Shows how many records a second the current phase does, and about how long the rest will take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._estimates: dict[TaskID, TimeLeft] = {}
 
     def render(self, task: Task) -> Text:
-        if task.finished or not task.speed or task.time_remaining is None:
+        if task.finished or task.start_time is None:
             return Text("")
-        return Text(
-            f"{_short_number(task.speed)}/s, {timedelta(seconds=int(task.time_remaining))} left",
-            style="progress.remaining",
-        )
+        estimate = self._estimates.get(task.id)
+        if estimate is None or estimate.started != task.start_time:  # a phase that begins again is another one
+            estimate = self._estimates[task.id] = TimeLeft(task.start_time)
+        left = estimate.seconds(task.get_time(), task.completed, task.total)
+        speed = task.speed or 0.0
+        pace = f"{_short_number(speed)}/s" if speed >= LEAST_PACE else None
+        words = [pace, None if left is None else in_words(left)]
+        return Text(", ".join(word for word in words if word is not None), style="progress.remaining")
 
 
 def _short_number(number: float) -> str:
@@ -134,13 +143,27 @@ class DrawnProgress(StoppableProgress):
         super().began(name, total)
         self._current = name
         if name in self._tasks:
-            self._bars.reset(self._tasks[name], total=total, description=_description(name))
+            self._task(name).total = total
+            self._bars.reset(self._tasks[name], description=_description(name))
         else:
             self._tasks[name] = self._bars.add_task(_description(name), total=total)
 
-    def advance(self, steps: int) -> None:
+    def _task(self, name: str) -> Task:
+        return next(task for task in self._bars.tasks if task.id == self._tasks[name])
+
+    def expect(self, steps: int) -> None:
         if self._current is not None:
-            self._bars.update(self._tasks[self._current], advance=steps, description=_description(self._current))
+            self._bars.update(self._tasks[self._current], total=steps)
+
+    def advance(self, steps: int) -> None:
+        current = self._current
+        if current is None:
+            return
+        task = self._task(current)
+        if task.total is not None and task.completed + steps > task.total:
+            # There is more to do than was known, and nobody knows how much.
+            task.total = task.finished_time = None
+        self._bars.update(task.id, advance=steps, description=_description(current))
 
     def ended(self, name: str) -> None:
         super().ended(name)

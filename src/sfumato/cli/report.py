@@ -15,7 +15,7 @@ from sfumato.cli.flags import AcceptUnchecked, Force, Json, OriginalTable, Polic
 from sfumato.cli.output import TextConsole, print_json, saying_replaced, version_and_seconds
 from sfumato.cli.policy_flags import READ_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
-from sfumato.cli.summaries import show_files
+from sfumato.cli.summaries import TRIAL, show_files
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.tables.locations import location_of, release_files
 
@@ -71,34 +71,44 @@ def report_release(
 
     Without a policy, the certificate beside the release says what is required, and taxonomies are looked for beside the
     release and in taxonomies/. The exit code is 1 if the release does not hold, and 5 if nothing fails but something
-    could not be checked; the page says so too.
+    could not be checked; the page says so too. A trial has a private page alone.
 
     Example: sfumato report patients.csv release.csv --policy policy.toml -o report.html
     """
     target = location_of(release).beside(SUFFIX) if output is None else output
     with terminal_progress() as progress, progress.phase("report"):
         from sfumato import api
+        from sfumato.releases.certificate import read_certificate
+        from sfumato.report.release import refuse_trial
         from sfumato.studies.report import check_page
 
+        trial = bool((read_certificate(release) or {}).get("trial"))
+        refuse_trial(trial and (private is None or output is not None))
         if private is not None:
             _check_different([target, private])
             check_page(private, original, release, force=force)
-        loaded_policy = load_policy(policy)
-        with saying_replaced(target):
-            page = api.report_release(original, release, target, loaded_policy, force=force, **flags)
+        loaded_policy, page = load_policy(policy), None
+        written: list[Path] = []
+        if not trial:
+            with saying_replaced(target):
+                page = api.report_release(original, release, target, loaded_policy, force=force, **flags)
+            written.append(target)
         if private is not None:
-            with _beside(target), saying_replaced(private):
+            with _beside(*written), saying_replaced(private):
                 api.report_private(original, release, private, loaded_policy, force=force, **flags)
-    written = [target, *([] if private is None else [private])]
+            written.append(private)
     if json:
-        files = {"file": str(target)} | ({} if private is None else {"private": str(private)})
-        print_json({**page.summary(), "holds": page.holds, **files, **version_and_seconds(progress)}, written)
+        about: dict[str, Any] = {"trial": True}
+        if page is not None:
+            about = {**page.summary(), "holds": page.holds, "file": str(target)}
+        private_file = {} if private is None else {"private": str(private)}
+        print_json({**about, **private_file, **version_and_seconds(progress)}, written)
     else:
         console = TextConsole()
-        console.heading(page.verdict)
+        console.heading(TRIAL if page is None else page.verdict)
         show_files(console, written)
         warn_of_private_page(console, private, release)
-    return exit_code_of(page.holds, accept_unchecked=accept_unchecked)
+    return 0 if page is None else exit_code_of(page.holds, accept_unchecked=accept_unchecked)
 
 
 def check_pages(
@@ -123,6 +133,8 @@ def _beside(*written: str | Path) -> Iterator[None]:
     try:
         yield
     except SfumatoError as error:
+        if not written:
+            raise
         text = f"{error} These were written and are complete: {', '.join(map(str, written))}."
         raise type(error)(text) from None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.flag_values import load_policy
-from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary
+from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, Temporary, Trial
 from sfumato.cli.output import TextConsole, print_json, say_replaced, saying_replaced, version_and_seconds
 from sfumato.cli.policy_flags import EVERY_FLAG, READ_WITH, WRITE_WITH, with_flags
 from sfumato.cli.progress_bar import terminal_progress
@@ -119,6 +119,7 @@ def apply(
     ],
     *,
     flags: Mapping[str, Any],
+    trial: Trial = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -132,7 +133,7 @@ def apply(
     with terminal_progress() as progress:
         from sfumato.api import apply_to_file
 
-        release = apply_to_file(rules, table, output, progress, force=force, **flags)
+        release = apply_to_file(rules, table, output, progress, force=force, trial=trial, **flags)
         summary = release.summary()
     say_replaced(release.replaced)
     location = location_of(output)

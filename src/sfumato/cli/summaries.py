@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 WORST = 10
 MARKS = {True: ("holds", "green"), False: ("FAILS", "bold red"), None: ("NOT CHECKED", "bold yellow")}
+FEASIBLE = {True: ("feasible", "green"), False: ("NOT FEASIBLE", "bold red"), None: ("depends", "bold yellow")}
+TRIAL = "a trial: not to be published"
 LOSSES = {
     "c_dm": "discernibility C_DM",
     "c_avg": "average class size divided by k C_AVG",
@@ -29,6 +31,9 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
     """Print what was released, what holds, what it cost, and where it was written."""
     show_counts(console, summary)
     show_audit(console, summary["audit"])
+    if "trial" in summary:
+        mark = Text("trial  ", style="bold yellow")
+        console.print(mark.append(" not to be published, and not in the run record", style="default not bold"))
     show_loss(console, summary["gcp"], summary["columns"])
     show_left_out(console, summary)
     _show_lower_costs(console, summary)
@@ -48,6 +53,9 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
     show_files(console, files)
     for text in summary.get("replaced", ()):
         console.print(f"{'':7} instead of {text}")
+    if "trial" in summary:
+        console.print("        only the certificate tells that it is a trial: keep both together, or move neither")
+        next_step = "run the same command without --trial to make the release"
     console.print(f"next    {next_step}")
 
 
@@ -231,10 +239,41 @@ def show_plan(console: TextConsole, plan: Mapping[str, Any]) -> None:
     console.print(table)
     chosen_by = "" if plan["method"] == plan["chosen"] else f" (chosen by {plan['method']})"
     console.print(f"method {plan['chosen']}{chosen_by}, engine {plan['engine']}, seed {plan['seed']}")
-    console.print(f"k = {plan['k']:,} is feasible: the table has {plan['records']:,} records")
+    _show_shown_levels(console, plan["columns"])
+    _show_feasibility(console, plan["feasibility"])
     for text in plan["warnings"]:
         console.warning(text)
-    console.print("next    run the same command without --dry-run")
+    if plan["feasible"]:
+        console.print("next    run the same command without --dry-run")
+
+
+def _show_shown_levels(console: TextConsole, columns: Sequence[Mapping[str, Any]]) -> None:
+    """Print what a class may show of every quasi-identifier, from fine to coarse."""
+    console.print("\na class may show")
+    table = Table.grid(padding=(0, 2))
+    for column in columns:
+        if column["shown"] is None:
+            continue
+        names = [
+            level["name"] if level["name"] == "*" else f"{level['name']} ({level['groups']:,})"
+            for level in column["shown"]
+        ]
+        table.add_row(Text(f"  {column['name']}"), Text(", ".join(names)))
+    console.print(table)
+
+
+def _show_feasibility(console: TextConsole, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Print whether each requirement can be met, and why not."""
+    console.print("\nwhat is required")
+    for line in lines:
+        mark, style = FEASIBLE[line["feasible"]]
+        what = "the whole table" if line["parts"] == 1 else f"the worst of {line['parts']:,} parts of the table"
+        text = Text(f"{mark:12}", style=style)
+        text.append(f" {line['requirement']}", style="default not bold")
+        text.append(f" ({what} reaches {_amount(line['value'])})", style="dim")
+        console.print(text)
+        if "reason" in line:
+            console.print(f"{'':12} {line['reason']}")
 
 
 def show_choice(console: TextConsole, choice: Mapping[str, Any]) -> None:

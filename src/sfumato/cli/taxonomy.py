@@ -183,7 +183,9 @@ def taxonomy(
         written = list(map(str, files))
         print_json({**result.as_dict(), "files": written, **version_and_seconds(progress)}, written)
     else:
-        _show(TextConsole(), result, table, targets, checked=check is not None)
+        command = f"sfumato taxonomy {shlex.quote(shown_name(table))} {shlex.quote(column)}"
+        again = command if policy is None and not flags else "run the same command with"
+        _show(TextConsole(), result, again, targets, checked=check is not None)
     # A file that is written has every value; a file or rule that exists already has not.
     return TaxonomyError.exit_code if result.outside and output is None else 0
 
@@ -201,8 +203,9 @@ def _write(result: ColumnTaxonomy, targets: Mapping[str, Path | None], *, force:
 
 
 def _show(
-    console: TextConsole, result: ColumnTaxonomy, table: str, targets: Mapping[str, Path | None], *, checked: bool
+    console: TextConsole, result: ColumnTaxonomy, again: str, targets: Mapping[str, Path | None], *, checked: bool
 ) -> None:
+    """Show what was found. again: the words before the flag of a wizard, in the command to run next."""
     counted = result.counted
     without = f", {counted.missing:,} records without a value" if counted.missing else ""
     console.heading(
@@ -226,7 +229,7 @@ def _show(
     if result.unused:
         console.print(f"unused  {result.unused:,} {'leaf' if result.unused == 1 else 'leaves'} that no record has")
     show_files(console, [target for target in targets.values() if target is not None])
-    _show_next(console, result, table, targets, checked=checked)
+    _show_next(console, result, again, targets, checked=checked)
 
 
 def _show_levels(console: TextConsole, result: ColumnTaxonomy) -> None:
@@ -241,7 +244,7 @@ def _show_levels(console: TextConsole, result: ColumnTaxonomy) -> None:
 
 
 def _show_next(
-    console: TextConsole, result: ColumnTaxonomy, table: str, targets: Mapping[str, Path | None], *, checked: bool
+    console: TextConsole, result: ColumnTaxonomy, again: str, targets: Mapping[str, Path | None], *, checked: bool
 ) -> None:
     """Say what to write into the policy, or what to run."""
     from sfumato.proposal.toml_document import toml_value
@@ -253,8 +256,7 @@ def _show_next(
         step = "list them with --missing FILE" if missing is None else f"put the rows of {missing} into a taxonomy file"
         console.print(f"next    {step}, or name them in [input] nulls if they mean that the value is missing")
     elif result.fits:
-        command = f"sfumato taxonomy {shlex.quote(shown_name(table))} {shlex.quote(result.column)}"
-        console.print(f"next    {command} {next(iter(result.fits))}")
+        console.print(f"next    {again} {next(iter(result.fits))}")
     elif result.rule is not None:
         console.print(f"policy  taxonomy = {toml_value(result.rule)}")
     elif not checked:

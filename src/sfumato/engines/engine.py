@@ -87,8 +87,8 @@ class Prepared:
     job: Job
     table: Any  # in the form of the engine
 
-    def draft(self, rows: Any, recipe: ClassRecipe, fingerprints: Fingerprints | None) -> Draft:
-        """Return the draft with these rows. recipe, fingerprints: see Draft."""
+    def draft(self, rows: Any, recipe: ClassRecipe, fingerprints: Fingerprints | None, *, trial: bool = False) -> Draft:
+        """Return the draft with these rows. recipe, fingerprints, trial: see Draft."""
         return Draft(
             engine=self.engine,
             job=self.job,
@@ -97,6 +97,7 @@ class Prepared:
             domains=self.table.domains,
             fingerprints=fingerprints,
             recipe=recipe,
+            trial=trial,
         )
 
 
@@ -112,6 +113,7 @@ class Draft:
     fingerprints: Fingerprints | None  # None if the run record cannot be kept, or should not know of the release
     recipe: ClassRecipe  # what decided the classes
     facts: Mapping[str, Any] = field(default_factory=dict)  # further entries of the summary
+    trial: bool = False  # it is not to be published: its certificate says so, and the run record does not know of it
 
 
 class Output(Protocol):
@@ -141,10 +143,13 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
-    def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
+    def check_target(
+        self, data: object, target: str | Path, *, tables: int, force: bool, trial: bool = False
+    ) -> list[str]:
         """Refuse a target that cannot take the release of ``data`` before any work is done.
 
-        Return what the release replaces. Only with ``force`` may that be something that is no release.
+        Return what the release replaces. Only with ``force`` may that be something that is no release, or, for a
+        ``trial``, a release.
         """
         ...
 

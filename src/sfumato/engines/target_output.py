@@ -89,16 +89,19 @@ def has_tabs(location: Location) -> bool:
     return isinstance(location, FileLocation) and kind_of_file(location.path)[0] == ".tsv"
 
 
-def check_target_location(data: object, target: str | Path, *, tables: int, force: bool = False) -> list[str]:
+def check_target_location(
+    data: object, target: str | Path, *, tables: int, force: bool = False, trial: bool = False
+) -> list[str]:
     """Refuse a location that cannot take a release of ``data`` with this number of tables, before any work is done.
 
-    Return what the release replaces. Only with ``force`` may that be something that is no release.
+    Return what the release replaces. Only with ``force`` may that be something that is no release, or, for a ``trial``,
+    a release.
     """
     location = location_of(target)
     existing = check_location(location, tables=tables)
     for taken in (location, location.sensitive)[:tables]:
         refuse_input_as_output(data, taken)
-    return replaced_by(location, existing, tables=tables, force=force)
+    return replaced_by(location, existing, tables=tables, force=force, trial=trial)
 
 
 def check_kept_columns(policy: Policy, source: Source, target: str | Path) -> None:

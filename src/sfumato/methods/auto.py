@@ -136,6 +136,7 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
         ways = (*ways, EligibleTree())
     if records.effort != Effort() and (frequency is None or requirements.least_class > frequency.l):
         ways = (*ways, CellPeeling())  # where l demands more than k, cells take long and lose more than the tree
+    progress.expect(len(ways) * tried.count + (0 if tried is records else records.count))
     for method in ways:
         batch = ClassBatch.joined(list(method.classes(tried, requirements, progress)))
         candidates.append((_cost(batch, records), method, batch))

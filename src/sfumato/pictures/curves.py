@@ -85,14 +85,15 @@ def curves(
     y_format: str | None = None,
     from_zero: bool = True,
     limit: Limit | None = None,
+    circled: Sequence[tuple[float, float]] = (),
     width: float = WIDTH,
     theme: str = "light",
 ) -> Picture:
     """A line for every value of ``series``, in order of first appearance, with a symbol for each row.
 
     Rows whose ``x`` or ``y`` is no number are left out: a run that failed has none. ``y_format`` is a format of d3,
-    such as ``.0%``. With ``from_zero``, a linear axis of ``y`` begins at 0. ``width`` is that of the plot, without the
-    names.
+    such as ``.0%``. With ``from_zero``, a linear axis of ``y`` begins at 0. ``circled`` points of the lines have a ring
+    around them. ``width`` is that of the plot, without the names.
     """
     look = theme_named(theme)
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -122,6 +123,7 @@ def curves(
             *([] if limit is None else _limit_layers(limit, encoding, look)),
             *_line_layers(lines, encoding, look),
             *([] if limit is None else _reached_layers(limit, encoding, look)),
+            *_ring_layers(circled, encoding, look),
             *_name_layers(lines, horizontal, vertical, look),
         ],
     }
@@ -235,18 +237,24 @@ def _reached_layers(limit: Limit, encoding: dict[str, Any], theme: Theme) -> lis
     title |= {"x": 0, "dx": 4, "dy": -3}
     at_limit = {"data": {"values": [{"y": limit.height}]}, "encoding": {"y": encoding["y"]}}
     data = {"values": [{"x": across, "y": upward, "name": readable(name)} for across, upward, name in limit.reached]}
-    ring = {"type": "point", "aria": False, "shape": "circle", "size": 220, "filled": False, "strokeWidth": 1.8}
     text = {"type": "text", "aria": False, "align": "left", "baseline": "top", "dx": 9, "dy": 5, "fontWeight": 600}
     return [
         {**at_limit, "mark": {**title, "color": theme.background, "stroke": theme.background, "strokeWidth": 5}},
         {**at_limit, "mark": {**title, "color": theme.soft}},
-        {"data": data, "mark": {**ring, "stroke": theme.ink}, "encoding": encoding},
+        *_ring_layers([(across, upward) for across, upward, _ in limit.reached], encoding, theme),
         {
             "data": data,
             "mark": {**text, "color": theme.ink},
             "encoding": {**encoding, "text": {"field": "name", "type": "nominal"}},
         },
     ]
+
+
+def _ring_layers(points: Sequence[tuple[float, float]], encoding: dict[str, Any], theme: Theme) -> list[dict[str, Any]]:
+    """A ring around each of the points, if there are any."""
+    ring = {"type": "point", "aria": False, "shape": "circle", "size": 220, "filled": False, "strokeWidth": 1.8}
+    data = {"values": [{"x": across, "y": upward} for across, upward in points]}
+    return [{"data": data, "mark": {**ring, "stroke": theme.ink}, "encoding": encoding}] if points else []
 
 
 def _name_layers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,11 +31,11 @@ TWICE = (
 )
 
 
-def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft:
+def draft_applied(recoding: Recoding, data: object, progress: Progress, *, trial: bool = False) -> Draft:
     """Recode a table by the rules of a recoding. The rows are not audited yet.
 
     Records with a value outside the domain are left out, and so are those of regions that do not meet the policy in
-    this table. Raises UnmetError if they are more than the policy allows.
+    this table. Raises UnmetError if they are more than the policy allows. trial: whether the release is a trial.
     """
     policy, engine = recoding.policy, MemoryEngine()
     with on_compilation(progress.compiling):
@@ -46,7 +47,8 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
             outside = int(np.count_nonzero(regions == OUTSIDE))
             regions = _without_failing(recoding, table, regions)
         left_out = int(np.count_nonzero(regions == OUTSIDE))
-        _check_left_out(policy, encoded.count, outside, left_out)
+        strange = recoding.regions.columns_outside(encoded.codes, encoded.domains) if outside else []
+        _check_left_out(policy, encoded.count, outside, left_out, strange)
         domains, batches = list(recoding.domains), iter([recoding.regions.classes(regions)])
         recoded = recode(encoded.count, batches, domains, progress, numbered=policy.numbered)
         released, rows = arrange(replace(encoded, domains=domains), recoded, table.job.kept, policy, progress)
@@ -65,8 +67,9 @@ def draft_applied(recoding: Recoding, data: object, progress: Progress) -> Draft
         rows=RowsInMemory(released, Outcome(recoding.method), persons),
         records=encoded.count,
         domains=domains,
-        fingerprints=recognised(engine, job, table, recipe),
+        fingerprints=None if trial else recognised(engine, job, table, recipe),
         recipe=recipe,
+        trial=trial,
         facts={"regions": len(recoding), "outside": outside, "failing": left_out - outside},
     )
 
@@ -110,15 +113,17 @@ def _without_failing(recoding: Recoding, table: TableInMemory, regions: NDArray[
         regions[here[failing]] = OUTSIDE
 
 
-def _check_left_out(policy: Policy, records: int, outside: int, left_out: int) -> None:
+def _check_left_out(policy: Policy, records: int, outside: int, left_out: int, strange: Sequence[str]) -> None:
+    """Refuse to leave out more than the policy allows. strange: the columns of the records outside the domain."""
     allowed = policy.most_suppressed(records)
     if left_out <= allowed and left_out < records:
         return
     limit = policy.release.max_suppressed_fraction
     failing = left_out - outside
+    where = f" ({', '.join(map(repr, strange))})" if strange else ""
     raise UnmetError(
-        f"{left_out:,} of the {records:,} records ({left_out / records:.2%}) cannot be released under these rules: "
-        f"{outside:,} have a value outside the domain, {failing:,} are in regions that do not meet the policy in this "
-        f"table. max_suppressed_fraction allows {limit:.2%}. Nothing was written. Wait until there are more records, "
-        "allow more with --max-suppressed, or learn the rules with a larger k than the release needs."
+        f"{left_out:,} of the {records:,} records ({left_out / records:.2%}) cannot be released under these rules. "
+        f"With a value outside the domain: {outside:,}{where}. In regions that do not meet the policy in this table: "
+        f"{failing:,}. max_suppressed_fraction allows {limit:.2%}. Nothing was written. Wait until there are more "
+        "records, allow more with --max-suppressed, or learn the rules with a larger k than the release needs."
     )

@@ -60,11 +60,13 @@ def choose_engine(
     *,
     target: str | Path | None = None,
     force: bool = False,
+    trial: bool = False,
     spark: Any = None,
 ) -> Chosen:
     """Choose the engine for a release and open the table, once it is clear that the engine can make the release.
 
-    force: whether the target may be something that is no release. spark: the SparkOptions of the run, if there are any.
+    force: whether the target may be something that is no release. trial: whether the release is a trial. spark: the
+    SparkOptions of the run, if there are any.
     """
     policy.check_complete()
     if wants_spark(data, policy):
@@ -81,10 +83,10 @@ def choose_engine(
         session = session_of(data, options.master)
         engine = SparkEngine(session, options, target)
         if target is not None:
-            engine.check_target(data, target, tables=1, force=force)
+            engine.check_target(data, target, tables=1, force=force, trial=trial)
         return Chosen(engine, open_table(session, data, policy.input_options))
     if target is not None:
-        check_target_location(data, target, tables=tables_of(policy), force=force)
+        check_target_location(data, target, tables=tables_of(policy), force=force, trial=trial)
         if policy.release.codebook:
             check_codebook(codebook_path(target), force=force)
     plan, source = plan_run(data, policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sfumato.engines.engine import Draft
@@ -14,7 +15,7 @@ def examined(draft: Draft, written: Any) -> Examination:
     """Audit and measure what was written. A release that fails goes no further."""
     policy, records = draft.job.policy, draft.records
     examination = draft.engine.audit(draft, written)
-    report = examination.audit
+    report = replace(examination.audit, trial=draft.trial)
     require_pass(report)
     if not 0 <= records - report.records <= policy.most_suppressed(records):
         raise AuditError(
@@ -23,4 +24,4 @@ def examined(draft: Draft, written: Any) -> Examination:
         )
     warnings = draft.job.warnings
     warnings.extend(text for text in report.remarks if text not in warnings)
-    return examination
+    return examination._replace(audit=report)

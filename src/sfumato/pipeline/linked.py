@@ -41,7 +41,8 @@ from sfumato.tables.targets.staging import Stage
 from sfumato.tables.targets.target import refuse_input_as_output
 
 HELP: Mapping[JoinAttack, str] = {
-    "pseudonyms": "give the person key the role identifier in all tables but one, or set together = true",
+    "pseudonyms": "give the person key the role identifier in all tables but one with one record per person, or set "
+    "together = true",
     "records-per-person": "give the person key the role identifier in tables with several records per person",
     "shared-columns": "drop the shared columns in all tables but one, or make them quasi-identifiers",
     "kept-quasi-identifiers": "give such a column the role quasi-identifier in every table, or drop it",
@@ -178,7 +179,8 @@ def publish_linked(tables: LinkedTables, progress: Progress, *, force: bool = Fa
             stage.publish()
     for drafted in drafts:
         release = releases[drafted.part.name]
-        record_release(drafted.draft, str(drafted.part.output.absolute()), release.private_figures())
+        output = str(drafted.part.output.absolute())
+        record_release(drafted.draft, output, release.audit.records, release.private_figures())
     return linked
 
 

@@ -10,7 +10,7 @@ from sfumato.engines.memory.classes import check_policy
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.memory.linkability import linkable_in_memory
-from sfumato.errors import PolicyError, UsageError
+from sfumato.errors import InfeasibleError, PolicyError, UsageError
 from sfumato.evaluation.audit.audit import pseudonym_remark
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.kernels.decorator import on_compilation
@@ -73,10 +73,24 @@ def table_for(table: TableInMemory, policy: Policy) -> TableInMemory:
 
 def prepare(data: object, policy: Policy, progress: Progress) -> TableInMemory:
     """Read a table into memory and make every check of a release, in the order of the exit codes."""
+    table, error = prepare_as_far_as_feasible(data, policy, progress)
+    if error is not None:
+        raise error
+    return table
+
+
+def prepare_as_far_as_feasible(
+    data: object, policy: Policy, progress: Progress
+) -> tuple[TableInMemory, InfeasibleError | None]:
+    """Do what ``prepare`` does, but return a table that cannot meet the policy too, with the error that says so."""
     check_method_of(policy)
     refuse_unsupported(policy.engine.name, policy)
     with on_compilation(progress.compiling):
-        return table_for(read_table(data, policy, progress), policy)
+        table = read_table(data, policy, progress)
+        try:
+            return table_for(table, policy), None
+        except InfeasibleError as error:
+            return table, error
 
 
 def load_taxonomies(policy: Policy) -> dict[str, Taxonomy]:

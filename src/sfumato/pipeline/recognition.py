@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,12 @@ import pyarrow as pa
 from sfumato.engines.engine import Draft, Engine, Job
 from sfumato.files.key_file import key_mark, read_key
 from sfumato.methods import AUTO, method_named
+from sfumato.releases.earlier_releases import EarlierReleases, earlier_releases
 from sfumato.releases.fingerprints import Fingerprints
-from sfumato.releases.run_record import ClassRecipe, EarlierReleases, earlier_releases, record_run
+from sfumato.releases.run_record import ClassRecipe, record_run
 from sfumato.tables.coding.distinct_values import counted_noun
+
+MOST_LISTED = 5  # numbers of earlier releases in a warning
 
 
 def class_recipe(engine: Engine, job: Job) -> ClassRecipe:
@@ -76,26 +79,59 @@ def _earlier_warnings(earlier: EarlierReleases, *, anew: bool) -> list[str]:
     warnings = []
     if earlier.same:
         how = ", grouped anew each time" if anew else " under another policy, engine or version"
-        warnings.append(f"this table was released {counted_noun(earlier.same, 'time')} before{how}: {intersected}")
+        warnings.append(
+            f"this table was released {counted_noun(len(earlier.same), 'time')} before{how}: {intersected}"
+            f"{_where(earlier.same)}"
+        )
     if earlier.overlapping:
-        several = earlier.overlapping > 1
+        several = len(earlier.overlapping) > 1
         what = "whole columns" if earlier.part is None else f"about {earlier.part:.0%} of the smaller one's records"
         tables = f"tables that share up to {what}" if several else f"a table that shares {what}"
         warnings.append(
             f"{tables} with this one {'were' if several else 'was'} released "
-            f"{counted_noun(earlier.overlapping, 'time')} before: {intersected}, and see who came or went"
+            f"{counted_noun(len(earlier.overlapping), 'time')} before: {intersected}, and see who came or went"
+            f"{_where(earlier.overlapping)}"
+        )
+    if earlier.withdrawn:
+        several = len(earlier.withdrawn) > 1
+        what = f"{len(earlier.withdrawn):,} releases" if several else "a release"
+        warnings.append(
+            f"{what} of this table, or of one that shares its records, {'were' if several else 'was'} withdrawn "
+            f"({_numbers(earlier.withdrawn)} of 'sfumato runs'): whoever still has a copy can intersect its classes "
+            "with those of this release"
         )
     return warnings
 
 
-def record_release(draft: Draft, target: str, figures: Mapping[str, Any]) -> None:
-    """Put a published release into the run record, with those of its private figures that name no column or value."""
+def _where(runs: Sequence[int]) -> str:
+    """Say where the user finds earlier releases, and what to do if nobody has them."""
+    return f"; 'sfumato runs' lists what was released ({_numbers(runs)}) and marks what was never published"
+
+
+def _numbers(runs: Sequence[int]) -> str:
+    listed = ", ".join(map(str, runs[-MOST_LISTED:]))
+    if len(runs) > MOST_LISTED:
+        listed = f"..., {listed}"
+    return f"run{'s' if len(runs) > 1 else ''} {listed}"
+
+
+def record_release(draft: Draft, target: str, released: int, figures: Mapping[str, Any]) -> None:
+    """Put a published release into the run record, with those of its private figures that name no column or value.
+
+    released: how many records it has.
+    """
     job = draft.job
     figures = {key: value for key, value in figures.items() if key not in ("audit", "columns", "workload")}
     if draft.fingerprints is None:
         return
+    run = {
+        "records": draft.records,
+        "released": released,
+        "method": job.policy.method.name,
+        "engine": draft.engine.name,
+    }
     try:
-        record_run(draft.fingerprints, draft.recipe, draft.engine.origin(job), target, figures=figures)
+        record_run(draft.fingerprints, draft.recipe, draft.engine.origin(job), target, run=run, figures=figures)
     except OSError:
         job.warnings.append(
             "the release was written, but the run record was not (the state directory cannot be written), so a later "

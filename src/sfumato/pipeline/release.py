@@ -19,7 +19,7 @@ from sfumato.pictures.picture import Picture
 from sfumato.pipeline.capabilities import AGGREGATES, CODEBOOK, PLOT, REPORT, REPORT_PRIVATE, SPARK
 from sfumato.report.codebook import Codebook, check_codebook, codebook_of
 from sfumato.report.private import PrivateReport, private_report
-from sfumato.report.release import ReleaseReport, check_report, release_report
+from sfumato.report.release import ReleaseReport, check_report, refuse_trial, release_report
 from sfumato.tables.locations import FileLocation, codebook_path, location_of
 from sfumato.tables.targets.target import ReleasePage
 
@@ -28,7 +28,8 @@ class Release:
     """An audited release.
 
     ``data`` is the same kind of frame as came in, ``losses`` what it cost, ``audit`` what holds. ``write`` puts it into
-    a file, a directory or a database, with its certificate.
+    a file, a directory or a database, with its certificate. ``trial`` says whether it is one that is not to be
+    published.
     """
 
     def __init__(self, draft: Draft, examination: Examination) -> None:
@@ -41,6 +42,7 @@ class Release:
         self.audit = examination.audit
         self.losses = examination.losses
         self.policy = draft.job.policy
+        self.trial = draft.trial
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -93,8 +95,9 @@ class Release:
         """Make one offline page that says what was released and what it cost, and write it if a path is given.
 
         It may go wherever the release may go. After ``write`` it also names the files and their hashes. With ``force``
-        it replaces any file.
+        it replaces any file. A trial has none.
         """
+        refuse_trial(self.trial)
         REPORT.refuse_on(self._draft.engine.name)
         if path is not None:
             check_report(Path(path), force=force)
@@ -136,7 +139,9 @@ class Release:
         with job.progress.phase("report"):
             source, _ = draft.engine.sources(draft.rows)
             figures = self.private_figures()
-            return private_report(job.source, source, self.policy, job.taxonomies, figures, self.warnings)
+            return private_report(
+                job.source, source, self.policy, job.taxonomies, figures, self.warnings, trial=self.trial
+            )
 
     def pages(self, report: Path | None, report_private: Path | None, codebook: Path | None) -> list[ReleasePage]:
         """Make the pages that are published together with the release."""
@@ -174,8 +179,8 @@ class Release:
 
     def __repr__(self) -> str:
         return (
-            f"<Release of {self.audit.records:,} records in {self.audit.classes:,} classes, "
-            f"smallest {self.audit.smallest_class:,}, GCP {self.losses.gcp:.4f}>"
+            f"<{'Trial' if self.trial else 'Release'} of {self.audit.records:,} records in "
+            f"{self.audit.classes:,} classes, smallest {self.audit.smallest_class:,}, GCP {self.losses.gcp:.4f}>"
         )
 
 
@@ -204,6 +209,7 @@ def public_summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
     policy, audit = draft.job.policy, examination.audit
     seed = policy.release.seed
     return {
+        **({"trial": True} if draft.trial else {}),
         **public_figures(
             examination.totals,
             audit,
@@ -225,6 +231,7 @@ def summary_of(draft: Draft, examination: Examination) -> dict[str, Any]:
     outcome, progress = draft.rows.outcome, draft.job.progress
     public, losses = public_summary_of(draft, examination), examination.losses
     summary = {
+        **({"trial": True} if draft.trial else {}),
         **{key: public[key] for key in ("records", "released", "classes", "smallest_class", "suppressed")},
         "suppression_cost": losses.suppression_cost,
         **outcome.facts,

@@ -27,13 +27,14 @@ def draft_release(
     *,
     target: str | Path | None = None,
     force: bool = False,
+    trial: bool = False,
     spark: Any = None,
 ) -> Draft:
-    """Make the rows of a release. They are not audited yet. target, force, spark: see ``choose_engine``."""
-    chosen = choose_engine(data, policy, progress, target=target, force=force, spark=spark)
+    """Make the rows of a release. They are not audited yet. target, force, trial, spark: see ``choose_engine``."""
+    chosen = choose_engine(data, policy, progress, target=target, force=force, trial=trial, spark=spark)
     try:
         prepared = prepare_release(chosen, data, policy, progress)
-        return draft_of(prepared, prepared.engine.form_classes)
+        return draft_of(prepared, prepared.engine.form_classes, trial=trial)
     except BaseException:
         chosen.engine.close()  # an error that somebody holds would keep the files too
         raise
@@ -53,18 +54,22 @@ def prepare_release(chosen: Chosen, data: object, policy: Policy, progress: Prog
 
 
 def draft_of(
-    prepared: Prepared, form_classes: Callable[[Any], Any], circumstances: Mapping[str, str] | None = None
+    prepared: Prepared,
+    form_classes: Callable[[Any], Any],
+    circumstances: Mapping[str, str] | None = None,
+    *,
+    trial: bool = False,
 ) -> Draft:
     """Form the classes of a table, and recode it. circumstances: what decides classes beside the table and its job."""
     engine, job, table = prepared.engine, prepared.job, prepared.table
     with on_compilation(job.progress.compiling):
         recipe = class_recipe(engine, job).in_circumstances(circumstances or {})
-        fingerprints = recognised(engine, job, table, recipe)
+        fingerprints = None if trial else recognised(engine, job, table, recipe)
         rows = engine.recode(table, form_classes(table))
         if job.progress.stopped and not recipe.anew:
             recipe = replace(recipe, anew=True)
             job.warnings.append(STOPPED)
-    return prepared.draft(rows, recipe, fingerprints)
+    return prepared.draft(rows, recipe, fingerprints, trial=trial)
 
 
 def kept(draft: Draft) -> Release:
@@ -91,7 +96,7 @@ def published(
     codebook: whether its codebook belongs to it; None is what the policy says.
     """
     engine, job = draft.engine, draft.job
-    replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force)
+    replaced = engine.check_target(job.data, target, tables=tables_of(job.policy), force=force, trial=draft.trial)
     explained = codebook_target(draft, target, codebook, force=force)
     with engine.output(draft, target) as output:
         written = output.write()
@@ -102,5 +107,5 @@ def published(
         pages = release.pages(report, report_private, explained)
         with job.progress.phase("certify"):
             output.publish(text, pages)
-    record_release(draft, output.recorded, release.private_figures())
+    record_release(draft, output.recorded, release.audit.records, release.private_figures())
     return release

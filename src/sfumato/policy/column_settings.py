@@ -187,7 +187,8 @@ class ColumnSettings(PolicySection):
         if rule.intervals is not None and number <= len(rule.intervals):
             return f"intervals of {rule.intervals[number - 1]:g}"
         if rule.prefix is not None and number <= len(rule.prefix):
-            return f"{rule.prefix[-number]} characters"
+            length = rule.prefix[-number]
+            return f"{length} character{'s' if length > 1 else ''}"
         return f"the {self.level_names[number]}" if number < len(self.level_names) else "'*'"
 
     def levels(self, column: str, top_level: int) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """Propose a first policy for a table: roles, types and levels, each with its reason.
 
+header_check     names of columns that are cells of a record
+derived_input    how columns are read from which others are derived
 text_format      the encoding and separator of a file
 roles            the role of a column, from what evaluation.linkability says about it
 proposed_levels  its type, taxonomy and limits as a quasi-identifier

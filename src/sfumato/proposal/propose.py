@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.engines.memory.coded_table import scan
-from sfumato.errors import InputError
+from sfumato.errors import PolicyError
 from sfumato.evaluation.linkability.column_facts import (
     ColumnFacts,
     TextSettings,
@@ -24,22 +24,25 @@ from sfumato.evaluation.linkability.column_facts import (
 from sfumato.evaluation.linkability.column_names import NameHints, hints_of
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE, determines
 from sfumato.evaluation.linkability.sentinels import reading_remarks
-from sfumato.evaluation.linkability.value_forms import is_identifier
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, more_revealing_sets
 from sfumato.policy import ColumnSettings, InputSettings, Policy, merge_flags
 from sfumato.progress import Progress
+from sfumato.proposal.derived_input import has_texts, input_of_derived
+from sfumato.proposal.header_check import check_names, check_names_beside_cells
 from sfumato.proposal.roles import Suggestion, suggest
 from sfumato.proposal.text_format import find_text_format
 from sfumato.proposal.toml_document import policy_document
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.locations import FileLocation, location_of
 from sfumato.tables.released_classes import find_classes, unify_nulls
+from sfumato.tables.sources.derived_columns import with_derived
 from sfumato.tables.sources.in_memory_source import CollectedSource
 from sfumato.tables.sources.input_table import open_input
 from sfumato.tables.sources.source import Source, check_readable, is_text_file, place_of
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, check_target, write_staged
 
+EXAMINATIONS = 2  # of each column: its values are collected, then judged
 MOST_CANDIDATES = 30  # columns whose sets are examined
 SHOWN = 3  # sets of each size
 MANY = 0.01  # share of the records
@@ -61,6 +64,8 @@ class ProposedColumn:
     """Its settings as a quasi-identifier."""
     levels_reason: str
     """Why it has these levels as a quasi-identifier; empty if there is nothing to say."""
+    nulls: tuple[str, ...] = ()
+    """Texts that mean a missing value in it, as they were given."""
     description: str = ""
     """What the file says that the column is: its variable label in SPSS, Stata or SAS."""
 
@@ -79,6 +84,7 @@ class ProposedColumn:
             "reason": self.reason,
             **{key: self.settings.get(key) for key in PROPOSED_KEYS},
             "levels_reason": self.levels_reason,
+            "nulls": list(self.nulls),
             "distinct": self.distinct,
             "missing": self.missing,
             "alone": self.alone,
@@ -160,19 +166,24 @@ def propose_policy(
     k: int | None = None,
     input: Mapping[str, Any] | None = None,
     derive: Mapping[str, Mapping[str, Any]] | None = None,
+    column_nulls: Mapping[str, str | Sequence[str]] | None = None,
     progress: Progress | None = None,
 ) -> Proposal:
     """Propose roles, types and taxonomies for the columns of a table, each with its reason.
 
     ``data`` is a file or a frame. The format of a file is detected, except for what ``input`` sets, as ``[input]`` in a
     policy does. ``k`` goes into the policy; without it k is left open. Columns of ``derive`` are made first, as
-    ``[derive.NAME]`` in a policy says it, and go into the policy too. If neither the name nor the values of a column
-    show its role, the role is left open.
+    ``[derive.NAME]`` in a policy says it, and go into the policy too. So do ``column_nulls``: by column, texts that
+    mean a missing value there. If neither the name nor the values of a column show its role, the role is left open.
     """
     progress = progress or Progress()
     preset = dict(input or {})
     InputSettings(**preset)  # reports wrong settings before anything is read
-    deriving = merge_flags(None, derive=derive)
+    nulls = {
+        name: (tokens,) if isinstance(tokens, str) else tuple(tokens) for name, tokens in (column_nulls or {}).items()
+    }
+    undecided = {name: {"role": "decide", "nulls": list(tokens)} for name, tokens in nulls.items()}
+    reading = merge_flags({"columns": undecided}, derive=derive)
     location = location_of(data) if isinstance(data, str | os.PathLike) else None
     is_fixed = preset.get("layout") is not None
     if isinstance(location, FileLocation) and (is_fixed or is_text_file(location.path)):
@@ -181,40 +192,56 @@ def propose_policy(
         detected = find_text_format(location.path, preset.get("encoding"), separator, preset.get("header_row"))
         settings = {"encoding": detected.encoding, "separator": detected.separator}
         preset.update({key: value for key, value in settings.items() if value is not None})
-    source = open_input(data, deriving.model_copy(update={"input": InputSettings(**preset)}))
-    _check_header(source)
+    source = open_input(data, reading.model_copy(update={"input": InputSettings(**preset), "derive": {}}))
+    check_names(source.names)
+    for name in nulls:
+        if name not in source.names:
+            raise PolicyError.unknown_column(name, "--column-null, or column_nulls,", source.names)
     by_labels: tuple[str, ...] | None = getattr(source, "read_by_labels", None)
     if by_labels is not None and "labels" not in preset:
         # Written out, so that a later file is read in the same way whatever values occur in it.
         preset["labels"] = list(by_labels) or False
+    source = with_derived(source, reading.model_copy(update={"input": input_of_derived(source, reading, preset)}))
     readable = [name for name in source.names if not _is_unreadable(source.types[name])]
     scanned = scan(source, readable, progress)
-    with progress.phase("propose"):
-        table = _Table(source, scanned.table, preset)
-        return table.propose(k, "" if location is None else location.name, deriving.to_dict().get("derive", {}))
+    check_names_beside_cells(scanned.table)
+    with progress.phase("propose", EXAMINATIONS * len(readable)):
+        table = _Table(source, scanned.table, preset, nulls, progress)
+    with progress.phase("risk"):
+        return table.propose(k, "" if location is None else location.name, reading.to_dict().get("derive", {}))
 
 
 class _Table:
     """A table in memory, and what is known about its columns."""
 
-    def __init__(self, source: Source, table: pa.Table, preset: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        table: pa.Table,
+        preset: Mapping[str, Any],
+        column_nulls: Mapping[str, tuple[str, ...]],
+        progress: Progress,
+    ) -> None:
         self._names = source.names
         self._descriptions: Mapping[str, str] = getattr(source, "descriptions", {})
         self._preset = preset
+        self._column_nulls = column_nulls
         self._records = table.num_rows
         self._table = table
         self._memory = CollectedSource.of_table(table, kind=source.kind, where="the table")
-        text = source.text or source.kind == "excel"
+        text = has_texts(source)
         values = [collect_values(self._memory, name, text=text) for name in table.column_names]
+        progress.advance(len(values))
         self._settings: TextSettings = find_text_settings(values, preset)
         self._nulls = self._settings.nulls if text else ()
-        self._facts: dict[str, ColumnFacts] = {column.name: facts_of(column, self._settings) for column in values}
+        self._facts: dict[str, ColumnFacts] = {}
         self._hints: dict[str, NameHints] = hints_of(source.names)
-        self._remarks = tuple(
-            remark
-            for column in values
-            for remark in reading_remarks(column, self._settings, partial(self._place, source, column.name))
-        )
+        remarks: list[str] = []
+        for column in values:
+            self._facts[column.name] = facts_of(column, self._settings)
+            remarks += reading_remarks(column, self._settings, partial(self._place, source, column.name))
+            progress.advance(EXAMINATIONS - 1)
+        self._remarks = tuple(remarks)
 
     def propose(self, k: int | None, table: str, derive: Mapping[str, Any]) -> Proposal:
         suggestions = {name: self._suggest(name) for name in self._names}
@@ -224,7 +251,7 @@ class _Table:
         left_out: list[str] = []
         suggestions |= self._determining(suggestions, quasi, left_out)
         exposed = self._exposures(suggestions, quasi, person)
-        columns = {name: self._column(suggestion) for name, suggestion in suggestions.items()}
+        columns = {name: self._column(name, suggestion) for name, suggestion in suggestions.items()}
         privacy = {"k": k, "person": person}
         policy = Policy.from_dict(
             {
@@ -326,10 +353,15 @@ class _Table:
             options["nulls"] = list(settings.nulls)
         return options
 
-    def _column(self, suggestion: Suggestion) -> dict[str, Any]:
+    def _column(self, name: str, suggestion: Suggestion) -> dict[str, Any]:
+        nulls = {"nulls": list(self._nulls_of(name, suggestion))} if self._nulls_of(name, suggestion) else {}
         if suggestion.role == "quasi-identifier" and suggestion.levels is not None:
-            return suggestion.levels.column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-        return {"role": suggestion.role}
+            return suggestion.levels.column.model_dump(mode="json", exclude_defaults=True, exclude_none=True) | nulls
+        return {"role": suggestion.role, **nulls}
+
+    def _nulls_of(self, name: str, suggestion: Suggestion) -> tuple[str, ...]:
+        """Return the texts that mean "missing" in the column; an identifier has none, since it is never released."""
+        return () if suggestion.role == "identifier" else self._column_nulls.get(name, ())
 
     def _proposed(self, name: str, suggestion: Suggestion) -> ProposedColumn:
         facts = self._facts.get(name)
@@ -342,6 +374,7 @@ class _Table:
             alone=0 if facts is None else facts.alone,
             described=None if suggestion.levels is None else suggestion.levels.column,
             levels_reason="" if suggestion.levels is None else suggestion.levels.reason,
+            nulls=self._nulls_of(name, suggestion),
             description=self._descriptions.get(name, ""),
         )
 
@@ -353,15 +386,6 @@ def _superseded(suggestions: Mapping[str, Suggestion], derive: Mapping[str, Any]
         for name, rule in derive.items()
         if suggestions[rule["from"]].role in ("quasi-identifier", "decide")
     }
-
-
-def _check_header(source: Source) -> None:
-    """Refuse names that are cells of a record: they would appear in everything that is written."""
-    if any(is_identifier(name) for name in source.names):
-        raise InputError(
-            "the names of the columns look like cells of a record, such as e-mail addresses or account numbers. Add a "
-            "header to the table."
-        )
 
 
 def _is_unreadable(kind: pa.DataType) -> bool:

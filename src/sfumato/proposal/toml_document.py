@@ -53,6 +53,8 @@ def policy_document(proposal: Proposal, directory: Path | None = None) -> str:
             *comment_lines(column.reason),
         ]
         lines.append(f"role = {toml_value(column.role)}")
+        if column.nulls:
+            lines.append(f"nulls = {toml_value(list(column.nulls))}  # texts that mean a missing value in this column")
         if column.role not in ("identifier", "drop"):
             lines += _settings(column)
         lines.append("")

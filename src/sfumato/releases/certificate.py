@@ -3,7 +3,7 @@
 Every figure can be computed from the release and the policy alone, except how many records were left out
 (``evaluation/public_figures.py``). The certificate holds no hash or path of the input (a hash of the input would let a
 reader test guesses), no time (the same release has the same bytes), and no cell value except names in taxonomies and
-released bounds.
+released bounds. That of a trial has ``trial``, which is true; one without it belongs to a release.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ def _check(content: Any) -> None:
         _check_types(line, dict)
         _check_types(line["requirement"], str)
         _check_types(line["holds"], bool, type(None))
+    _check_types(content.get("trial", False), bool)
     for key in ("method", "engine", "version"):
         _check_types(content.get(key, ""), str)
     _check_types(content.get("seed"), int, type(None))

@@ -199,17 +199,18 @@ class Recoding:
         domain = next(domain for domain in self.domains if domain.name == name)
         learnt = self.policy.columns[name]
         if isinstance(domain, CategoricalDomain):
-            return ColumnSettings(role="quasi-identifier", type="categorical", weight=learnt.weight)
+            return ColumnSettings(role="quasi-identifier", type="categorical", weight=learnt.weight, nulls=learnt.nulls)
         if learnt.implied_type == "date" and learnt.taxonomy is not None:
             return learnt  # a calendar turns moments into days
         assert isinstance(domain, NumericDomain)
         if not len(domain.values) and (not self.levels or domain.kind == "categorical"):
             # The column held only nulls, which have no type.
-            return ColumnSettings(role="quasi-identifier", weight=learnt.weight, form=learnt.form)
+            return ColumnSettings(role="quasi-identifier", weight=learnt.weight, nulls=learnt.nulls, form=learnt.form)
         return ColumnSettings(
             role="quasi-identifier",
             type="numeric" if domain.kind == "numeric" else "date",
             weight=learnt.weight,
+            nulls=learnt.nulls,
             form=learnt.form,
             bottom=learnt.bottom,
             top=learnt.top,

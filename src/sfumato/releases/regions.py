@@ -11,7 +11,7 @@ smallest or above the largest, a category that the taxonomy does not know, null 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
@@ -120,14 +120,22 @@ class Regions:
         """The region of each record: int64[n], or OUTSIDE. ``domains``, of any table, are those of ``codes``."""
         own = np.empty((len(codes), len(self.domains)), np.uint32)
         inside = np.ones(len(codes), np.bool_)
-        for q, domain in enumerate(domains):
-            known = self._codes(q, domain)[codes[:, q]]
+        for q, known in enumerate(self._known(codes, domains)):
             inside &= known >= 0
             own[:, q] = np.maximum(known, 0)
         number = np.full(len(self.attribute), OUTSIDE, np.int64)
         number[self.leaves] = np.arange(len(self.leaves))
         regions = number[descend(own, self.attribute, self.first_child, self.high)]
         return np.where(inside, regions, OUTSIDE)
+
+    def columns_outside(self, codes: Codes, domains: Sequence[Domain]) -> list[str]:
+        """The columns in which some record has a value outside the domain."""
+        known = zip(self.domains, self._known(codes, domains), strict=True)
+        return [own.name for own, values in known if (values < 0).any()]
+
+    def _known(self, codes: Codes, domains: Sequence[Domain]) -> Iterator[NDArray[np.int64]]:
+        """Yield, for each column, the code of a region's end or OUTSIDE for each record."""
+        return (self._codes(q, domain)[codes[:, q]] for q, domain in enumerate(domains))
 
     def classes(self, regions: NDArray[np.int64]) -> ClassBatch:
         """A class for each region that has records, with the region as its box. Records outside are in no class."""

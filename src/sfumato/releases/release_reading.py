@@ -24,6 +24,7 @@ from sfumato.tables.sources.source import check_readable, is_text_file, kind_of_
 from sfumato.tables.sources.text_stream import is_text_in, open_bytes, open_text
 
 LONGEST_HEADER = 1 << 20
+NOT_UTF_8 = b"\0\x1b"  # text of other encodings, UTF-16 and those of seven bits, may be ASCII with these characters
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # begins with the mark of UTF-16
@@ -56,7 +57,7 @@ def release_options(
     )
     files = certificate["files"]
     entry = files[table] if table < len(files) else {}
-    if "text" not in entry:
+    if "text" not in entry or not isinstance(location, FileLocation):
         return options  # another kind of table, or of a version that wrote CSV in UTF-8 alone
     text = entry["text"]
     options = replace(
@@ -65,7 +66,6 @@ def release_options(
         encoding=text["encoding"],
         comma_columns=frozenset(text.get("numbers", ())),
     )
-    assert isinstance(location, FileLocation)
     return options if _has_size(location.path, entry["bytes"]) else _looked_at(location, options, policy, given)
 
 
@@ -88,7 +88,8 @@ def _looked_at(location: Location, options: InputOptions, policy: Policy, given:
     check_readable(location.path)
     suffix, compression = kind_of_file(location.path)
     named = policy.written_text(tabs=suffix == ".tsv")
-    encodings = (given.get("encoding"), policy.release.encoding, options.encoding)
+    written = policy.release.encoding if "encoding" in policy.release.model_fields_set else None
+    encodings = (given.get("encoding"), written, options.encoding)
     try:
         options = replace(
             options, encoding=_encoding(location.path, compression, options, list(filter(None, encodings)))
@@ -109,14 +110,10 @@ def _encoding(path: Path, compression: str | None, options: InputOptions, named:
     for mark, encoding in _MARKS:
         if beginning.startswith(mark):
             return encoding
-
-    def fits(encoding: str) -> bool:
-        return is_text_in(path, encoding, compression, options.max_expansion)
-
-    # Plain ASCII is text in nearly every encoding, and in some of them it stands for other characters.
-    if fits("utf-8") and not fits("ascii"):
+    if is_text_in(path, "utf-8", compression, options.max_expansion, without=NOT_UTF_8):
         return "utf-8"
-    return next(filter(fits, named), named[-1])
+    fitting = (name for name in named if is_text_in(path, name, compression, options.max_expansion))
+    return next(fitting, named[-1])
 
 
 def _separator(

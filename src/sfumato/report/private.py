@@ -98,6 +98,8 @@ class PrivateReport:
         figures: Mapping[str, Any],
         warnings: Sequence[str],
         further: Sequence[str],
+        *,
+        trial: bool = False,
     ) -> None:
         self._columns = tuple(columns)
         self._pairs = tuple(pairs)
@@ -105,11 +107,13 @@ class PrivateReport:
         self._figures = figures
         self._warnings = tuple(warnings)
         self._further = tuple(further)
+        self._trial = trial
 
     def page(self) -> str:
         """The report as one offline HTML page."""
         before, after = self._records
-        counts = f"The original has {before:,} records, the release {after:,}."
+        what = "trial, which is not to be published, has" if self._trial else "release"
+        counts = f"The original has {before:,} records, the {what} {after:,}."
         warnings = [element("p", f"{text[:1].upper()}{text[1:]}.", class_="warning") for text in self._warnings]
         rows = [(name(column.name), f"{100 * column.moved:.1f}%") for column in self._columns]
         moved = table("How far each distribution moved", ("column", "records in another cell than before"), rows)
@@ -172,10 +176,12 @@ def private_report(
     taxonomies: Mapping[str, Taxonomy],
     figures: Mapping[str, Any],
     warnings: Sequence[str] = (),
+    *,
+    trial: bool = False,
 ) -> PrivateReport:
     """Compare a release with its original. Sensitive columns are released unchanged and need no comparison.
 
-    ``figures`` are those of its summary that may not be published.
+    ``figures`` are those of its summary that may not be published. ``trial``: whether the release is a trial.
     """
     quasi = list(policy.quasi_identifiers)[:MOST_COLUMNS]
     progress = Progress()
@@ -209,7 +215,7 @@ def private_report(
     pairs.sort(key=lambda pair: -float(np.abs(pair.records).sum()))
     further = list(policy.quasi_identifiers)[MOST_COLUMNS:]
     counts_of_both = (encoded.count, classes.records)
-    return PrivateReport(columns, pairs[:MOST_PAIRS], counts_of_both, figures, warnings, further)
+    return PrivateReport(columns, pairs[:MOST_PAIRS], counts_of_both, figures, warnings, further, trial=trial)
 
 
 def _original_cells(

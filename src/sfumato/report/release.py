@@ -314,6 +314,15 @@ class ReleaseReport:
         return joined([listed, element("p", text), folded("All figures", preformatted(content, "All figures"))])
 
 
+def refuse_trial(trial: bool) -> None:
+    """Refuse the report of a trial: whoever gets such a page takes the trial for a release."""
+    if trial:
+        raise UsageError(
+            "a trial has no report, since that is a page to share, and a trial is not to be published. Ask for the "
+            "private page instead, or make the release without trial."
+        )
+
+
 def release_report(
     source: Source,
     second: Source | None,

@@ -161,7 +161,8 @@ def _with_file_checks(report: AuditReport, release: FinishedRelease) -> AuditRep
     remarks = [*report.remarks, *certified_remarks(release.certificate)]
     if report.unchecked and unchanged.holds:
         remarks += _certified_in_persons(release.certificate)
-    return replace(report, verdicts=(*report.verdicts, unchanged), remarks=tuple(remarks))
+    verdicts, trial = (*report.verdicts, unchanged), release.trial
+    return replace(report, verdicts=verdicts, remarks=tuple(remarks), trial=trial)
 
 
 def _certified_in_persons(certificate: Mapping[str, Any]) -> list[str]:

@@ -45,6 +45,11 @@ class FinishedRelease:
         merged.check_complete()
         return cls(release, merged, certificate, flags.get("input") or {})
 
+    @property
+    def trial(self) -> bool:
+        """Whether its certificate says that it is a trial. A file without its certificate cannot be told from one."""
+        return self.certificate is not None and self.certificate.get("trial", False)
+
     def source(self) -> Source:
         """Open the release; the first table, if there are two."""
         first = self.given[0] if isinstance(self.given, tuple) else self.given

@@ -16,7 +16,7 @@ from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.report.codebook import Codebook, codebook_of
 from sfumato.report.private import PrivateReport, private_report
-from sfumato.report.release import ReleaseReport, check_report, empty_report, release_report
+from sfumato.report.release import ReleaseReport, check_report, empty_report, refuse_trial, release_report
 from sfumato.studies.audit import audit_finished
 from sfumato.studies.finished_release import FinishedRelease, open_original
 from sfumato.studies.measure import measure_finished
@@ -44,6 +44,7 @@ def report_finished(original: object, release: FinishedRelease, *, limited: bool
     The release is measured against the original to see that both belong together. Of what is found there, the report
     has only how many records were left out.
     """
+    refuse_trial(release.trial)
     policy, certificate = release.policy, release.certificate or {}
     about = {key: certificate[key] for key in CERTIFIED if key in certificate}
     try:
@@ -85,7 +86,7 @@ def report_finished_privately(original: object, release: FinishedRelease) -> Pri
     if measured.tasks:
         figures["workload"] = [task.as_dict() for task in measured.tasks]
     source = open_original(original, policy)
-    return private_report(source, release.source(), policy, load_taxonomies(policy), figures)
+    return private_report(source, release.source(), policy, load_taxonomies(policy), figures, trial=release.trial)
 
 
 def _nothing_released(original: object, policy: Policy) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from sfumato.pipeline.run import kept
 
 
 def trial_draft(table: TableInMemory) -> Draft:
-    """Make the rows of a release. The run record does not know of it."""
+    """Make the rows of a release that is never written."""
     engine = MemoryEngine()
     rows = engine.recode(table, engine.form_classes(table))
     return Draft(
@@ -28,6 +28,7 @@ def trial_draft(table: TableInMemory) -> Draft:
         domains=table.domains,
         fingerprints=None,
         recipe=class_recipe(engine, table.job),
+        trial=True,
     )
 
 

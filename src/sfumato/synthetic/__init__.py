@@ -5,6 +5,7 @@ from sfumato.synthetic.census import Census
 from sfumato.synthetic.generate import GENERATORS, generate, make_generator
 from sfumato.synthetic.generator import GeneratedColumn, Generator
 from sfumato.synthetic.hospital import Hospital
+from sfumato.synthetic.hospital_export import HospitalExport
 from sfumato.synthetic.normal import Normal
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "GeneratedColumn",
     "Generator",
     "Hospital",
+    "HospitalExport",
     "Normal",
     "generate",
     "make_generator",

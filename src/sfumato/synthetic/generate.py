@@ -17,8 +17,10 @@ import tomli_w
 from sfumato.errors import UsageError
 from sfumato.synthetic.agrawal import Agrawal
 from sfumato.synthetic.census import Census
+from sfumato.synthetic.export_files import generate_export
 from sfumato.synthetic.generator import Generator
 from sfumato.synthetic.hospital import Hospital
+from sfumato.synthetic.hospital_export import HospitalExport
 from sfumato.synthetic.normal import Normal
 from sfumato.tables.targets.file_operations import new_directories
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target, write_staged
@@ -30,7 +32,14 @@ BATCHES_A_ROW_GROUP = 4
 
 
 def generate(
-    name: str, records: int, path: str | Path, *, seed: int = 0, force: bool = False, **options: Any
+    name: str,
+    records: int,
+    path: str | Path,
+    *,
+    seed: int = 0,
+    force: bool = False,
+    flaws: bool = False,
+    **options: Any,
 ) -> list[Path]:
     """Write a table of ``records`` synthetic records, its policy and its taxonomies.
 
@@ -39,10 +48,14 @@ def generate(
     written or none. A table that the generator wrote, with its policy unchanged beside it, is replaced. Other files
     that exist are replaced only with ``force``.
 
+    With ``flaws``, the hospital's table is written alone, as another system would export it: .csv or .xlsx.
+
     Return the paths written: the table, the policy, the taxonomies.
     """
-    generator = make_generator(name, **options)
     table = Path(path)
+    if flaws:
+        return generate_export(make_export(name, **options), records, table, seed=seed, force=force)
+    generator = make_generator(name, **options)
     _, write = _format(table)
     batches = generator.batches(records, seed)
     policy, policy_text = policy_beside(table), tomli_w.dumps(generator.policy())
@@ -68,7 +81,21 @@ def make_generator(name: str, **options: Any) -> Generator:
     """Return the generator of that name with these options."""
     if name not in GENERATORS:
         raise UsageError.unknown_choice("generator", name, GENERATORS)
-    kind = GENERATORS[name]
+    _check_options(name, GENERATORS[name], options)
+    return GENERATORS[name](**options)
+
+
+def make_export(name: str, **options: Any) -> HospitalExport:
+    """Return the generator of that name whose table has flaws, with these options."""
+    if name not in GENERATORS:
+        raise UsageError.unknown_choice("generator", name, GENERATORS)
+    if name != Hospital.name:
+        raise UsageError(f"the table of {name} has no flaws. Leave out --flaws, or generate {Hospital.name}.")
+    _check_options(name, HospitalExport, options)
+    return HospitalExport(**options)
+
+
+def _check_options(name: str, kind: type[Generator | HospitalExport], options: dict[str, Any]) -> None:
     known = list(signature(kind).parameters)
     for option in options:
         if option not in known:
@@ -76,7 +103,6 @@ def make_generator(name: str, **options: Any) -> Generator:
                 f"the generator {name} has no option {option!r}. "
                 + (f"Its options are {', '.join(known)}." if known else "It has no options.")
             )
-    return kind(**options)
 
 
 def _write_parquet(batches: Iterator[pa.RecordBatch], path: Path) -> None:

@@ -56,6 +56,7 @@ class RandomStream:
 
     RECORDS = 0
     CONSTANTS = 1
+    FLAWS = 2
 
 
 def random_numbers(seed: int, *key: int) -> np.random.Generator:

@@ -20,11 +20,10 @@ from sfumato.errors import UsageError
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.tables.coding.arrow_arrays import to_numpy, to_python
 from sfumato.tables.coding.value_order import ascending, is_missing, text_of
+from sfumato.tables.key_counts import weights_of_keys
 from sfumato.tables.sources.source import Source
 
 LARGEST = 1 << 62
-DENSE_CELLS = 1 << 18  # up to this many combinations of values are counted in a table of all combinations
-EXACT = 1 << 53  # whole numbers below this are exact as floats
 CHUNK = 1 << 16  # rows numbered at once: they fit in a core's cache
 
 
@@ -150,19 +149,12 @@ def merge_classes(classes: ReleasedClasses, columns: Sequence[str], person: str 
     """
     widths = [max(len(classes.values[name]), 1) for name in columns]
     group = group_rows([classes.shown[name] for name in columns], widths)
-    cells = math.prod(widths)
-    if person is None and cells <= max(DENSE_CELLS, len(group)) and classes.records < EXACT:
-        counts = np.bincount(group, weights=classes.sizes, minlength=cells)
-        representative = np.empty(cells, np.int64)
-        representative[group] = np.arange(len(group))
-        occurring = np.flatnonzero(counts)
-        records = counts[occurring].astype(np.int64)
-        return MergedClasses(records, records, representative[occurring])
+    if person is None:
+        records, one = weights_of_keys(group, classes.sizes)
+        return MergedClasses(records, records, one)
     order = np.argsort(group)
     begins = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
     records = np.add.reduceat(classes.sizes[order], begins)
-    if person is None:
-        return MergedClasses(records, records, order[begins])
     number = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, group.size)))
     return MergedClasses(records, _different(number, classes.shown[person][order], len(begins)), order[begins])
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from sfumato.errors import TaxonomyError
 from sfumato.files.regular_file import read_file
+from sfumato.taxonomies.ready import NAMES
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy, grow
 from sfumato.taxonomies.taxonomy_rows import TaxonomyRows
 
@@ -83,7 +84,11 @@ def _text(file: _TaxonomyFile) -> str:
     try:
         content = read_file(file.path)
     except FileNotFoundError:
-        raise file.error("there is no such file. Paths in a policy are relative to its directory.") from None
+        ready = f' For the ready-made one, write taxonomy = {{ ready = "{file.path.name}" }} into the policy.'
+        raise file.error(
+            "there is no such file. Paths in a policy are relative to its directory."
+            + (ready if file.path.name in NAMES else "")
+        ) from None
     except IsADirectoryError:
         raise file.error("it is a directory. Name the CSV file in it.") from None
     except OSError as failure:

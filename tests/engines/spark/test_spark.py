@@ -23,6 +23,7 @@ from sfumato.engines.spark import buckets, column_profiles, file_systems
 from sfumato.engines.spark import classes as spark_classes
 from sfumato.engines.spark.classes import SparkOptions
 from sfumato.engines.spark.mounted_parquet import parts_of
+from sfumato.engines.spark.publication import check_directory
 from sfumato.errors import InfeasibleError
 from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import draft_release, kept, published
@@ -633,3 +634,16 @@ def test_no_class_reaches_beyond_the_coarsest_level(spark: Any, method: str, ask
         assert all(2 * max(group.values()) <= group.total() for group in classes.values())
     with pytest.raises(InfeasibleError, match="cannot meet the requirements by themselves"):
         anonymize_with_spark(frame, merge_flags(policy, k=500), SparkOptions(bucket_records=400))
+
+
+def test_a_trial_replaces_a_trial_and_no_release(spark: Any, tmp_path: Path) -> None:
+    for certified, says in (({"trial": True}, "the earlier trial"), ({}, "the earlier release")):
+        target = tmp_path / says.split()[-1]
+        target.mkdir()
+        (target / "_certificate.sfumato.json").write_text(json.dumps(certified))
+        assert check_directory(spark, str(target), force=True, trial=True) == [f"{says} {target}"]
+    assert check_directory(spark, str(tmp_path / "trial"), force=False, trial=True)
+    with pytest.raises(sfumato.UsageError, match="is a release, and a trial would replace it"):
+        check_directory(spark, str(tmp_path / "release"), force=False, trial=True)
+    (tmp_path / "release" / "_certificate.sfumato.json").write_bytes(b"\xff")
+    assert check_directory(spark, str(tmp_path / "release"), force=False)

@@ -126,6 +126,33 @@ def test_a_pseudonym_in_some_tables_and_a_shared_column_in_others_are_used_toget
     assert values(report, "shared-columns")[0] == (K if expected is None else expected)
 
 
+def test_a_join_by_pseudonyms_is_narrowed_further_by_a_shared_column() -> None:
+    # Pseudonyms leave 1 and 2, or 3 and 4. The third release shows that 1 and 3 were in ward x. So 1 is alone.
+    one = [(person, "a", ward, "d") for person, ward in ((1, "x"), (2, "y"), (3, "x"), (4, "y"))]
+    other = [(person, age, "x", "d") for person, age in ((1, "a"), (2, "a"), (3, "b"), (4, "b"))]
+    third = [(person, "a" if ward == "x" else "b", ward, "d") for person, _, ward, _ in one]
+    kept = {"kept": ("ward",)}
+    by_ward = check_jointly([release("one", one, **kept), release("other", other), release("third", third, **kept)])
+    assert values(by_ward, "shared-columns") == [2, 2]
+    both = check_jointly(
+        [
+            release("one", one, **kept, pseudonyms=True),
+            release("other", other, pseudonyms=True),
+            release("third", third, **kept),
+        ]
+    )
+    assert (values(both, "pseudonyms"), values(both, "shared-columns")) == ([2], [1, 2])
+    assert outcomes(both, "shared-columns") == [False, True]
+
+
+def test_releases_that_pseudonyms_join_gain_nothing_from_a_shared_column() -> None:
+    rows = [(1, "a", "x", "d"), (2, "a", "y", "d")]
+    report = check_jointly([release(name, rows, kept=("ward",), pseudonyms=True) for name in ("one", "other")])
+    assert report.open_lines(set()) == []
+    (line,) = [line for line in report.lines if line.attack == "shared-columns"]
+    assert line.verdict.requirement == "no column is kept in two releases that pseudonyms do not join"
+
+
 def test_a_diagnosis_that_two_classes_have_in_common_is_the_persons() -> None:
     # Person 1 is in class a of both releases. Only one diagnosis is in both classes, so it is that of person 1.
     one = [(1, "a", "x", "flu"), (2, "a", "x", "cold"), (3, "b", "x", "flu"), (4, "b", "x", "cold")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,13 +85,15 @@ def test_nothing_but_the_list_is_ever_shown(values: list[int]) -> None:
     assert datetime.date(9999, 12, 31) in DATES
 
 
-def test_the_line_that_a_sentence_gives_makes_the_value_null() -> None:
+def test_the_flag_and_the_line_that_a_sentence_gives_make_the_value_null() -> None:
     sentinel = suspected_sentinels(
         ColumnValues("Größe (cm)", pa.string(), True, ["-999", "1", "2"], np.array([3, 1, 1]), 5), TextSettings()
     )[0]
-    before, _, line = sentinel.sentence.partition("write ")
+    before, _, advice = sentinel.sentence.partition("add ")
     assert before == f"column 'Größe (cm)': 3 records have -999, which {FAR}. If it means that the value is missing, "
-    setting, _, rest = line.partition(" into ")
+    flag, _, line = advice.partition(", or ")
+    assert shlex.split(flag) == ["--column-null", "Größe (cm)=-999"]
+    setting, _, rest = line.partition(" to ")
     header = rest.partition(";")[0]
     assert tomllib.loads(f"{header}\n{setting}") == {"columns": {"Größe (cm)": {"nulls": ["-999"]}}}
 
@@ -103,7 +106,7 @@ def write(path: Path) -> Path:
 
 def test_policy_and_risk_report_sentinels_and_numbers_that_are_text(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv")
-    suspected = f"column 'weight': 6 records have -999, which {FAR}. If it means that the value is missing, write nulls"
+    suspected = f"column 'weight': 6 records have -999, which {FAR}. If it means that the value is missing, add "
     text = "column 'age' is read as text: 9 of its distinct values are numbers, and 1 is not"
     proposal = propose_policy(path)
     assert [remark for remark in proposal.remarks if remark.startswith(suspected)]

@@ -123,16 +123,16 @@ def test_infinities_are_refused(tmp_path: Path, cell: str) -> None:
 
 
 def test_cell_that_is_no_number_is_refused_by_its_place_alone(tmp_path: Path) -> None:
-    with pytest.raises(sfumato.InputError, match="1 distinct value is not a number; the first is in record 3") as error:
+    with pytest.raises(sfumato.InputError, match="1 distinct value is not a number; the first is in line 4") as error:
         inferred(tmp_path, "5", "6", "Zaphod", type={"q": "numeric"})
     assert "Zaphod" not in str(error.value)
-    with pytest.raises(sfumato.InputError, match=r"not a date of the form %d\.%m\.%Y; the first is in record 2"):
+    with pytest.raises(sfumato.InputError, match=r"not a date of the form %d\.%m\.%Y; the first is in line 3"):
         inferred(tmp_path, "01.01.1970", "x", options={"date_format": "%d.%m.%Y"}, type={"q": "date"})
 
 
 @pytest.mark.parametrize("rule", [{"intervals": [5]}, {"calendar": ["month"]}])
 def test_taxonomy_rule_makes_the_column_numbers_or_dates(tmp_path: Path, rule: dict[str, Any]) -> None:
-    with pytest.raises(sfumato.InputError, match="the first is in record 2"):
+    with pytest.raises(sfumato.InputError, match="the first is in line 3"):
         inferred(tmp_path, "1970-01-01" if "calendar" in rule else "1", "x", taxonomy={"q": rule})
     texts = ["1970-01-09", "1970-01-03"] if "calendar" in rule else ["8", "2"]
     assert values_of(domain_of(pa.table({"q": texts}), taxonomy={"q": rule})) == [2, 8]

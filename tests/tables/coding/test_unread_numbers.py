@@ -93,9 +93,7 @@ def test_a_policy_that_wants_numbers_says_which_mark_is_missing(tmp_path: Path) 
     path.write_text("age;x\n" + "".join(f"{20 + row % 8},5;y\n" for row in range(40)))
     with pytest.raises(InputError) as caught:
         said(path, input={"separator": ";"}, type={"age": "numeric"})
-    assert '8 distinct values are not numbers; the first is in record 1. Add --decimal ",". Correct' in str(
-        caught.value
-    )
+    assert '8 distinct values are not numbers; the first is in line 2. Add --decimal ",". Correct' in str(caught.value)
 
 
 @pytest.mark.parametrize(

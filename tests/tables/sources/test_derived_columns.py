@@ -129,8 +129,8 @@ def test_groups_may_be_those_of_a_ready_made_taxonomy() -> None:
     assert column(table, {"from": "land", "ready": "countries", "level": 2}) == ["Europe", "Asia", None]
     assert refused(pa.table({"code": ["A00", SECRET]}), {"from": "code", "ready": "icd-10"}) == (
         "the derived column 'new': in 1 record, the value of 'code' is not in the ready-made taxonomy 'icd-10'; the "
-        "first is record 2. Correct the data, list the value in [input] nulls if it means 'missing', or use groups of "
-        "a file."
+        "first is in record 2. Correct the data, list the value in [input] nulls if it means 'missing', or use groups "
+        "of a file."
     )
 
 
@@ -158,8 +158,8 @@ def test_an_end_before_its_beginning_is_counted_over_the_whole_table(monkeypatch
     early, late = dt.date(2000, 1, 1), dt.date(2000, 1, 2)
     table = pa.table({"a": [early, None, early, late, late], "b": [late, early, late, early, early]})
     assert refused(table, {"from": "a", "to": "b", "unit": "years"}) == (
-        "the derived column 'new': in 2 records, 'b' lies before 'a'; the first is record 4. Exchange from and to, or "
-        "correct the data."
+        "the derived column 'new': in 2 records, 'b' lies before 'a'; the first is in record 4. Exchange from and to, "
+        "or correct the data."
     )
 
 
@@ -168,7 +168,8 @@ def test_a_text_that_is_no_date_is_counted_and_not_shown(tmp_path: Path) -> None
     file.write_text(f"a\n2000-01-01\n{SECRET}\n{SECRET}\n2000-13-01\n")
     assert refused(file, {"from": "a", "part": "year"}) == (
         "the derived column 'new': in 3 records, the value of 'a' is not a date of the form year-month-day; the first "
-        "is record 2. Correct the data, list the value in [input] nulls if it means 'missing', or set date_format."
+        "is in line 3. Correct the data, list the value in [input] nulls if it means 'missing', or set "
+        "--date-format, or date_format in [input], which `sfumato policy` finds."
     )
 
 
@@ -177,7 +178,7 @@ def test_a_code_outside_the_taxonomy_is_counted_and_not_shown(tmp_path: Path) ->
     groups.write_text("A01,A,*\n")
     table = pa.table({"code": ["A01", SECRET, None]})
     assert refused(table, {"from": "code", "groups": str(groups)}) == (
-        "the derived column 'new': in 1 record, the value of 'code' is not in the taxonomy 'icd.csv'; the first is "
+        "the derived column 'new': in 1 record, the value of 'code' is not in the taxonomy 'icd.csv'; the first is in "
         "record 2. Add it to the taxonomy, or list it in [input] nulls if it means 'missing'."
     )
     assert refused(table, {"from": "code", "groups": str(groups), "level": 2}) == (

@@ -18,6 +18,7 @@ import pytest
 from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sas_files import write_sas7bdat
 
 import sfumato
 from sfumato.cli import main
@@ -101,6 +102,22 @@ def test_a_file_of_another_library_is_read_with_its_types(tmp_path: Path, suffix
     assert source.kind == {".dta": "stata", ".xpt": "sas"}.get(suffix, "spss")
     city = ["Roma", None, "Citta" if suffix == ".por" else "Città", "x"]
     assert values(source) == TABLE | {"CITY": city}
+
+
+def test_a_table_of_sas_is_read_with_its_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistical_source, "CELLS", 10)
+    formats = {"AGE": None, "WEIGHT": "BEST12", "CITY": "$", "BORN": "YYMMDD10", "SEEN": "DATETIME20", "AT": "TIME8"}
+    rows = [(31, 70.5, "Roma", 0, 0.25, 61), (None, None, "", 21_975, 86_400, None), (-4, 1, "Città", -1, None, 0)]
+    source = opened(write_sas7bdat(tmp_path / "table.sas7bdat", formats, rows * 5))
+    assert (source.kind, source.rows, source.types) == ("sas", 15, TYPES)
+    assert values(source) == {
+        "AGE": [31, None, -4] * 5,
+        "WEIGHT": [70.5, None, 1.0] * 5,
+        "CITY": ["Roma", None, "Città"] * 5,
+        "BORN": [datetime.date(1960, 1, 1), datetime.date(2020, 3, 1), datetime.date(1959, 12, 31)] * 5,
+        "SEEN": [datetime.datetime(1960, 1, 1, 0, 0, 0, 250_000), datetime.datetime(1960, 1, 2), None] * 5,
+        "AT": [datetime.time(0, 1, 1), None, datetime.time(0)] * 5,
+    }
 
 
 moments = st.datetimes(datetime.datetime(1600, 1, 1), datetime.datetime(9999, 12, 31)).map(
@@ -365,8 +382,11 @@ def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
 
 
-def test_a_first_policy_fixes_how_labels_are_read_and_quotes_what_the_file_says(survey: Path) -> None:
-    assert main(["policy", str(survey), "-o", "policy.toml"]) == 0
+@pytest.mark.parametrize("tokens", [[], ["--column-null", "income=-1"]])
+def test_a_first_policy_fixes_how_labels_are_read_and_quotes_what_the_file_says(
+    survey: Path, tokens: list[str]
+) -> None:
+    assert main(["policy", str(survey), "-o", "policy.toml", *tokens]) == 0
     text = Path("policy.toml").read_text("utf-8")
     assert tomllib.loads(text)["input"] == {"labels": ["sex"]}
     assert "[columns.sex]\n# Sex of the respondent\n" in text
@@ -384,6 +404,14 @@ def test_a_release_holds_labels_or_codes_as_the_flag_says(
         with Path("release.csv").open(newline="", encoding="utf-8") as file:
             assert {row["sex"] for row in csv.DictReader(file)} == released
         assert ("labels for fewer than half" in capsys.readouterr().err) == (flag == "on")
+
+
+@pytest.mark.parametrize("name", ["release.sav", "release.dta", "release.xpt"])
+def test_a_release_is_not_written_in_such_a_format(survey: Path, name: str) -> None:
+    with pytest.raises(
+        UsageError, match=rf"the output '{name}' has no suffix that names a format. Use .parquet, .arrow"
+    ):
+        sfumato.anonymize(survey, quasi_identifiers=["age"], other="drop", k=5, input={"labels": False}).write(name)
 
 
 def test_spark_refuses_such_a_file_in_the_words_of_all_refusals(survey: Path) -> None:

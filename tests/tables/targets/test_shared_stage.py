@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from kills import AT_MOST, DONE, run_to
 
+from sfumato.policy import WrittenText
 from sfumato.tables.locations import FileLocation
 from sfumato.tables.targets.file_target import FileTarget
 from sfumato.tables.targets.staging import Stage
@@ -19,7 +20,7 @@ NAMES = ("patients.csv", "lab.csv")
 def publish(folder: Path, text: str) -> None:
     with Stage() as stage:
         for name in NAMES:
-            target = FileTarget(FileLocation(folder / name), ",", disarm=False, stage=stage)
+            target = FileTarget(FileLocation(folder / name), WrittenText(), disarm=False, labels=(), stage=stage)
             table = pa.table({"age": [f"{text} {name}"]})
             target.write(table.schema, table.to_batches)
             target.stage_certificate(f"certificate {text}")
@@ -58,7 +59,7 @@ def test_a_kill_before_any_operation_leaves_all_old_releases_or_all_new_ones(tmp
 
 def test_an_error_before_publication_leaves_nothing(tmp_path: Path) -> None:
     with Stage() as stage:
-        target = FileTarget(FileLocation(tmp_path / NAMES[0]), ",", disarm=False, stage=stage)
+        target = FileTarget(FileLocation(tmp_path / NAMES[0]), WrittenText(), disarm=False, labels=(), stage=stage)
         table = pa.table({"age": ["1"]})
         target.write(table.schema, table.to_batches)
         assert len(state(tmp_path)) == 1

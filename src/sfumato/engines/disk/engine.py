@@ -59,8 +59,10 @@ class DiskEngine:
         self._close = weakref.finalize(self, scratch.close)
         self.scratch = scratch.__enter__()
 
-    def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
-        return check_target_location(data, target, tables=tables, force=force)
+    def check_target(
+        self, data: object, target: str | Path, *, tables: int, force: bool, trial: bool = False
+    ) -> list[str]:
+        return check_target_location(data, target, tables=tables, force=force, trial=trial)
 
     def read(self, job: Job) -> Job:
         """Nothing is read yet: profiling and encoding each read the input once."""

@@ -46,13 +46,18 @@ def method_for(table: TableInMemory) -> Method:
 
 def check_policy(table: TableInMemory) -> None:
     """Refuse a method that the table cannot be given to, and requirements that no release can meet."""
-    policy, workload = table.job.policy, table.records.workload
+    workload = table.records.workload
     check_method(method_for(table), table.job.requirements, Kinds() if workload is None else workload.kinds)
+    surplus_rows(table.records, table.job.requirements, most_left_out(table))
+    table.job.warnings.extend(_empty_selections(table))
+
+
+def most_left_out(table: TableInMemory) -> int:
+    """Return how many records may be left out so that the requirements can be met."""
+    policy = table.job.policy
     # Regions tile the domain whether or not there are outliers, so no record is left out for their sake.
     regions = policy.release.boxes == "regions" and not isinstance(method_for(table), LatticeMethod)
-    most = 0 if regions else policy.most_suppressed(table.count)
-    surplus_rows(table.records, table.job.requirements, most)
-    table.job.warnings.extend(_empty_selections(table))
+    return 0 if regions else policy.most_suppressed(table.count)
 
 
 def _empty_selections(table: TableInMemory) -> list[str]:

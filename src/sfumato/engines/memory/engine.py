@@ -42,8 +42,10 @@ class MemoryEngine:
 
     name = "memory"
 
-    def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
-        return check_target_location(data, target, tables=tables, force=force)
+    def check_target(
+        self, data: object, target: str | Path, *, tables: int, force: bool, trial: bool = False
+    ) -> list[str]:
+        return check_target_location(data, target, tables=tables, force=force, trial=trial)
 
     def read(self, job: Job) -> ScannedInput:
         person = job.requirements.person

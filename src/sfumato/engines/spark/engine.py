@@ -52,11 +52,13 @@ class SparkEngine:
         self._buckets = 0
         self._close = weakref.finalize(self, _close_all, self._workspaces)
 
-    def check_target(self, data: object, target: str | Path, *, tables: int, force: bool) -> list[str]:
+    def check_target(
+        self, data: object, target: str | Path, *, tables: int, force: bool, trial: bool = False
+    ) -> list[str]:
         place = location(target)
         if isinstance(data, str | Path) and location(data) == place:
             raise UsageError("the output is the input. Name another directory: the original is never overwritten.")
-        return check_directory(self._session, place, force=force)
+        return check_directory(self._session, place, force=force, trial=trial)
 
     def read(self, job: Job) -> ScanOnSpark:
         self._scratch = self._workspace(temporary_for(self._session, self._target))

@@ -22,6 +22,7 @@ from sfumato.tables.locations import CERTIFICATE as SUFFIX
 from sfumato.tables.locations import DirectoryLocation
 from sfumato.tables.targets.digests import file_digest
 from sfumato.tables.targets.journal import JOURNAL, MARK, REPLACED, TOKEN, new_token
+from sfumato.tables.targets.replacement import earlier_release
 from sfumato.tables.targets.staging import Stage, recover
 from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pages
 
@@ -33,7 +34,7 @@ OWN = re.compile(rf"part-.*\.parquet|_SUCCESS|{re.escape(CERTIFICATE)}|{re.escap
 FEW_BYTES = 1 << 26
 
 
-def check_directory(session: Session, target: str, *, force: bool) -> list[str]:
+def check_directory(session: Session, target: str, *, force: bool, trial: bool = False) -> list[str]:
     """Refuse an output that cannot take a release, before any work is done, and return what the release replaces."""
     name = target.rpartition("/")[2]
     suffix = Path(name).suffix.lower()
@@ -62,7 +63,10 @@ def check_directory(session: Session, target: str, *, force: bool) -> list[str]:
             f"the output {target} holds other things than a release. Name another output: it is never replaced."
         )
     if CERTIFICATE in names:
-        return [f"the earlier release {target}"]
+        certificate = None
+        with contextlib.suppress(OSError, ValueError):  # one that cannot be read says of nothing that it is a trial
+            certificate = files.read(f"{target}/{CERTIFICATE}")
+        return [earlier_release(target, certificate, force=force, trial=trial)]
     if names and not force:
         raise UsageError(
             f"the output {target} exists, and has no certificate in it that would make it a release. Name another "

@@ -41,6 +41,8 @@ class AuditReport:
     remarks: tuple[str, ...] = ()
     pseudonyms: tuple[str, ...] = ()
     """The released columns that join the records of a person."""
+    trial: bool = False
+    """Whether the release is a trial, which is not to be published."""
 
     @property
     def holds(self) -> bool:
@@ -64,8 +66,8 @@ class AuditReport:
             if self.unchecked:
                 outcome += f", {len(self.unchecked)} not checked"
         return (
-            f"<AuditReport: {outcome}; {self.records:,} records, {self.classes:,} classes, smallest class "
-            f"{self.smallest_class:,}>"
+            f"<AuditReport{' of a trial' if self.trial else ''}: {outcome}; {self.records:,} records, "
+            f"{self.classes:,} classes, smallest class {self.smallest_class:,}>"
         )
 
     def as_dict(self) -> list[dict[str, object]]:

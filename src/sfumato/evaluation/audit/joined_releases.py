@@ -127,7 +127,8 @@ def _shared_column_lines(
         for verdict in sensitive_verdicts(release, cells[release.name], partners):
             text = f"{verdict.requirement} in {release.name}, joined by the kept columns {names}"
             lines.append(JointVerdict("shared-columns", replace(verdict, requirement=text)))
-    return lines or [JointVerdict("shared-columns", Verdict("no column is kept in two releases", True, 0))]
+    beside = " that pseudonyms do not join" if any(release.shows_pseudonyms for release in releases) else ""
+    return lines or [JointVerdict("shared-columns", Verdict(f"no column is kept in two releases{beside}", True, 0))]
 
 
 def _kept_quasi_identifier_lines(releases: Sequence[PersonalRelease]) -> list[JointVerdict]:

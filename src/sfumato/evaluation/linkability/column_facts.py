@@ -53,11 +53,24 @@ class ColumnValues:
     values: list[object] = field(repr=False)
     counts: NDArray[np.int64] = field(repr=False)
     records: int
+    _known: dict[tuple[str, ...], tuple[list[Any], NDArray[np.int64]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    _kinds: dict[TextSettings, str] = field(default_factory=dict, repr=False, compare=False)
 
-    def known(self, nulls: Collection[str]) -> tuple[list[object], NDArray[np.int64]]:
-        """Return the values that are neither null nor one of the texts ``nulls``, and their counts."""
-        indices = [index for index, value in enumerate(self.values) if not is_missing(value, nulls)]
-        return [self.values[index] for index in indices], self.counts[indices]
+    def known(self, settings: TextSettings) -> tuple[list[Any], NDArray[np.int64]]:
+        """Return the values that are neither null nor a text that means null, and their counts."""
+        nulls = settings.nulls if self.text else ()
+        if nulls not in self._known:
+            indices = [index for index, value in enumerate(self.values) if not is_missing(value, nulls)]
+            self._known[nulls] = [self.values[index] for index in indices], self.counts[indices]
+        return self._known[nulls]
+
+    def kind_of_text(self, settings: TextSettings) -> str:
+        """Return what the known values of a column of texts are: see ``kind_of_texts``."""
+        if settings not in self._kinds:
+            self._kinds[settings] = kind_of_texts(self.known(settings)[0], settings.numbers, settings.date_format)
+        return self._kinds[settings]
 
 
 class ValueTotals(NamedTuple):
@@ -289,7 +302,7 @@ def _named(names: Sequence[str]) -> str:
 
 def facts_of(column: ColumnValues, settings: TextSettings) -> ColumnFacts:
     """Collect the facts about a column, with its text read according to the settings."""
-    values, counts = column.known(settings.nulls if column.text else ())
+    values, counts = column.known(settings)
     known, alone = int(counts.sum()), int(np.count_nonzero(counts == 1))
     step = -(-len(values) // SAMPLED_VALUES) or 1
     kind, low, high = _read(column, values, settings)
@@ -327,7 +340,7 @@ def _read(column: ColumnValues, values: Sequence[Any], settings: TextSettings) -
     if not types.is_string(stored):
         return "unusable", math.nan, math.nan
     form = settings.numbers
-    kind = kind_of_texts(values, form, settings.date_format)
+    kind = column.kind_of_text(settings)
     if kind == "date":
         moments = [moment_of(text, settings.date_format) for text in values]
         return kind, *_days([moment for moment in moments if moment is not None])

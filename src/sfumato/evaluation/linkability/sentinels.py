@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from sfumato.evaluation.linkability.column_facts import ColumnValues, TextSettings, kind_of_texts, moment_of
+from sfumato.evaluation.linkability.column_facts import ColumnValues, TextSettings, moment_of
 from sfumato.tables.coding.unread_numbers import unread_numbers
 from sfumato.tables.coding.value_order import text_of
 
@@ -42,17 +43,18 @@ class Sentinel:
 
     @property
     def sentence(self) -> str:
-        """What to check, and the line of the policy that would make the value null."""
+        """What to check, and the flag or the line of the policy that would make the value null."""
         times = "1 record has" if self.records == 1 else f"{self.records:,} records have"
         return (
             f"column {self.column!r}: {times} {self.text}, which {self.reason}. If it means that the value is missing, "
-            f"write nulls = [{json.dumps(self.text)}] into [columns.{_key(self.column)}]; if not, leave it"
+            f"add --column-null {shlex.quote(f'{self.column}={self.text}')}, or nulls = [{json.dumps(self.text)}] to "
+            f"[columns.{_key(self.column)}]; if not, leave it"
         )
 
 
 def suspected_sentinels(column: ColumnValues, settings: TextSettings) -> list[Sentinel]:
     """Return the values of a column that are sentinels by the lists and by how far they lie from the other values."""
-    values, counts = column.known(settings.nulls if column.text else ())
+    values, counts = column.known(settings)
     numbers, dates = _numbers(column, values, settings)
     if not numbers:
         return []
@@ -81,9 +83,8 @@ def reading_remarks(
     place_of_text: returns where the first of some texts is.
     """
     remarks = [sentinel.sentence for sentinel in suspected_sentinels(column, settings)]
-    values, _ = column.known(settings.nulls if column.text else ())
-    texts = [value for value in values if isinstance(value, str)]
-    if not column.text or not texts or kind_of_texts(texts, settings.numbers, settings.date_format) == "date":
+    texts = [value for value in column.known(settings)[0] if isinstance(value, str)]
+    if not column.text or not texts or column.kind_of_text(settings) == "date":
         return remarks
     found = unread_numbers(texts, settings.numbers)
     if found is not None:
@@ -118,7 +119,7 @@ def _numbers(column: ColumnValues, values: Sequence[Any], settings: TextSettings
     elif not types.is_string(kind) or not values:
         return [], False
     else:
-        meaning = kind_of_texts(values, settings.numbers, settings.date_format)
+        meaning = column.kind_of_text(settings)
         if meaning in ("whole", "decimal"):
             return [float(settings.numbers.plain(text)) for text in values], False
         moments = [moment_of(text, settings.date_format) for text in values] if meaning == "date" else []

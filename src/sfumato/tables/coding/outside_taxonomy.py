@@ -24,14 +24,15 @@ class OutsideTaxonomyError(TaxonomyError):
         self.problem = problem
 
 
-def problem_of(column: str, values: str, taxonomy: str, record: int, check: Iterable[str], remark: str = "") -> str:
+def problem_of(column: str, values: str, taxonomy: str, place: str, check: Iterable[str], remark: str = "") -> str:
     """Say how many values of a column are outside.
 
-    values: how many, as a noun and a verb. check: the arguments of ``sfumato taxonomy`` that list them.
+    values: how many, as a noun and a verb. place: where the first of them is. check: the arguments of ``sfumato
+    taxonomy`` that list them.
     """
     command = shlex.join(["sfumato", "taxonomy", "INPUT", column, *check, "--missing", "missing.csv"])
     reason = f"; {remark}" if remark else ""
-    return f"column {column!r}: {values} not in {taxonomy}{reason}; the first is in record {record}. Run: {command}."
+    return f"column {column!r}: {values} not in {taxonomy}{reason}; the first is in {place}. Run: {command}."
 
 
 def or_problem(work: Callable[[], Result]) -> Result | OutsideTaxonomyError:

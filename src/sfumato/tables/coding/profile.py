@@ -270,7 +270,7 @@ class Profiler:
             ready = ready_taxonomy(name).rows(known)
             taxonomy, check, remark = f"the ready-made taxonomy {name!r}", ["--ready", name], ready.explanation
         return OutsideTaxonomyError(
-            problem_of(self._name, values, taxonomy, self._first_record(positions), check, remark)
+            problem_of(self._name, values, taxonomy, self._first_place(positions), check, remark)
         )
 
     def _taxonomy(self, values: list[str]) -> Taxonomy:
@@ -335,7 +335,7 @@ class Profiler:
             assert isinstance(self._distinct, DistinctTexts)
             values = self._distinct.values
             others = (index for index, text in enumerate(values) if text in found.others)
-            place = self._place_of(self._first_record(others))
+            place = self._first_place(others)
         sentence = found.sentence(self._name, self._numbers, place, typed=not self._text)
         warnings.warn(sentence, ReadingWarning, stacklevel=2)
 
@@ -358,7 +358,13 @@ class Profiler:
         moments = [self._moment(text) for text in texts]
         date_format = self._options.date_format or "year-month-day"
         bad = [text for text, moment in zip(texts, moments, strict=True) if moment is None]
-        self._refuse(bad, f"is not a date of the form {date_format}", f"are not dates of the form {date_format}")
+        # If no cell is a date, it is the format that is wrong.
+        hint = (
+            "Set --date-format, or date_format in [input]; `sfumato policy` finds it. "
+            if len(bad) == len(texts)
+            else ""
+        )
+        self._refuse(bad, f"is not a date of the form {date_format}", f"are not dates of the form {date_format}", hint)
         return np.array(moments, np.int64)
 
     def _moment(self, text: str) -> int | None:
@@ -371,10 +377,15 @@ class Profiler:
             assert isinstance(self._distinct, DistinctTexts)
             positions = (position for position, text in enumerate(self._distinct.values) if text in bad)
             raise InputError(
-                f"column {self._name!r}: {what}; the first is in record {self._first_record(positions)}. "
+                f"column {self._name!r}: {what}; the first is in {self._first_place(positions)}. "
                 f"{hint}Correct the data, list it in [input] nulls if it means 'missing', or give the column another "
                 "type."
             )
+
+    def _first_place(self, positions: Iterable[int]) -> str:
+        """Return where the first record is that holds one of the distinct values at these positions."""
+        record = self._first_record(positions)
+        return f"record {record}" if self._place_of is None else self._place_of(record)
 
     def _first_record(self, positions: Iterable[int]) -> int:
         """Return the number, from 1, of the first record that holds one of the distinct values at these positions."""

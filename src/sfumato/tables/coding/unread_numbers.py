@@ -67,8 +67,11 @@ def unread_numbers(texts: Sequence[str], read: NumberForm, *, typed: bool = Fals
         return None  # words
     if any(LEADING_ZERO.match(text.strip()) for text in texts):
         return None  # codes
-    best = max((_found(texts, form) for form in (read, *FORMS)), key=lambda found: found.numbers)  # the first of equals
-    if best.form == read and not best.others and not typed:
+    best = _found(texts, read)
+    if best.others:
+        others = (_found(texts, form) for form in FORMS)
+        best = max((best, *others), key=lambda found: found.numbers)  # the first of equals
+    elif not typed:
         return None
     few = len(best.others) <= max(FEW, SHARE * len(texts))
     enough = best.numbers >= FEWEST and best.numbers > len(best.others)

@@ -31,6 +31,8 @@ class ClearedSource:
         self.names, self.types, self.kind, self.text = source.names, source.types, source.kind, source.text
         self.rows = source.rows
         self.line_of = getattr(source, "line_of", None)
+        self.descriptions: dict[str, str] = getattr(source, "descriptions", {})
+        self.read_by_labels: tuple[str, ...] | None = getattr(source, "read_by_labels", None)
         self._cleared = {
             name: values
             for name, kind in source.types.items()

@@ -145,7 +145,8 @@ class CellReader:
         return DerivationFault(
             bad,
             f"the value of {column!r} is not a date of the form {form}",
-            "Correct the data, list the value in [input] nulls if it means 'missing', or set date_format.",
+            "Correct the data, list the value in [input] nulls if it means 'missing', or set --date-format, or "
+            "date_format in [input], which `sfumato policy` finds.",
         )
 
 

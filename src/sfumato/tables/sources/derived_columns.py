@@ -26,7 +26,7 @@ from sfumato.tables.sources.derivation_rules import (
     PartOfDate,
     TimeBetween,
 )
-from sfumato.tables.sources.source import Source
+from sfumato.tables.sources.source import Source, place_of
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
 
 
@@ -39,6 +39,7 @@ class DerivedSource:
         derived = {name: self._type(rule) for name, rule in rules.items()}
         self.types: dict[str, pa.DataType] = {**source.types, **derived}
         self.kind, self.text = source.kind, source.text
+        self.line_of = getattr(source, "line_of", None)
         self.descriptions: dict[str, str] = getattr(source, "descriptions", {})
         self.read_by_labels: tuple[str, ...] | None = getattr(source, "read_by_labels", None)
 
@@ -85,9 +86,8 @@ class DerivedSource:
             start += batch.num_rows
         what, advice = min(first, key=lambda key: first[key])
         records = counted_noun(counts[what, advice], "record")
-        return InputError(
-            f"the derived column {name!r}: in {records}, {what}; the first is record {first[what, advice]}. {advice}"
-        )
+        place = place_of(self._source, first[what, advice])
+        return InputError(f"the derived column {name!r}: in {records}, {what}; the first is in {place}. {advice}")
 
 
 def with_derived(source: Source, policy: Policy) -> Source:

@@ -33,6 +33,7 @@ class PseudonymSource:
         self._source, self._columns, self._key = source, frozenset(columns), key
         self._null_tokens = frozenset(null_tokens)
         self.names, self.kind, self.text = source.names, source.kind, source.text
+        self.line_of = getattr(source, "line_of", None)
         self.types: dict[str, pa.DataType] = {**source.types, **dict.fromkeys(columns, pa.string())}
 
     @property

@@ -179,6 +179,11 @@ def _open_file(path: Path, options: InputOptions) -> Source:
             f"the file {str(path)!r} has columns of fixed width by its name, and where they are is not known. Add "
             "--layout FILE, or layout to [input]: a CSV file with name, start and width of each column."
         )
+    if suffix == ".deid":
+        raise InputError(
+            f"the file {str(path)!r} is a project of ARX, not a table. 'sfumato policy' makes a policy of it, and "
+            "writes its table with --data."
+        )
     raise InputError(
         f"the name of the file {str(path)!r} does not tell what kind of table it is. Give a file that ends in "
         f"{', '.join(_CSV)} (each also with {' or '.join(_COMPRESSIONS)}), "

@@ -66,7 +66,7 @@ class StatisticalSource:
             raise self._damaged()
         with self._reading():
             _, stored = self._read_rows(str(path), metadataonly=True, **self._options)
-        self.names = checked_names(stored.column_names, self._where)
+        self.names = checked_names([name or "" for name in stored.column_names], self._where)
         self.descriptions: dict[str, str] = {
             name: label for name, label in stored.column_names_to_labels.items() if label and label.strip()
         }

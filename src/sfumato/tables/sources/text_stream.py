@@ -41,14 +41,21 @@ def _most_bytes(path: Path, compression: str | None, max_expansion: int | None) 
     return max(max_expansion * path.stat().st_size, HARMLESS)
 
 
-def is_text_in(path: Path, encoding: str, compression: str | None, max_expansion: int | None = None) -> bool:
-    """Return whether a file is text in an encoding, as far as ``max_expansion`` lets it be read."""
+def is_text_in(
+    path: Path, encoding: str, compression: str | None, max_expansion: int | None = None, *, without: bytes = b""
+) -> bool:
+    """Return whether a file is text in an encoding, as far as ``max_expansion`` lets it be read.
+
+    without: bytes that the text may not hold.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
     left = _most_bytes(path, compression, max_expansion)
     with open_bytes(path, compression) as content:
         try:
             while block := content.read(READ_BYTES):
                 decoder.decode(block)
+                if any(byte in block for byte in without):
+                    return False
                 if left is not None and (left := left - len(block)) < 0:
                     return True
             decoder.decode(b"", final=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
@@ -30,13 +32,6 @@ CREATED = datetime.datetime(1980, 1, 1)  # fixed, so that the same release has t
 
 def write_sheet(table: pa.Table, path: Path) -> None:
     """Write a table that has no dictionaries. Null and NaN become empty cells."""
-    try:
-        import xlsxwriter
-        from xlsxwriter.exceptions import FileCreateError, FileSizeError
-    except ImportError:
-        raise UsageError(
-            "writing Excel files needs a package that is missing. Install it with: pip install 'sfumato[excel]'"
-        ) from None
     table = _with_empty_cells(table)
     _check_size(table)
     check_types(table.schema)
@@ -45,6 +40,22 @@ def write_sheet(table: pa.Table, path: Path) -> None:
     _check_rows(table)
     # Python's datetime has no nanoseconds.
     table = pa.Table.from_arrays([_in_milliseconds(column) for column in table.columns], names=table.column_names)
+    with new_workbook(path) as book:
+        sheet = book.add_worksheet()
+        _arrange(sheet, table)
+        _fill(book, sheet, table)
+
+
+@contextmanager
+def new_workbook(path: Path) -> Iterator[Any]:
+    """Yield a workbook that is filled row by row and closed at the end. Text in it is never a formula or a link."""
+    try:
+        import xlsxwriter
+        from xlsxwriter.exceptions import FileCreateError, FileSizeError
+    except ImportError:
+        raise UsageError(
+            "writing Excel files needs a package that is missing. Install it with: pip install 'sfumato[excel]'"
+        ) from None
     with scratch_directory(path) as scratch:
         book = xlsxwriter.Workbook(
             str(path),
@@ -57,15 +68,13 @@ def write_sheet(table: pa.Table, path: Path) -> None:
             },
         )
         book.set_properties({"created": CREATED})
-        sheet = book.add_worksheet()
-        _arrange(sheet, table)
-        _fill(book, sheet, table)
+        yield book
         try:
             book.close()
         except FileCreateError as error:
             raise (error.args[0] if isinstance(error.args[0], OSError) else OSError()) from None
         except FileSizeError:
-            raise OutputError("the release is too large for an Excel file. Write Parquet or CSV.") from None
+            raise OutputError("the table is too large for an Excel file. Write Parquet or CSV.") from None
 
 
 class ExactNumber(float):

@@ -1,7 +1,8 @@
 """What an output may replace: an earlier release, or a file that is recognisably Sfumato's own. The rest needs force.
 
 A release is recognised by its certificate, which names its files or tables. A certificate whose release is gone may be
-replaced too. Other files are recognised by how they begin and end.
+replaced too. A trial replaces trials alone: somebody may have the release, and nothing else would say what it was.
+Other files are recognised by how they begin and end.
 """
 
 from __future__ import annotations
@@ -64,26 +65,31 @@ def check_replaceable(target: Path, what: str, signature: Signature | None = Non
 
 
 def replaced_by(
-    location: Location, existing: Sequence[DatabaseLocation | ServerLocation], *, tables: int, force: bool
+    location: Location,
+    existing: Sequence[DatabaseLocation | ServerLocation],
+    *,
+    tables: int,
+    force: bool,
+    trial: bool = False,
 ) -> list[str]:
     """Say what a release of that many tables replaces at its location, or refuse it.
 
-    existing: those of its tables in a database that are there already.
+    existing: those of its tables in a database that are there already. trial: whether it is a trial.
     """
     if isinstance(location, FileLocation):
-        return _replaced_files(location, tables, force=force)
+        return _replaced_files(location, tables, force=force, trial=trial)
     if isinstance(location, DirectoryLocation):
         there = location.path.is_dir() and any(location.path.iterdir())
         foreign = [location.shown] if there and _certified(location) is None else []
-        return _replaced(location, there=there, foreign=foreign, force=force)
+        return _replaced(location, there=there, foreign=foreign, force=force, trial=trial)
     names = _certified(location) or set()
     if tables == 1 and names & _names(location.sensitive.table or "") and check_location(location.sensitive):
         raise _left_behind(location)
     foreign = [table.shown for table in existing if not names & _names(table.table or "")]
-    return _replaced(location, there=bool(existing), foreign=foreign, force=force)
+    return _replaced(location, there=bool(existing), foreign=foreign, force=force, trial=trial)
 
 
-def _replaced_files(location: FileLocation, tables: int, *, force: bool) -> list[str]:
+def _replaced_files(location: FileLocation, tables: int, *, force: bool, trial: bool) -> list[str]:
     certificate = certificate_path(location.path)
     paths = [path for path in (location.path, location.sensitive.path)[:tables] if os.path.lexists(path)]
     names = _certified(location) if certificate.is_file() else None
@@ -97,14 +103,14 @@ def _replaced_files(location: FileLocation, tables: int, *, force: bool) -> list
         _refuse_special(path)
     if names is not None and not paths:
         return [f"the certificate {certificate}, whose release was gone"]
-    return _replaced(location, there=bool(paths), foreign=list(map(str, foreign)), force=force)
+    return _replaced(location, there=bool(paths), foreign=list(map(str, foreign)), force=force, trial=trial)
 
 
-def _replaced(location: Location, *, there: bool, foreign: list[str], force: bool) -> list[str]:
+def _replaced(location: Location, *, there: bool, foreign: list[str], force: bool, trial: bool) -> list[str]:
     if not there:
         return []
     if not foreign:
-        return [f"the earlier release {location.shown}"]
+        return [earlier_release(location.shown, certificate_text(location), force=force, trial=trial)]
     if not force:
         verb, what = ("exists", "it") if len(foreign) == 1 else ("exist", "them")
         raise UsageError(
@@ -112,6 +118,29 @@ def _replaced(location: Location, *, there: bool, foreign: list[str], force: boo
             f"another output, or add --force to replace {what}."
         )
     return [f"{' and '.join(foreign)}, no release of Sfumato"]
+
+
+def earlier_release(shown: str, certificate: str | None, *, force: bool, trial: bool) -> str:
+    """Name the release that a new one replaces. Refuse a trial in the place of a release that is none.
+
+    certificate: the text of the earlier one's.
+    """
+    if _is_trial(certificate):
+        return f"the earlier trial {shown}"
+    if trial and not force:
+        raise UsageError(
+            f"{shown} is a release, and a trial would replace it. Name another output for the trial, or add --force to "
+            "replace the release."
+        )
+    return f"the earlier release {shown}"
+
+
+def _is_trial(certificate: str | None) -> bool:
+    try:
+        content = json.loads(certificate or "null")
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and content.get("trial") is True
 
 
 def _left_behind(location: FileLocation | DatabaseLocation | ServerLocation) -> UsageError:

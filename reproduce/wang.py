@@ -194,7 +194,8 @@ def _from_first_to_last(table: str, x: str, measures: Sequence[str], *, rising: 
         cases: dict[str, Case] = {}
         texts = []
         for measure in measures:
-            for method, line in lines(result.tables[table], x, measure).items():
+            found = lines(result.tables[table], x, measure)
+            for method, line in ((method, found[method]) for method in METHODS):
                 first, last = line[min(line)], line[max(line)]
                 cases[f"{MEASURES[measure]} of {NAMES[method]}"] = is_less(
                     *((first, last) if rising else (last, first))
@@ -207,7 +208,9 @@ def _from_first_to_last(table: str, x: str, measures: Sequence[str], *, rising: 
 
 def _falls_faster(result: Result) -> Judgement:
     found = lines(result.tables[BY_D], "d", "c_dm")
-    shares = {method: mean(line[max(line)]) / mean(line[min(line)]) for method, line in found.items()}
+    shares = {
+        method: mean(found[method][max(found[method])]) / mean(found[method][min(found[method])]) for method in METHODS
+    }
     cases: dict[str, Case] = {NAMES[method]: shares[method] < shares[SINGLE] for method in (MEDIAN, CLOSE_K)}
     text = "; ".join(f"{NAMES[method]} to {number(share)} of the first" for method, share in shares.items())
     return in_every_case(cases, text)

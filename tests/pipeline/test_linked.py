@@ -312,6 +312,9 @@ def test_the_command_publishes_and_says_what_it_replaced(hospital: Path, capsys:
     shown = capsys.readouterr()
     assert "replaced the earlier release out/lab.csv" in shown.err
     assert "FAILS   accepted: k = 3 persons are in the same classes" in shown.out
+    assert "\nwarning the pseudonyms of 'patient_id' join" in shown.out  # of all tables, and said once
+    assert shown.out.count("the pseudonyms of 'patient_id' join") == 1
+    assert "\nwarning lab: this table was released 2 times before" in shown.out
 
 
 def mistakes() -> Mapping[str, tuple[type[SfumatoError], str, Any]]:

@@ -134,7 +134,9 @@ def test_the_summary_and_its_json_say_trial(capsys: pytest.CaptureFixture[str]) 
     assert "trial" not in json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("target", ["out.csv", "out/", "out.duckdb#data", "out.sqlite#data"])
+@pytest.mark.parametrize(
+    "target", ["out.csv", "out/", pytest.param("out.duckdb#data", marks=pytest.mark.not_quick), "out.sqlite#data"]
+)
 def test_a_trial_replaces_trials_alone_unless_it_is_forced(target: str) -> None:
     write(made(trial=True), target)
     write(made(6, trial=True), target)

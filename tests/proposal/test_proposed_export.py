@@ -97,6 +97,23 @@ def test_the_next_step_keeps_what_the_command_was_given(export: Path, capsys: py
     assert capsys.readouterr().out.endswith("next    run the same command with -o export.policy.toml\n")
 
 
+@pytest.mark.not_quick
+def test_text_and_workbook_of_one_export_have_the_same_release(tmp_path: Path) -> None:
+    releases = []
+    for suffix in (".csv", ".xlsx"):
+        path, *_ = sfumato.generate("hospital", RECORDS, tmp_path / f"export{suffix}", flaws=True)
+        proposal = sfumato.propose_policy(path, derive=AGE, column_nulls={"Gewicht": "-999"}, k=5)
+        policy = proposal.policy.to_dict()
+        for name in proposal.undecided:
+            policy["columns"][name]["role"] = "drop"
+        policy["columns"]["Gewicht"] = {"role": "quasi-identifier", "round": 2.5, "nulls": ["-999"]}
+        policy["columns"]["Größe"] = {"role": "quasi-identifier", "round": 0.05}
+        releases.append(sfumato.anonymize(path, policy=policy, method="hilbert").data.to_pylist())
+    assert releases[0] == releases[1]
+    assert {len(row) for row in releases[0]} == {7}
+
+
+@pytest.mark.not_quick
 def test_what_a_command_says_about_reading_is_in_its_json_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,4 +43,4 @@ def object_box_bound(records: Records, k: int) -> float:
         found = problem.least_slacks(targets, nothing, nothing, problem.k * known.cost[targets], MAX_PARTS)
         largest = max(largest, int(found.slack.max()) // problem.k)
     # Costs are rounded by at most one unit per attribute; a bound must hold for the exact ones.
-    return 2 * max(largest - d, 0) / int(costs.layout[0, 3])
+    return float(2 * max(largest - d, 0) / int(costs.layout[0, 3]))

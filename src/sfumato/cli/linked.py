@@ -59,7 +59,7 @@ def linked(
         f"\nif something else joined the records of persons, the fewest who share all classes would be {persons:,}. "
         "Values reached are counted with the person key: do not publish them"
     )
-    for text in dict.fromkeys(text for of_table in summary["tables"].values() for text in of_table["warnings"]):
+    for text in _warnings(summary["tables"]):
         console.warning(text)
     seconds = sum(progress.seconds.values())
     console.print(f"\n{len(release.releases)} tables, {seconds:.1f} seconds")
@@ -75,3 +75,12 @@ def linked(
 def _with_acceptance(line: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a line that says whether the policy accepts that it does not hold."""
     return {**line, "requirement": f"accepted: {line['requirement']}"} if line["accepted"] else line
+
+
+def _warnings(tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return every warning once, after the names of the tables that it is about, unless it is about all."""
+    about: dict[str, list[str]] = {}
+    for name, summary in tables.items():
+        for text in summary["warnings"]:
+            about.setdefault(text, []).append(name)
+    return [text if len(names) == len(tables) else f"{', '.join(names)}: {text}" for text, names in about.items()]

@@ -9,7 +9,8 @@ FIRST = 2.0  # seconds before an estimate is shown: it is worth nothing earlier
 LEAST_SHARE = 0.02  # of the steps that must be done for an estimate, unless the phase has taken LONG
 LONG = 20.0
 SETTLING = 4.0  # seconds in which an estimate moves two thirds of the way to a new one
-MINUTE, HOUR = 60, 3600
+MOST_CHANGE = 0.05  # of the time that is left, per second
+MINUTE = 60
 
 
 @dataclass
@@ -38,7 +39,10 @@ class TimeLeft:
             if self.end is None:
                 self.end = estimate
             else:
-                self.end += (estimate - self.end) * (1 - math.exp((self.updated - now) / SETTLING))
+                passed, left = now - self.updated, max(self.end - now, 1.0)
+                change = (estimate - self.end) * (1 - math.exp(-passed / SETTLING))
+                most = MOST_CHANGE * passed * left
+                self.end += min(max(change, -most), most)
             self.steps, self.updated = steps, now
         left = self.end - now
         return left if left > 0 else None

@@ -48,6 +48,7 @@ def _summary() -> Iterator[str]:
         if (counted := [found for figure in paper.figures if (found := judgements(figure, profile))])
     ]
     yield (table(rows) if rows else "Nothing is recorded yet.") + "\n"
+    yield "A claim counts once for each method and each form of a baseline that it is judged for.\n"
     if environments := _environments():
         yield f"Recorded on {' and on '.join(environments)}.\n"
 

@@ -10,8 +10,8 @@ PAPER = Paper(
     (*anonymity.FIGURES, *diversity.FIGURES, *queries.FIGURES),
     remarks=(
         "The census of the paper may not be passed on, so its tables are generated: the same attributes, numbers of "
-        "values and depths of taxonomies (`sfumato generate census`). The absolute figures "
-        "differ from the paper's for that reason alone; directions and factors can be compared.",
+        "values and depths of taxonomies (`sfumato generate census`). So absolute figures "
+        "cannot be compared with the paper's; directions and factors can.",
         "What section 3 claims of one numeric attribute is false: see the [erratum](methods.md#an-erratum).",
     ),
 )

@@ -38,6 +38,7 @@ NOT_RUN = {
     "docs/decisions/public-figures.md": 1,
     "docs/first-policy.md": 1,
     "docs/learning.md": 1,
+    "docs/papers.md": 1,
     "docs/queries.md": 2,
     "docs/recoding.md": 1,
     "docs/risk.md": 1,

@@ -213,7 +213,8 @@ def test_a_record_that_is_no_file_is_an_error_of_the_list(capsys: pytest.Capture
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user and back")
 def test_a_mark_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     release(5, "one.csv")
-    for path in (*tmp_path.parents[:2], tmp_path, state_directory()):
+    above = [path for path in tmp_path.parents if path.name.startswith(("pytest-", "popen-"))]
+    for path in (*above, tmp_path, state_directory()):
         path.chmod(0o755)
     record().chmod(0o644)
     os.seteuid(NOBODY)

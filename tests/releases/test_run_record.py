@@ -104,7 +104,9 @@ def test_a_line_tells_when_from_where_and_to_where_but_no_value(state: Path, fol
     assert first["columns"] == second["columns"]
     assert first["sample"] == second["sample"]
     assert len(first["columns"]) == 3
-    assert set(first["private_figures"]) == {"gcp", "gcp_released", "cost", "max_size", "chosen", "choice"}
+    assert set(first["private_figures"]) == {
+        *("gcp", "gcp_released", "cost", "max_size", "groups", "c_dm_groups", "chosen", "choice")
+    }
     assert "town" not in json.dumps(first)
 
 

@@ -70,7 +70,12 @@ def certificate_of(
         "libraries": {name: version(name) for name in ("numba", "numpy", "pyarrow")},
         "policy": policy,
         "files": [
-            {"name": file.name, "bytes": file.stat().st_size, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+            {
+                "name": file.name,
+                "bytes": file.stat().st_size,
+                "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+                "text": {"separator": ",", "encoding": "utf-8", "decimal": "."},
+            }
             for file in files
         ],
     }

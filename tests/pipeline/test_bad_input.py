@@ -194,8 +194,8 @@ CASES = [
     Case(
         "input without a kind",
         4,
-        ("table.dat", "Give a file that ends"),
-        files={"table.dat": csv_text()},
+        ("table.unknown", "Give a file that ends"),
+        files={"table.unknown": csv_text()},
         table=None,
     ),
     Case(
@@ -288,7 +288,7 @@ def test_bad_input_is_one_clear_line_and_leaves_nothing(
 ) -> None:
     lay_out(case, place)
     before = files_in(place)
-    table = "table.dat" if "table.dat" in case.files else "table.csv"
+    table = "table.unknown" if "table.unknown" in case.files else "table.csv"
     code = main(["anonymize", table, "-o", case.output, *case.flags, *flag])
     captured = capsys.readouterr()
     assert code == case.code

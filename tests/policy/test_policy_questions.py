@@ -97,7 +97,6 @@ def test_input_options_are_those_of_the_policy() -> None:
         ({}, {"decimal": ","}, False, ";"),
         ({}, {"decimal": ","}, True, "\t"),
         ({"separator": "|"}, {"decimal": ","}, False, "|"),
-        ({"separator": "."}, {}, False, "."),
     ],
 )
 def test_a_release_has_the_separator_of_the_input_unless_the_policy_or_its_numbers_ask_for_another(

@@ -66,8 +66,9 @@ def test_it_says_what_was_asked_and_what_holds(tmp_path: Path) -> None:
 def test_it_has_the_name_size_and_hash_of_the_file(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out{suffix}"
     content = path.read_bytes() if written(path) else b""
+    text = {"text": {"separator": ",", "encoding": "utf-8", "decimal": "."}} if ".csv" in suffix else {}
     assert read_certificate(path)["files"] == [  # type: ignore[index]
-        {"name": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        {"name": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **text}
     ]
 
 

@@ -78,7 +78,7 @@ def test_a_title_above_the_header_of_a_text_file_is_said_with_its_flag(tmp_path:
         ["anonymize", "t.csv", "-o", "o.csv", "--quasi-identifiers", "age", "-k", "2"],
         ["compare", "t.csv", "--quasi-identifiers", "age", "-k", "2"],
         ["bound", "t.csv", "--quasi-identifiers", "age", "-k", "2"],
-        ["audit", "t.csv", "--quasi-identifiers", "age", "-k", "2"],
+        ["measure", "t.csv", "t.csv", "--quasi-identifiers", "age", "-k", "2"],
     ],
 )
 def test_every_command_says_it(

@@ -26,6 +26,8 @@ METHODS = (
     "mondrian:published", "mondrian:ordered", "mondrian", "mondrian-relaxed", "topdown:lower-ncp", "topdown",
     "single-dimensional", "nng", "k-member",
 )  # fmt: skip
+QUADRATIC, LARGE_TABLES = ("k-member",), ("acs-census", "fars")
+"""Methods that compare every record with all others, and the tables that are too large for them."""
 MANY_K = (5, 10, 25, 50)
 SHOWN_K = 10
 GENERATED_RECORDS = 30_000
@@ -45,7 +47,9 @@ def run(options: Options) -> Mapping[str, Table]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sfumato.SfumatoWarning)
         compared = {
-            name: Table(f"Methods on {title}", _methods(options, path, policy), [_quasi_identifiers(policy)])
+            name: Table(
+                f"Methods on {title}", _methods(_names(options, name), path, policy), [_quasi_identifiers(policy)]
+            )
             for name, (title, path, policy) in tables.items()
         }
         diverse = [
@@ -70,9 +74,13 @@ def _quasi_identifiers(policy: Policy) -> str:
     return f"{len(policy.quasi_identifiers)} quasi-identifiers: {', '.join(policy.quasi_identifiers)}."
 
 
-def _methods(options: Options, data: object, policy: Policy) -> list[dict[str, Any]]:
+def _names(options: Options, table: str) -> list[str]:
+    """Return the methods that a table is measured with."""
+    return [name for name in options.some(METHODS) if table not in LARGE_TABLES or name not in QUADRATIC]
+
+
+def _methods(names: Sequence[str], data: object, policy: Policy) -> list[dict[str, Any]]:
     """Return one row per method. Sensitive columns have no requirement, so that only k is compared."""
-    names = options.some(METHODS)
     rows = sfumato.compare(data, merge_flags(policy, other="drop"), methods=names, k=MANY_K).rows
     by_method: dict[str, dict[int, dict[str, Any]]] = {}
     for row in rows:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.tables import complete_records
-from reproduce.figure import Claim, Figure, Judgement, Paper, Result, Row, Size, beside_paper
+from reproduce.figure import OURS, Claim, Figure, Judgement, Paper, Result, Row, Size, beside_paper
 from reproduce.judging import in_every_case, number
 from reproduce.runs import Bench
 from sfumato.bounds.object_boxes import object_box_bound
@@ -120,7 +120,7 @@ def _about_one_and_a_half(bound: str) -> Claim:
 
     readings = {
         OBJECT: "the paper's bound for each record: the largest of the smallest rectangles of k records around one",
-        REACH: "our bound: the farthest (k - 1)th neighbour of any record",
+        REACH: f"{OURS}bound: the farthest (k - 1)th neighbour of any record",
         BOX: "the paper's bound for the whole table: the smallest rectangle of k records",
     }
     return Claim("MAXSIZE of NNG is about 1.5 times the lower bound (read as: less than twice)", readings[bound], judge)

@@ -57,6 +57,10 @@ class Judgement:
     found: str
 
 
+OURS = "our "
+"""How the baseline of a claim begins if it is not the published one but our own, stronger form."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """A claim of the paper in our words, how the baseline that it speaks of is read, and who decides."""
@@ -64,6 +68,11 @@ class Claim:
     text: str
     baseline: str
     judge: Callable[[Result], Judgement]
+
+    @property
+    def against_ours(self) -> bool:
+        """Whether the baseline is our own form, of which the paper says nothing."""
+        return self.baseline.startswith(OURS)
 
 
 @dataclass(frozen=True)

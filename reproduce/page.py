@@ -42,19 +42,31 @@ def _summary() -> Iterator[str]:
     """Yield how many claims of each paper hold."""
     yield "## In short\n"
     rows = [
-        {"paper": paper.citation, "run": NAMES[profile], "figures": len(counted), **_counts(counted)}
+        {
+            "paper": paper.citation,
+            "run": NAMES[profile],
+            "figures": len(counted),
+            **_counts(counted, against_ours=False),
+            **{f"{verdict} against ours": count for verdict, count in _counts(counted, against_ours=True).items()},
+        }
         for paper in PAPERS
         for profile in RECORDED
         if (counted := [found for figure in paper.figures if (found := judgements(figure, profile))])
     ]
     yield (table(rows) if rows else "Nothing is recorded yet.") + "\n"
-    yield "A claim counts once for each method and each form of a baseline that it is judged for.\n"
+    yield (
+        "A claim counts once for each method and each reading of a published baseline that it is judged for. The last "
+        "columns count the same claims against our own, stronger forms of the baselines, of which the papers say "
+        "nothing.\n"
+    )
     if environments := _environments():
         yield f"Recorded on {' and on '.join(environments)}.\n"
 
 
-def _counts(found: list[dict[Claim, Judgement]]) -> dict[str, int]:
-    counts = Counter(judgement.verdict for one in found for judgement in one.values())
+def _counts(found: list[dict[Claim, Judgement]], *, against_ours: bool) -> dict[str, int]:
+    counts = Counter(
+        judgement.verdict for one in found for claim, judgement in one.items() if claim.against_ours == against_ours
+    )
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import pyarrow as pa
 
 from benchmarks.tables import complete_records
-from reproduce.figure import Claim, Figure, Judgement, Result, Size, beside_paper
+from reproduce.figure import Claim, Figure, Judgement, Result, Row, Size, beside_paper
 from reproduce.ghinita.census import (
     HILBERT,
     HILBERT_FAST,
@@ -16,19 +19,22 @@ from reproduce.ghinita.census import (
     MONDRIAN,
     NAMES,
     ORDERED,
-    PAPER_RECORDS,
     PUBLISHED,
+    RUNS,
     TOPDOWN,
     anonymous_rows,
+    census_result,
     first_columns,
+    many_dimensions,
+    paper_records,
     readings,
     seeds,
-    sizes,
-    tables,
+    varied_records,
 )
-from reproduce.ghinita.claims import RUNS, close, draw_by, falls, grows_at_most, lower_loss, quicker
+from reproduce.ghinita.claims import close, draw_by, falls, grows_at_most, lower_loss, quicker
 from reproduce.judging import in_every_case, number, ranges
 from reproduce.lines import lines, mean_curves, means
+from sfumato import Policy
 from sfumato.pictures.picture import Picture
 from sfumato.policy import merge_flags
 
@@ -58,41 +64,29 @@ def figure_12(size: Size) -> Result:
 
 
 def figure_13(size: Size) -> Result:
-    records = size.of(tenth=2_000, quick=PAPER_RECORDS, full=PAPER_RECORDS)
     many_k = size.of(tenth=(10, 50), quick=(10, 25, 50, 100), full=(10, 20, 30, 40, 50, 60, 70, 80, 90, 100))
-    rows = [
-        {"seed": seed, **row}
-        for seed, data, policy in tables(size, records)
-        for row in anonymous_rows(data, policy, METHODS, many_k)
-    ]
-    return Result(sizes(size, [records], "the paper: 200,000 of a census"), {RUNS: rows}, {"k": many_k})
+    return census_result(
+        size,
+        paper_records(size),
+        lambda data, policy: anonymous_rows(data, policy, METHODS, many_k),
+        {"k": many_k},
+    )
 
 
 def figure_14(size: Size) -> Result:
-    many_records = size.of(
-        tenth=(1_000, 2_000),
-        quick=(50_000, 100_000, 200_000, 400_000),
-        full=tuple(range(50_000, 400_001, 50_000)),
+    return census_result(
+        size, varied_records(size), lambda data, policy: anonymous_rows(data, policy, METHODS, [K]), {"k": K}
     )
-    rows = [
-        {"seed": seed, **row}
-        for records in many_records
-        for seed, data, policy in tables(size, records)
-        for row in anonymous_rows(data, policy, METHODS, [K])
-    ]
-    return Result(sizes(size, many_records, "the paper: 50,000 to 400,000 of a census"), {RUNS: rows}, {"k": K})
 
 
 def figure_15(size: Size) -> Result:
-    records = size.of(tenth=2_000, quick=PAPER_RECORDS, full=PAPER_RECORDS)
-    many_d = size.of(tenth=(1, 3), quick=range(1, 8), full=range(1, 8))
-    rows = [
-        {"seed": seed, "d": d, **row}
-        for seed, data, policy in tables(size, records)
-        for d in many_d
-        for row in anonymous_rows(data, first_columns(policy, d), METHODS, [K])
-    ]
-    return Result(sizes(size, [records], "the paper: 200,000 of a census"), {RUNS: rows}, {"k": K})
+    return census_result(size, paper_records(size), partial(_by_dimensions, many_dimensions(size)), {"k": K})
+
+
+def _by_dimensions(many_d: Sequence[int], data: pa.Table, policy: Policy) -> Iterator[Row]:
+    for d in many_d:
+        for row in anonymous_rows(data, first_columns(policy, d), METHODS, [K]):
+            yield {"d": d, **row}
 
 
 def draw_12(result: Result) -> Mapping[str, Picture]:

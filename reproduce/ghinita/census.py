@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from benchmarks.tables import without_columns
-from reproduce.figure import Row, Size
+from reproduce.figure import OURS, Result, Row, Size
 from reproduce.runs import Bench
 from sfumato import Policy
 from sfumato.policy import merge_flags
 
 KEY = "ghinita"
 PAPER_RECORDS = 200_000
+RUNS = "runs"  # the table of all rows of a figure
 
 HILBERT, IDISTANCE = "hilbert", "idistance"
 HILBERT_FAST, IDISTANCE_FAST = "hilbert-fast", "idistance-fast"
@@ -39,8 +41,8 @@ READINGS: Mapping[str, str] = {
     PUBLISHED: "`mondrian:published`",
     ORDERED: "`mondrian:ordered`",
     LOWER_NCP: "`topdown:lower-ncp`",
-    MONDRIAN: "our `mondrian`",
-    TOPDOWN: "our `topdown`",
+    MONDRIAN: f"{OURS}`mondrian`",
+    TOPDOWN: f"{OURS}`topdown`",
     ANATOMY: "`anatomy`",
 }
 
@@ -81,6 +83,42 @@ def diverse_rows(data: pa.Table, policy: Policy, methods: Sequence[str], many_l:
     for method in methods:
         for l in many_l:
             yield _kept(bench.row(method, l=l))
+
+
+def census_result(
+    size: Size,
+    many_records: Sequence[int],
+    rows_of: Callable[[pa.Table, Policy], Iterable[Row]],
+    settings: Mapping[str, Any],
+) -> Result:
+    """Return the rows of every table: one for each number of records and each seed."""
+    rows = [
+        {"seed": seed, **row}
+        for records in many_records
+        for seed, data, policy in tables(size, records)
+        for row in rows_of(data, policy)
+    ]
+    published = "50,000 to 400,000" if len(many_records) > 1 else f"{PAPER_RECORDS:,}"
+    return Result(sizes(size, many_records, f"the paper: {published} of a census"), {RUNS: rows}, settings)
+
+
+def paper_records(size: Size) -> Sequence[int]:
+    """Return how many records a table has where the paper does not vary it."""
+    return [size.of(tenth=2_000, quick=PAPER_RECORDS, full=PAPER_RECORDS)]
+
+
+def varied_records(size: Size) -> Sequence[int]:
+    """Return how many records the tables have where the paper varies it."""
+    return size.of(
+        tenth=(1_000, 2_000),
+        quick=(50_000, 100_000, 200_000, 400_000),
+        full=tuple(range(50_000, 400_001, 50_000)),
+    )
+
+
+def many_dimensions(size: Size) -> Sequence[int]:
+    """Return the numbers of quasi-identifiers that the paper tries."""
+    return size.of(tenth=(1, 3), quick=range(1, 8), full=range(1, 8))
 
 
 def _kept(row: Row) -> Row:

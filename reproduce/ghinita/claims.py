@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from reproduce.figure import Claim, Judgement, Result
-from reproduce.ghinita.census import NAMES, readings
+from reproduce.ghinita.census import NAMES, RUNS, readings
 from reproduce.judging import Case, below, in_every_case, is_less, number, ranges
 from reproduce.lines import lines, mean, mean_curves, means
 from sfumato.pictures.picture import Picture
-
-RUNS = "runs"  # the table of all rows of a figure
 
 
 def draw_by(figure: str, x: str, words: str, x_title: str) -> Callable[[Result], Mapping[str, Picture]]:

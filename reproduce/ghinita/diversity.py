@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
+import pyarrow as pa
+
 from benchmarks.diversity import merged_values
-from reproduce.figure import Claim, Figure, Judgement, Result, Size
+from reproduce.figure import Claim, Figure, Judgement, Result, Row, Size
 from reproduce.ghinita.census import (
     ELIGIBLE_TREE,
     HILBERT,
@@ -15,69 +18,60 @@ from reproduce.ghinita.census import (
     MONDRIAN,
     NAMES,
     ORDERED,
-    PAPER_RECORDS,
     PUBLISHED,
+    RUNS,
+    census_result,
     diverse_rows,
     first_columns,
+    many_dimensions,
+    paper_records,
     readings,
-    sizes,
-    tables,
+    varied_records,
 )
-from reproduce.ghinita.claims import RUNS, close, draw_by, falls, grows_at_most, lower_loss, quicker
+from reproduce.ghinita.claims import close, draw_by, falls, grows_at_most, lower_loss, quicker
 from reproduce.judging import in_every_case, number
 from reproduce.lines import lines, means
+from sfumato import Policy
 
 METHODS = (HILBERT, IDISTANCE, PUBLISHED, ORDERED, MONDRIAN, ELIGIBLE_TREE)
 L = 5
-BY_CENSUS = "the paper: 200,000 of a census"
 
 
 def figure_16(size: Size) -> Result:
-    records = size.of(tenth=2_000, quick=PAPER_RECORDS, full=PAPER_RECORDS)
     many_l = size.of(tenth=(2, 5), quick=(2, 4, 6, 8, 10, 13), full=range(2, 14))
-    rows = [
-        {"seed": seed, **row}
-        for seed, data, policy in tables(size, records)
-        for row in diverse_rows(data, policy, METHODS, many_l)
-    ]
-    return Result(sizes(size, [records], BY_CENSUS), {RUNS: rows}, {"l": list(many_l)})
+    return census_result(
+        size,
+        paper_records(size),
+        lambda data, policy: diverse_rows(data, policy, METHODS, many_l),
+        {"l": list(many_l)},
+    )
 
 
 def figure_17(size: Size) -> Result:
-    many_records = size.of(
-        tenth=(1_000, 2_000),
-        quick=(50_000, 100_000, 200_000, 400_000),
-        full=tuple(range(50_000, 400_001, 50_000)),
+    return census_result(
+        size, varied_records(size), lambda data, policy: diverse_rows(data, policy, METHODS, [L]), {"l": L}
     )
-    rows = [
-        {"seed": seed, **row}
-        for records in many_records
-        for seed, data, policy in tables(size, records)
-        for row in diverse_rows(data, policy, METHODS, [L])
-    ]
-    return Result(sizes(size, many_records, "the paper: 50,000 to 400,000 of a census"), {RUNS: rows}, {"l": L})
 
 
 def figure_18(size: Size) -> Result:
-    records = size.of(tenth=2_000, quick=PAPER_RECORDS, full=PAPER_RECORDS)
-    rows = [
-        {"seed": seed, "d": d, **row}
-        for seed, data, policy in tables(size, records)
-        for d in size.of(tenth=(1, 3), quick=(1, 2, 3, 4, 5, 6, 7), full=(1, 2, 3, 4, 5, 6, 7))
-        for row in diverse_rows(data, first_columns(policy, d), METHODS, [L])
-    ]
-    return Result(sizes(size, [records], BY_CENSUS), {RUNS: rows}, {"l": L})
+    return census_result(size, paper_records(size), partial(_by_dimensions, many_dimensions(size)), {"l": L})
 
 
 def figure_19(size: Size) -> Result:
-    records = size.of(tenth=2_000, quick=PAPER_RECORDS, full=PAPER_RECORDS)
-    rows = [
-        {"seed": seed, "m": m, **row}
-        for seed, data, policy in tables(size, records)
-        for m in size.of(tenth=(25, 50), quick=(10, 20, 30, 40, 50), full=(10, 15, 20, 25, 30, 35, 40, 45, 50))
-        for row in diverse_rows(merged_values(data, m), policy, METHODS, [L])
-    ]
-    return Result(sizes(size, [records], BY_CENSUS), {RUNS: rows}, {"l": L})
+    many_m = size.of(tenth=(25, 50), quick=(10, 20, 30, 40, 50), full=(10, 15, 20, 25, 30, 35, 40, 45, 50))
+    return census_result(size, paper_records(size), partial(_by_values, many_m), {"l": L})
+
+
+def _by_dimensions(many_d: Sequence[int], data: pa.Table, policy: Policy) -> Iterator[Row]:
+    for d in many_d:
+        for row in diverse_rows(data, first_columns(policy, d), METHODS, [L]):
+            yield {"d": d, **row}
+
+
+def _by_values(many_m: Sequence[int], data: pa.Table, policy: Policy) -> Iterator[Row]:
+    for m in many_m:
+        for row in diverse_rows(merged_values(data, m), policy, METHODS, [L]):
+            yield {"m": m, **row}
 
 
 def _worse_with_attributes(method: str) -> Callable[[Result], Judgement]:

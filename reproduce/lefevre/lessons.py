@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.tables import complete_records, data_file
-from reproduce.figure import Row, Size
+from reproduce.figure import OURS, Row, Size
 from sfumato import Policy
 from sfumato.evaluation.learning.features import Features
 from sfumato.evaluation.learning.learning_study import Study
@@ -38,7 +38,7 @@ PAPER_NAMES = {TDS: "TDS", MEDIAN: "Median Mondrian", OUR_MEDIAN: "Median Mondri
 READINGS = {
     TDS: "tds; its intervals are learnt from as single values",
     MEDIAN: MEDIAN,
-    OUR_MEDIAN: f"{OUR_MEDIAN}, our stronger form",
+    OUR_MEDIAN: f"{OURS}{OUR_MEDIAN}",
 }
 """How each baseline is read."""
 

@@ -80,3 +80,16 @@ def test_the_html_page_has_every_heading_table_and_picture_and_loads_nothing() -
     assert "<img" not in html
     assert "**" not in html
     assert re.findall(r'(?:href|src)="', html) == []
+
+
+def test_claims_against_our_own_forms_are_counted_apart() -> None:
+    forms = {"`mondrian`", "`topdown`", "mondrian", "bound: the farthest (k - 1)th neighbour of any record"}
+    for paper in PAPERS:
+        claims = [claim for figure in paper.figures for claim in figure.claims]
+        ours = [claim for claim in claims if claim.against_ours]
+        assert {claim.baseline.removeprefix("our ") for claim in ours} <= forms
+        counted = [found for figure in paper.figures if (found := judgements(figure, "quick"))]
+        row = next(line for line in PAGE.read_text("utf-8").splitlines() if line.startswith(f"| {paper.citation}"))
+        *_, holds, depends, fails, our_holds, our_depends, our_fails = (cell.strip() for cell in row.split("|")[:-1])
+        assert int(holds) + int(depends) + int(fails) == sum(map(len, counted)) - len(ours)
+        assert int(our_holds) + int(our_depends) + int(our_fails) == len(ours)

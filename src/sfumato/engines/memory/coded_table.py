@@ -27,7 +27,7 @@ from sfumato.tables.coding.outside_taxonomy import OutsideTaxonomyError, or_prob
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profile_column
 from sfumato.tables.coding.row_hash import hashed_columns, hashes_of_column, row_hashes
-from sfumato.tables.coding.sorting import SortedRows, collapse
+from sfumato.tables.coding.sorting import SortedRows, collapse, repeated
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -84,7 +84,7 @@ class Encoded:
 
     def in_order(self, distinct: Codes, line: SortedRows) -> Encoded:
         """Return the table with its rows in the order of ``collapse``, which returned the arguments."""
-        codes = np.repeat(distinct, np.diff(line.starts), axis=0)
+        codes = repeated(distinct, line.starts)
         carried = [column.in_order(line.rows) for column in self.carried]
         return replace(self, codes=codes, carried=carried, input_rows=line.rows)
 

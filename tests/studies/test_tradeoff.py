@@ -290,7 +290,7 @@ def test_classes_that_fail_once_they_show_the_same_are_not_told_of() -> None:
     column = RecodedColumn(table.encoded.domains[0], np.array([0, 1], np.uint32), labels, labels, labels)
 
     def shown(sizes: list[int], classes: list[int]) -> object:
-        recoded = Recoded(np.array(classes, np.uint32), np.array(sizes), [column], np.array(sizes))
+        recoded = Recoded(5, np.argsort(classes).astype(np.uint32), np.array(sizes), [column], np.array(sizes))
         return shown_classes_of(table.records, recoded, policy.requirements(), Progress())
 
     assert shown([3, 2], [0, 0, 0, 1, 1]) is None
@@ -304,7 +304,8 @@ def test_a_requirement_on_values_is_counted_in_the_classes_that_are_shown() -> N
     labels = pa.array(["a", "b"])
     column = RecodedColumn(table.encoded.domains[0], np.array([0, 1], np.uint32), labels, labels, labels)
     for classes, holds in ([0, 0, 1, 1], False), ([0, 1, 0, 1], True):
-        recoded = Recoded(np.array(classes, np.uint32), np.array([2, 2]), [column], np.array([2, 2]))
+        rows = np.argsort(classes, kind="stable").astype(np.uint32)
+        recoded = Recoded(4, rows, np.array([2, 2]), [column], np.array([2, 2]))
         assert (shown_classes_of(table.records, recoded, policy.requirements(), Progress()) is not None) is holds
 
 

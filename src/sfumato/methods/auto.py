@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import total_cost
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.cell_peeling import CellPeeling
@@ -129,7 +130,6 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
     tried = records if records.count <= WHOLE else _sampled(records)
     if not requirements.holds(Counting(tried, requirements).whole).all():
         tried = records  # a sample may fail requirements that all records meet, and then predicts nothing
-    candidates = []
     frequency = strictest_frequency(tried, requirements)
     ways: tuple[Method, ...] = (*CURVES, GainTree())
     if frequency is not None:
@@ -137,9 +137,13 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
     if records.effort != Effort() and (frequency is None or requirements.least_class > frequency.l):
         ways = (*ways, CellPeeling())  # where l demands more than k, cells take long and lose more than the tree
     progress.expect(len(ways) * tried.count + (0 if tried is records else records.count))
-    for method in ways:
-        batch = ClassBatch.joined(list(method.classes(tried, requirements, progress)))
-        candidates.append((_cost(batch, records), method, batch))
+
+    def formed(method: Method) -> ClassBatch:
+        return ClassBatch.joined(list(method.classes(tried, requirements, progress)))
+
+    # Side by side, unless the records are so many that the memory of several methods counts.
+    batches = in_threads(formed, ways) if tried.count <= WHOLE else list(map(formed, ways))
+    candidates = [(_cost(batch, records), method, batch) for method, batch in zip(ways, batches, strict=True)]
     worth = records.costs.full * tried.count
     losses = {method.name: round(cost / worth, 6) for cost, method, _ in candidates}
     candidates = sorted(candidates, key=lambda candidate: candidate[0])[: 2 if records.effort == Effort("best") else 1]

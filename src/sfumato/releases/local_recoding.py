@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.kernels.threads import in_threads, slices
+from sfumato.methods.line.line import rows_along
 from sfumato.methods.method import ClassBatch
 from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts, to_numpy
 from sfumato.tables.coding.dictionaries import dictionary_array, sorted_codes
 from sfumato.tables.coding.domains import Codes, Domain, ReleasedValues
 from sfumato.tables.coding.released_labels import WHOLE
-from sfumato.tables.coding.sorting import Field, SortedRows, bits_for, sort_rows
+from sfumato.tables.coding.sorting import Field, SortedRows, bits_for, repeated, sort_rows
 
 BOXES = 1 << 17  # whose texts are made at once
 LEFT_OUT = np.uint32(0xFFFFFFFF)  # the class of a record that is not released
@@ -55,15 +56,29 @@ class RecodedColumn:
 
 @dataclass(frozen=True)
 class Recoded:
-    """The recoded table: the class of each record, numbered in canonical order. Classes with equal boxes are merged.
+    """The recoded table: its classes in canonical order. Classes with equal boxes are merged.
 
-    formed: int64, the sizes of the classes before they were merged.
+    records: of the whole table. rows: uint32, those that are released, class by class. formed: int64, the sizes of the
+    classes before they were merged.
     """
 
-    class_of_row: NDArray[np.uint32]
+    records: int
+    rows: NDArray[np.uint32]
     sizes: NDArray[np.int64]
     columns: list[RecodedColumn]
     formed: NDArray[np.int64]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the rows of each class begin, and the number of released rows."""
+        return np.append(0, np.cumsum(self.sizes))
+
+    @cached_property
+    def class_of_row(self) -> NDArray[np.uint32]:
+        """The class of each record of the table, by its number in canonical order."""
+        class_of_row = np.full(self.records, LEFT_OUT)
+        class_of_row[self.rows] = repeated(np.arange(len(self.sizes), dtype=np.uint32), self.starts)
+        return class_of_row
 
 
 class Recoder:
@@ -73,21 +88,17 @@ class Recoder:
     """
 
     def __init__(self, domains: Sequence[Domain], records: int, *, numbered: Collection[str]) -> None:
-        self._domains, self._numbered = domains, numbered
-        self._class_of_row = np.full(records, LEFT_OUT, np.uint32)
+        self._domains, self._records, self._numbered = domains, records, numbered
+        self._rows: list[NDArray[np.uint32]] = []
         self._sizes: list[NDArray[np.int64]] = []
         self._low: list[Codes] = []
         self._high: list[Codes] = []
-        self._classes = 0
 
     def add(self, batch: ClassBatch) -> None:
-        sizes = np.diff(batch.starts)
-        numbers = np.arange(self._classes, self._classes + len(sizes), dtype=np.uint32)
-        self._class_of_row[batch.rows] = np.repeat(numbers, sizes)
-        self._sizes.append(sizes)
+        self._rows.append(batch.rows)
+        self._sizes.append(np.diff(batch.starts))
         self._low.append(batch.low)
         self._high.append(batch.high)
-        self._classes += len(sizes)
 
     def finish(self) -> Recoded:
         low, high = np.concatenate(self._low), np.concatenate(self._high)
@@ -95,7 +106,7 @@ class Recoder:
         columns = in_threads(
             lambda attribute: recoded_column(*attribute, numbered=attribute[0].name in self._numbered), attributes
         )
-        ordered, rank = _ranked(columns, self._classes)
+        ordered, rank = _ranked(columns, len(low))
         distinct = len(ordered.starts) - 1
         formed = np.concatenate(self._sizes)
         sizes = np.bincount(rank, weights=formed, minlength=distinct).astype(np.int64)
@@ -104,12 +115,8 @@ class Recoder:
             RecodedColumn(column.domain, column.entry[first], column.labels, column.low, column.high)
             for column in columns
         ]
-        released = self._class_of_row != LEFT_OUT
-        if released.all():
-            return Recoded(rank[self._class_of_row], sizes, kept, formed)
-        class_of_row = np.full(len(released), LEFT_OUT)
-        class_of_row[released] = rank[self._class_of_row[released]]
-        return Recoded(class_of_row, sizes, kept, formed)
+        rows = rows_along(np.concatenate(self._rows), np.append(0, np.cumsum(formed)), ordered.rows)
+        return Recoded(self._records, rows, sizes, kept, formed)
 
 
 def shown_classes(
@@ -146,7 +153,7 @@ def _rank_of_row(ordered: SortedRows) -> NDArray[np.uint32]:
     """The rank of each row among the distinct rows."""
     distinct = len(ordered.starts) - 1
     rank = np.empty(len(ordered.rows), np.uint32)
-    rank[ordered.rows] = np.repeat(np.arange(distinct, dtype=np.uint32), np.diff(ordered.starts))
+    rank[ordered.rows] = repeated(np.arange(distinct, dtype=np.uint32), ordered.starts)
     return rank
 
 

@@ -5,7 +5,7 @@ Codes are the smallest unsigned integers that hold every domain, row by row. Tex
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,19 +15,20 @@ from numpy.typing import NDArray
 from sfumato.engines.counted_columns import coded_target, coded_values, coded_workload
 from sfumato.engines.engine import Job
 from sfumato.errors import InputError
-from sfumato.kernels.threads import in_threads
+from sfumato.kernels.threads import in_threads, in_threads_ahead
 from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.methods.method import Effort, Records, SensitiveValues
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.compact_arrays import compact, one_type
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.outside_taxonomy import OutsideTaxonomyError, or_problem, without_problems
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profile_column
 from sfumato.tables.coding.row_hash import hashed_columns, hashes_of_column, row_hashes
-from sfumato.tables.coding.sorting import SortedRows, collapse
+from sfumato.tables.coding.sorting import SortedRows, collapse, repeated
 from sfumato.tables.coding.value_order import is_missing
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
@@ -84,7 +85,7 @@ class Encoded:
 
     def in_order(self, distinct: Codes, line: SortedRows) -> Encoded:
         """Return the table with its rows in the order of ``collapse``, which returned the arguments."""
-        codes = np.repeat(distinct, np.diff(line.starts), axis=0)
+        codes = repeated(distinct, line.starts)
         carried = [column.in_order(line.rows) for column in self.carried]
         return replace(self, codes=codes, carried=carried, input_rows=line.rows)
 
@@ -114,14 +115,19 @@ class TableInMemory:
         return replace(self, records=replace(self.records, lines={}))
 
 
-def scan(source: Source, names: Sequence[str], progress: Progress) -> Scanned:
-    """Read the named columns."""
+def scan(source: Source, names: Sequence[str], progress: Progress, coded: Collection[str] = ()) -> Scanned:
+    """Read the named columns. coded: those whose numbers will be codes, so that their type does not matter."""
+    chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+
+    def compacted(batch: pa.RecordBatch) -> list[pa.Array]:
+        return [compact(batch.column(name), numbers=name in coded) for name in names]
+
     with progress.phase("read", source.rows):
-        batches = []
-        for batch in source.batches(names):
-            batches.append(batch)
-            progress.advance(batch.num_rows)
-    return Scanned(source, pa.Table.from_batches(batches))
+        for arrays in in_threads_ahead(compacted, source.batches(names)):
+            for name, array in zip(names, arrays, strict=True):
+                chunks[name].append(array)
+            progress.advance(len(arrays[0]))
+    return Scanned(source, pa.table({name: one_type(arrays) for name, arrays in chunks.items()}))
 
 
 def profile(scanned: Scanned, policy: Policy, taxonomies: Mapping[str, Taxonomy], progress: Progress) -> list[Encoder]:
@@ -142,16 +148,17 @@ def encode(scanned: Scanned, encoders: Sequence[Encoder], progress: Progress) ->
     largest = max(domain.size for domain in domains)
     codes = np.empty((scanned.count, len(domains)), np.min_scalar_type(largest - 1))
 
-    def fill(attribute: int) -> None:
-        start = 0
-        for chunk in scanned.table.column(domains[attribute].name).chunks:
-            codes[start : start + len(chunk), attribute] = encoders[attribute].encode(chunk)
-            start += len(chunk)
+    def fill(chunk: int) -> None:
+        start = int(ends[chunk - 1]) if chunk else 0
+        for attribute, encoder in enumerate(encoders):
+            column = scanned.table.column(encoder.domain.name).chunk(chunk)
+            codes[start : start + len(column), attribute] = encoder.encode(column)
 
     coded = {domain.name for domain in domains}
     others = [name for name in scanned.table.column_names if name not in coded]
     with progress.phase("encode"):
-        in_threads(fill, range(len(domains)))
+        ends = np.cumsum([len(chunk) for chunk in scanned.table.column(domains[0].name).chunks])
+        in_threads(fill, range(len(ends)))
         columns = in_threads(lambda name: PassthroughColumn.of(name, scanned.table.column(name)), others)
     return Encoded(codes, domains, columns)
 

@@ -51,7 +51,7 @@ class MemoryEngine:
         person = job.requirements.person
         # The pseudonyms of persons are released, so they are among the kept columns.
         names = job.kept if person is None or person in job.kept else [*job.kept, person]
-        scanned = scan(job.source, names, job.progress)
+        scanned = scan(job.source, names, job.progress, job.policy.quasi_identifiers)
         return ScannedInput(job, scanned.only(job.kept), person_column(scanned, job.policy))
 
     def profile(self, scanned: ScannedInput) -> list[Encoder]:

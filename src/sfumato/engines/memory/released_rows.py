@@ -30,7 +30,18 @@ from sfumato.requirements import ClassCounts, Requirements
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.domains import Domain, NumericDomain
 from sfumato.tables.coding.passthrough import PassthroughColumn
-from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.coding.sorting import (
+    CHUNK,
+    WORD,
+    Field,
+    SortedRows,
+    bits_for,
+    gathered,
+    key_bits,
+    repeated,
+    sort_rows,
+    sort_within_runs,
+)
 from sfumato.tables.released_classes import ReleasedClasses
 
 
@@ -133,14 +144,13 @@ def arrange(
     alone, so it tells nothing about the order of the input. grids: what means and medians are rounded to.
     """
     with progress.phase("arrange"):
-        present = np.flatnonzero(recoded.class_of_row != LEFT_OUT).astype(np.uint32)
         if policy.release.keep_order:
             assert encoded.input_rows is not None
-            rows = present[np.argsort(encoded.input_rows[present])]
-            spread: Spread = lambda values: values[recoded.class_of_row[rows]]  # noqa: E731
+            rows = recoded.rows[np.argsort(encoded.input_rows[recoded.rows])]
+            spread: Spread = lambda values: gathered(values, recoded.class_of_row[rows])  # noqa: E731
         else:
-            rows = _canonical(recoded, encoded.carried, present)
-            spread = lambda values: np.repeat(values, recoded.sizes)  # noqa: E731
+            rows = _canonical(recoded, encoded.carried)
+            spread = lambda values: repeated(values, recoded.starts)  # noqa: E731
         recoded_by_name = {column.domain.name: column for column in recoded.columns}
         carried_by_name = {column.name: column for column in encoded.carried}
         attributes = {domain.name: attribute for attribute, domain in enumerate(encoded.domains)}
@@ -180,17 +190,18 @@ def _two_tables(table: TableInMemory, batches: Iterator[ClassBatch], sensitive: 
         return separated(recoder.finish(), column, rows, group[rows])
 
 
-def _canonical(
-    recoded: Recoded, carried: Sequence[PassthroughColumn], present: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
+def _canonical(recoded: Recoded, carried: Sequence[PassthroughColumn]) -> NDArray[np.uint32]:
     """Return the released rows in canonical order: by class, then by the passthrough columns."""
-    fields = [Field(recoded.class_of_row, bits_for(len(recoded.sizes)))]
-    for column in carried:
-        fields += column.fields()
-    if len(present) == len(recoded.class_of_row):
-        return sort_rows(fields, len(present)).rows
-    fields = [Field(field.values[present], field.bits) for field in fields]
-    return present[sort_rows(fields, len(present)).rows]
+    fields = [field for column in carried for field in column.fields()]
+    width = sum(field.bits for field in fields)
+    if width <= WORD and recoded.sizes.max(initial=0) <= CHUNK:
+        ordered = SortedRows(recoded.rows.copy(), recoded.starts)
+        sort_within_runs(ordered, lambda part: key_bits(fields, 0, width, ordered.rows[part]))
+        return ordered.rows
+    classes = repeated(np.arange(len(recoded.sizes), dtype=np.uint32), recoded.starts)
+    fields = [Field(gathered(field.values, recoded.rows), field.bits) for field in fields]
+    in_order = sort_rows([Field(classes, bits_for(len(recoded.sizes))), *fields], len(recoded.rows)).rows
+    return gathered(recoded.rows, in_order)
 
 
 def _grids(policy: Policy, recoded: Recoded) -> dict[str, Fraction]:

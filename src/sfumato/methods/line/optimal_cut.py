@@ -40,11 +40,12 @@ from sfumato.orderings.ordering import Keys, Ordering
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Codes
-from sfumato.tables.coding.sorting import bits_for, sort_rows
+from sfumato.tables.coding.sorting import bits_for, repeated, sort_rows
 
 POSITION_BITS = 62
 BLOCK_COSTS = 1 << 17  # costs computed at once: such a block fits in the cache of a core
 BOXES = 1 << 13  # boxes that one thread computes at once
+KEYS = 1 << 16  # keys that one thread computes at once
 
 
 USE = {
@@ -222,9 +223,12 @@ def line_of(records: Records, ordering: Ordering) -> Line:
     if records.lines is not None and ordering.name in records.lines:
         return records.lines[ordering.name]
     weights = np.diff(records.starts)
-    keys = ordering.fitted(records.codes, weights, records.domains, records.seed or 0)(records.codes)
+    keys_of = ordering.fitted(records.codes, weights, records.domains, records.seed or 0)
+    parts = in_threads(lambda part: keys_of(records.codes[slice(*part)]), slices(len(records.codes), KEYS))
+    keys = Keys(np.concatenate([part.words for part in parts]), parts[0].length)
     order = sort_rows(keys.fields(), len(records.codes)).rows
-    line = Line(keys, order, np.repeat(order, weights[order]), records.rows, records.starts)
+    at = repeated(order, np.append(0, np.cumsum(weights[order])))
+    line = Line(keys, order, at, records.rows, records.starts)
     if records.lines is not None:
         records.lines[ordering.name] = line
     return line

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 
 
@@ -39,19 +40,28 @@ def sorted_codes(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
         encoded = encoded.cast(encoded.type.value_type).dictionary_encode()
     if not encoded.num_chunks:
         return pa.nulls(0, encoded.type.value_type), np.empty(0, np.uint8)
-    encoded = encoded.unify_dictionaries()
-    values = encoded.chunk(0).dictionary
+    # The values of all dictionaries, and the index among them of each value of each dictionary.
+    joined = pa.chunked_array([chunk.dictionary for chunk in encoded.chunks]).dictionary_encode().unify_dictionaries()
+    values = joined.chunk(0).dictionary
     if pa.types.is_large_string(values.type):
         values = values.cast(pa.string())
-    indices = [chunk.indices for chunk in encoded.chunks]
     known = len(values)
-    used = to_numpy(pa.chunked_array(indices).unique().drop_null())
+    index_of_value = [np.append(to_numpy(chunk.indices), np.int32(known)) for chunk in joined.chunks]
+    indices = [_indices(chunk) for chunk in encoded.chunks]
+    occurs = np.zeros(known + 1, np.bool_)
+    for index, chunk in zip(index_of_value, indices, strict=True):
+        occurs[index[np.bincount(chunk, minlength=len(index)) > 0]] = True
     order = to_numpy(pc.array_sort_indices(values))
-    order = order[np.isin(order, used)]  # drops categories that no record has
+    order = order[occurs[order]]  # drops categories that no record has
     code = np.full(known + 1, len(order), np.min_scalar_type(len(order)))
     code[order] = np.arange(len(order))
-    codes = []
-    for chunk in indices:
-        chunk_indices = to_numpy(chunk.cast(pa.int64()), null=known) if chunk.null_count else to_numpy(chunk)
-        codes.append(code[chunk_indices])
+    codes = in_threads(lambda pair: code[pair[0]][pair[1]], list(zip(index_of_value, indices, strict=True)))
     return values.take(from_numpy(order)), np.concatenate(codes)
+
+
+def _indices(column: pa.DictionaryArray) -> NDArray[Any]:
+    """Return the codes of a column into its dictionary; the code after the last is null."""
+    known = len(column.dictionary)
+    if not column.indices.null_count:
+        return to_numpy(column.indices)
+    return to_numpy(column.indices.cast(pa.int64()), null=known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ FIRST = 8  # texts that tell what a column holds, as long as nobody has to rely 
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = 86_400_000_000  # microseconds
 
+Number = TypeVar("Number", bound=np.generic)
 Numbers = NDArray[Any]  # int64 if all values are whole numbers, else float64
 
 
@@ -67,11 +68,15 @@ class DistinctTexts:
 
     def positions(self, column: pa.Array) -> NDArray[np.int64]:
         """Return the position of each record's value among the values; null is one past the last."""
+        return self.looked_up(np.arange(self.count + 1), column)
+
+    def looked_up(self, table: NDArray[Number], column: pa.Array) -> NDArray[Number]:
+        """Return the entry of each record in a table that has one for every position."""
         dictionary, indices = _as_dictionary(column)
         position = self._index.positions(dictionary)
         if dictionary.null_count:
             position[to_numpy(dictionary.is_null())] = self.count
-        return np.append(position, np.uint32(self.count)).astype(np.int64)[indices]
+        return table[np.append(position, np.uint32(self.count))][indices]
 
 
 class DistinctNumbers:
@@ -142,18 +147,22 @@ class DistinctNumbers:
 
     def positions(self, column: pa.Array) -> NDArray[np.int64]:
         """Return the position of each record's value among the values; null is one past the last."""
+        return self.looked_up(np.arange(len(self._values) + 1), column)
+
+    def looked_up(self, table: NDArray[Number], column: pa.Array) -> NDArray[Number]:
+        """Return the entry of each record in a table that has one for every position."""
         numbers, missing = _as_numbers(column, self.kind, self.scale)
         null = len(self._values)
         if _is_dense(self._values):
             low = self._values[0]
-            table = np.full(int(self._values[-1] - low) + 1, null)
-            table[self._values - low] = np.arange(null)
+            by_number = np.full(int(self._values[-1] - low) + 1, table[null])
+            by_number[self._values - low] = table[:null]
             if missing is not None:
                 numbers = np.where(missing, low, numbers)
-            result = table[numbers - low]
+            result = by_number[numbers - low]
         else:
-            result = np.searchsorted(self._values, numbers)
-        return result if missing is None else np.where(missing, null, result)
+            result = table[np.searchsorted(self._values, numbers)]
+        return result if missing is None else np.where(missing, table[null], result)
 
 
 def distinct_values_of(name: str, source_type: pa.DataType) -> DistinctTexts | DistinctNumbers:

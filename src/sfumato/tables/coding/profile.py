@@ -66,7 +66,7 @@ class Encoder:
         return self._distinct.nbytes + self._codes.nbytes
 
     def encode(self, column: pa.Array) -> NDArray[np.uint32]:
-        return self._codes[self._distinct.positions(column)]
+        return self._distinct.looked_up(self._codes, column)
 
 
 class Profiler:

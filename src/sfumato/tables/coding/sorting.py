@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.decorator import kernel
-from sfumato.kernels.threads import in_threads, slices
+from sfumato.kernels.threads import in_threads, slices, thread_count
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -75,34 +75,88 @@ def sort_rows(fields: Sequence[Field], count: int, ties: NDArray[np.uint64] | No
     rows = np.arange(count, dtype=np.uint32)
     begins = np.zeros(count, np.bool_)  # does a run of equal keys begin at this position?
     begins[0] = True
-    tied: slice | NDArray[np.int64] = slice(None)  # positions whose order is not decided yet
+    tied: NDArray[np.int64] | None = None  # positions whose order is not decided yet; None for all
     while offset < total:
-        run_bits = 0
-        if offset:
+        tied_rows, runs, run_bits = rows, None, 0
+        if tied is not None:
+            tied_rows = rows[tied]
             runs = np.cumsum(begins[tied], dtype=np.uint64) - np.uint64(1)
             run_bits = bits_for(int(runs[-1]) + 1)
         width = min(WORD - row_bits - run_bits, total - offset)
-        tied_rows = rows[tied]
-        packed = key_bits(fields, offset, width, tied_rows if offset else None)
-        tie_bits = 0
-        if ties is not None and row_bits + run_bits + width < WORD:
-            tie_bits = WORD - row_bits - run_bits - width
-            packed <<= np.uint64(tie_bits)
-            packed |= (ties[tied_rows] if offset else ties) >> np.uint64(WORD - tie_bits)
-        packed <<= np.uint64(row_bits)
-        packed |= tied_rows
-        if run_bits:
-            packed |= runs << np.uint64(width + tie_bits + row_bits)
-        packed.sort()
-        rows[tied] = packed & np.uint64((1 << row_bits) - 1)
-        packed >>= np.uint64(row_bits + tie_bits)
-        begins[tied] |= np.append(True, packed[1:] != packed[:-1])
+        tie_bits = 0 if ties is None else WORD - row_bits - run_bits - width
+        packed = _packed(fields, (offset, width), tied_rows, runs, ties, tie_bits, row_bits)
+        _sort_in_threads(packed)
+        sorted_rows, differs = _unpacked(packed, row_bits, row_bits + tie_bits)
+        if tied is None:
+            rows, begins = sorted_rows, begins | differs
+        else:
+            rows[tied] = sorted_rows
+            begins[tied] |= differs
         offset += width
         if offset < total:
             tied = np.flatnonzero(~(begins & np.append(begins[1:], True)))
             if not tied.size:
                 break
     return SortedRows(rows, np.append(np.flatnonzero(begins), count))
+
+
+def _packed(
+    fields: Sequence[Field],
+    bits: tuple[int, int],
+    rows: NDArray[np.uint32],
+    runs: NDArray[np.uint64] | None,
+    ties: NDArray[np.uint64] | None,
+    tie_bits: int,
+    row_bits: int,
+) -> NDArray[np.uint64]:
+    """Return one integer for each of the rows: the number of its run, bits of its key, bits of its tie, its number.
+
+    bits: see ``key_bits``. runs: None if the rows are all rows in their order, which are one run.
+    """
+    packed = np.zeros(len(rows), np.uint64)
+
+    def fill(part: tuple[int, int]) -> None:
+        key, some = packed[slice(*part)], rows[slice(*part)]
+        if runs is not None:
+            key[:] = runs[slice(*part)]
+        _append_bits(fields, *bits, slice(*part) if runs is None else some, key)
+        if tie_bits:
+            assert ties is not None
+            key <<= np.uint64(tie_bits)
+            key |= (ties[slice(*part)] if runs is None else ties[some]) >> np.uint64(WORD - tie_bits)
+        key <<= np.uint64(row_bits)
+        key |= some
+
+    in_threads(fill, slices(len(packed), CHUNK))
+    return packed
+
+
+def _sort_in_threads(numbers: NDArray[np.uint64]) -> None:
+    """Sort an array in place. It is divided into equal parts of ascending numbers, one for each thread."""
+    parts = [numbers]
+    while len(parts) < thread_count() and len(parts[0]) > CHUNK:
+        middles = [len(part) // 2 for part in parts]
+        pairs = list(zip(parts, middles, strict=True))
+        in_threads(lambda pair: pair[0].partition(pair[1]), pairs)
+        parts = [half for part, middle in pairs for half in (part[:middle], part[middle:])]
+    in_threads(lambda part: part.sort(), parts)
+
+
+def _unpacked(
+    packed: NDArray[np.uint64], row_bits: int, rest: int
+) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Return the row of each sorted integer, and whether it differs from the one before beyond its last ``rest`` bits."""
+    rows, differs = np.empty(len(packed), np.uint32), np.ones(len(packed), np.bool_)
+    mask, least = np.uint64((1 << row_bits) - 1), np.uint64(1 << rest if rest < WORD else 0)
+
+    def fill(part: tuple[int, int]) -> None:
+        begin, end = part
+        rows[begin:end] = packed[begin:end] & mask
+        first = max(begin, 1)
+        np.greater_equal(packed[first:end] ^ packed[first - 1 : end - 1], least, out=differs[first:end])
+
+    in_threads(fill, slices(len(packed), CHUNK))
+    return rows, differs
 
 
 def collapse(
@@ -122,27 +176,51 @@ def collapse(
     sorted_rows = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes), ties)
     distinct = np.take(codes, sorted_rows.rows[sorted_rows.starts[:-1]], axis=0)
     if ties is not None:
-        _sort_runs(sorted_rows, lambda part: np.take(ties, sorted_rows.rows[part], mode="clip"))
+        sort_within_runs(sorted_rows, lambda part: np.take(ties, sorted_rows.rows[part], mode="clip"))
     if shuffled:
         numbers = np.random.PCG64(0).random_raw(len(codes))
-        _sort_runs(sorted_rows, lambda part: numbers[part])
+        sort_within_runs(sorted_rows, lambda part: numbers[part])
     return distinct, sorted_rows
 
 
-def _sort_runs(sorted_rows: SortedRows, keys_of: Callable[[slice], NDArray[np.uint64]]) -> None:
-    """Sort the rows of every run by their keys, and keep the order of rows with equal keys.
+def sort_within_runs(sorted_rows: SortedRows, keys_of: Callable[[slice], NDArray[np.uint64]]) -> None:
+    """Sort the rows of every run by their keys, in place, and keep the order of rows with equal keys.
 
     keys_of: returns the keys of the rows at some positions; they may be changed.
     """
     rows, starts = sorted_rows.rows, sorted_rows.starts
-    edges = np.unique(np.append(np.searchsorted(starts, np.arange(0, len(rows), CHUNK)), len(starts) - 1))
 
     def sort(runs: tuple[int, int]) -> None:
         begins = starts[runs[0] : runs[1] + 1]
         part = slice(begins[0], begins[-1])
         sort_runs(rows[part], begins - begins[0], keys_of(part))
 
-    in_threads(sort, list(pairwise(edges.tolist())))
+    in_threads(sort, _chunks_of_runs(starts))
+
+
+def repeated(values: NDArray[Number], starts: NDArray[np.int64]) -> NDArray[Number]:
+    """Return ``values[i]`` at the positions starts[i]..starts[i + 1]-1. No run is empty.
+
+    ``np.repeat`` does the same, but other threads would wait for it.
+    """
+    result = np.empty((int(starts[-1]), *values.shape[1:]), values.dtype)
+
+    def fill(runs: tuple[int, int]) -> None:
+        begins = starts[runs[0] : runs[1] + 1] - starts[runs[0]]
+        run = np.zeros(begins[-1], np.intp)
+        run[begins[1:-1]] = 1
+        np.cumsum(run, out=run)
+        part = slice(starts[runs[0]], starts[runs[1]])
+        np.take(values[runs[0] : runs[1]], run, axis=0, out=result[part], mode="clip")
+
+    in_threads(fill, _chunks_of_runs(starts))
+    return result
+
+
+def _chunks_of_runs(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return half-open ranges of whole runs, of a chunk of rows each or a little more."""
+    edges = np.searchsorted(starts, np.arange(0, starts[-1], CHUNK))
+    return list(pairwise(dict.fromkeys([*edges.tolist(), len(starts) - 1])))
 
 
 def gathered(values: NDArray[Number], rows: NDArray[np.uint32]) -> NDArray[Number]:
@@ -165,15 +243,16 @@ def key_bits(
 
     def fill(part: tuple[int, int]) -> None:
         part_rows = slice(*part) if rows is None else rows[slice(*part)]
-        _fill_bits(fields, offset, width, part_rows, key[slice(*part)])
+        _append_bits(fields, offset, width, part_rows, key[slice(*part)])
 
     in_threads(fill, slices(len(key), CHUNK))
     return key
 
 
-def _fill_bits(
+def _append_bits(
     fields: Sequence[Field], offset: int, width: int, rows: slice | NDArray[np.uint32], key: NDArray[np.uint64]
 ) -> None:
+    """Append bits of the key of some rows to the integers in ``key``."""
     position = 0
     for field in fields:
         start, end = max(position, offset), min(position + field.bits, offset + width)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 from sfumato.engines.counted_columns import coded_target, coded_values, coded_workload
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough, PassthroughProfiler
 from sfumato.engines.disk.profiling_watch import ProfilingWatch
+from sfumato.engines.disk.record_order import OrderedWords
 from sfumato.engines.engine import Job
-from sfumato.kernels.threads import in_threads
+from sfumato.kernels.threads import ahead, in_threads, in_threads_ahead, slices
 from sfumato.losses.exact_costs import Costs, exact_costs
 from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.methods.method import Effort, Records, SensitiveValues
@@ -30,14 +32,19 @@ from sfumato.tables.coding.outside_taxonomy import or_problem, without_problems
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Collector, Encoder, add_column, profiler_of
 from sfumato.tables.coding.row_hash import hashed_columns, row_hashes
-from sfumato.tables.coding.sorting import WORD, Field, bits_for, collapse
+from sfumato.tables.coding.sorting import WORD, Field, SortedRows, bits_for, collapse
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.memory_limit import MemoryLimit
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
+from sfumato.tables.external.record_words import WORDS, Words, sorted_words, words_of
 from sfumato.tables.external.scratch import Scratch
 
 SAMPLE = 1 << 16  # records of the sample
+BATCH = 1 << 18  # records that a thread takes at once
+
+# The values of passthrough columns, by the key of the column: packed records, or columns that are not packed yet.
+Carried = Rows | Mapping[str, NDArray[np.unsignedinteger]]
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,12 @@ class PackedCountedColumn:
     column: PackedPassthrough
     values: SensitiveValues
 
-    def of(self, rows: Rows) -> SensitiveValues:
-        """Return the codes of the column for packed records."""
+    def of(self, rows: Carried) -> SensitiveValues:
+        """Return the codes of the column for some records."""
         return replace(self.values, codes=self.values.codes[self.column.positions(rows[self.column.key])])
 
-    def counts(self, rows: Rows) -> NDArray[np.int64]:
-        """Count how often each value occurs in packed records, without null: int64[distinct]."""
+    def counts(self, rows: Carried) -> NDArray[np.int64]:
+        """Count how often each value occurs in some records, without null: int64[distinct]."""
         return np.bincount(self.of(rows).codes, minlength=self.values.distinct + 1)[: self.values.distinct]
 
 
@@ -153,7 +160,8 @@ class CodedTable:
 
         shuffled: records of equal codes are taken in another order, as ``collapse`` explains.
         """
-        distinct, line = collapse(self.codes_of(rows), [domain.size for domain in self.domains], shuffled=shuffled)
+        codes, sizes = self.codes_of(rows), [domain.size for domain in self.domains]
+        distinct, line = (None if shuffled else _collapsed(codes, sizes)) or collapse(codes, sizes, shuffled=shuffled)
         sensitive = {name: counted.of(rows) for name, counted in self.sensitive.items()}
         return Records(
             distinct,
@@ -216,7 +224,7 @@ def profile_input(job: Job, limit: MemoryLimit | None = None) -> ProfiledInput:
     watch = ProfilingWatch(job, limit, profilers, others)
     count = 0
     with job.progress.phase("profile", source.rows):
-        for batch in source.batches(job.kept):
+        for batch in ahead(source.batches(job.kept)):
             in_threads(partial(add_column, batch, profilers), list(profilers))
             count += batch.num_rows
             watch.after(batch)
@@ -245,7 +253,10 @@ def encode_input(job: Job, profile: ProfiledInput, budget: MemoryBudget, scratch
             *([(ROW, np.min_scalar_type(profile.count))] if policy.release.keep_order else []),
         ]
     )
-    file = packed_file(scratch, "coded", kind)
+    columns = {column.name: column for column in carried}
+    hashed = [columns[name] for name in hashed_columns(columns, policy.sensitive)]
+    in_words = None if policy.release.keep_order else OrderedWords.of(kind, domains, carried, hashed)
+    file = packed_file(scratch, "coded", kind if in_words is None else WORDS)
     used = [np.zeros(domain.size, np.int64) for domain in domains]
     keep_null = policy.privacy.null_sensitive == "value"
     sensitive = {}
@@ -260,19 +271,39 @@ def encode_input(job: Job, profile: ProfiledInput, budget: MemoryBudget, scratch
             sensitive[column.name] = PackedCountedColumn(
                 column, replace(values, totals=np.zeros(values.distinct, np.int64))
             )
+
+    def packed(batch: pa.RecordBatch) -> tuple[NDArray[Any], list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+        """Return records, how often each code occurs in them, and how often each value of sensitive columns does."""
+        codes = [encoder.encode(batch.column(encoder.domain.name)) for encoder in encoders]
+        others = {column.key: column.encode(batch.column(column.name)) for column in carried}
+        rows: NDArray[Any] = _packed(codes, others, kind) if in_words is None else in_words.words(codes, others)
+        occurring = [np.bincount(column, minlength=len(counts)) for column, counts in zip(codes, used, strict=True)]
+        return rows, occurring, [counted.counts(others) for counted in sensitive.values()]
+
     with job.progress.phase("encode", profile.count):
-        for batch in job.source.batches(job.kept):
-            rows = _packed(batch, encoders, carried, kind, used)
+        for rows, occurring, values_counted in in_threads_ahead(packed, job.source.batches(job.kept)):
             if policy.release.keep_order:
                 rows[ROW] = np.arange(file.count, file.count + len(rows))
-            for counted in sensitive.values():
+            for known, counts in zip(used, occurring, strict=True):
+                np.add(known, counts, out=known)
+            for counted, counts in zip(sensitive.values(), values_counted, strict=True):
                 totals = counted.values.totals
                 assert totals is not None
-                totals += counted.counts(rows)
+                totals += counts
             file.append(rows)
             job.progress.advance(len(rows))
+    ordered, samples = packed_file(scratch, "ordered", kind), []
+    step = -(-file.count // SAMPLE)
     with job.progress.phase("order", profile.count):
-        ordered, sample = _in_order(file, domains, carried, job, budget, scratch)
+        if in_words is None:
+            parts = _in_order(file, domains, hashed, budget, scratch)
+        else:
+            words = sorted_words(file, in_words.layout, budget.words(kind.itemsize), scratch)
+            parts = in_threads_ahead(in_words.rows, _batches(ahead(words)))
+        for rows in parts:
+            samples.append(rows[-ordered.count % step :: step])
+            ordered.append(rows)
+            job.progress.advance(len(rows))
     return CodedTable(
         job,
         ordered,
@@ -281,22 +312,38 @@ def encode_input(job: Job, profile: ProfiledInput, budget: MemoryBudget, scratch
         exact_costs(domains, policy.weights(domains), profile.count),
         used,
         sensitive,
-        sample,
+        np.concatenate(samples),
         Effort(policy.method.effort, policy.method.seconds),
     )
+
+
+def _packed(
+    codes: Sequence[NDArray[np.unsignedinteger]],
+    others: Mapping[str, NDArray[np.unsignedinteger]],
+    kind: np.dtype[Any],
+) -> Rows:
+    rows = np.empty(len(codes[0]), kind)
+    for q, column in enumerate(codes):
+        rows[CODES][:, q] = column
+    for key, values in others.items():
+        rows[key] = values
+    return rows
+
+
+def _batches(parts: Iterator[Words]) -> Iterator[Words]:
+    for part in parts:
+        for begin, end in slices(len(part), BATCH):
+            yield part[begin:end]
 
 
 def _in_order(
     file: PackedFile,
     domains: Sequence[Domain],
-    carried: Sequence[PackedPassthrough],
-    job: Job,
+    hashed: Sequence[PackedPassthrough],
     budget: MemoryBudget,
     scratch: Scratch,
-) -> tuple[PackedFile, Rows]:
-    """Sort the records by their codes, then by their hashes; also return the sample. The file is removed."""
-    columns = {column.name: column for column in carried}
-    hashed = [columns[name] for name in hashed_columns(columns, job.policy.sensitive)]
+) -> Iterator[Rows]:
+    """Yield the records by their codes, then by their hashes. The file is removed. hashed: columns, in this order."""
     sizes = [domain.size for domain in domains]
 
     def ties_of(rows: Rows) -> NDArray[np.uint64]:
@@ -306,40 +353,35 @@ def _in_order(
         codes = [Field(rows[CODES][:, q], bits_for(size)) for q, size in enumerate(sizes)]
         return [*codes, Field(ties_of(rows), WORD)]
 
-    ordered = packed_file(scratch, "ordered", file.kind)
-    samples, step = [], -(-file.count // SAMPLE)
     for rows in sorted_ranges(file, key, budget.rows(file.kind.itemsize), scratch):
         _, line = collapse(np.ascontiguousarray(rows[CODES]), sizes, ties_of(rows))
-        rows_in_order = np.take(rows, line.rows)
-        samples.append(rows_in_order[-ordered.count % step :: step])
-        ordered.append(rows_in_order)
-        job.progress.advance(len(rows))
-    return ordered, np.concatenate(samples)
+        yield np.take(rows, line.rows)
 
 
-def _packed(
-    batch: pa.RecordBatch,
-    encoders: Sequence[Encoder],
-    carried: Sequence[PackedPassthrough],
-    kind: np.dtype[np.void],
-    used: Sequence[NDArray[np.int64]],
-) -> Rows:
-    """Pack a batch into records, and add its codes to ``used``."""
-    rows = np.empty(batch.num_rows, kind)
+def run_starts(codes: Codes) -> NDArray[np.int64]:
+    """Return where runs of equal records begin, with the number of records as the last entry. codes: uint[n, d]."""
+    width = codes.shape[1] * codes.itemsize
+    padded = np.zeros((len(codes), -(-width // 8) * 8), np.uint8)
+    padded[:, :width] = codes.view(np.uint8)
+    words = padded.view(np.uint64)
+    begins = np.ones(len(codes) + 1, np.bool_)
+    np.not_equal(words[1:, 0], words[:-1, 0], out=begins[1:-1])
+    for word in range(1, words.shape[1]):
+        begins[1:-1] |= words[1:, word] != words[:-1, word]
+    return np.flatnonzero(begins)
 
-    def pack(numbered: tuple[int, str]) -> None:
-        number, name = numbered
-        if number < len(encoders):
-            codes = encoders[number].encode(batch.column(name))
-            rows[CODES][:, number] = codes
-            used[number][:] += np.bincount(codes, minlength=len(used[number]))
-        else:
-            column = carried[number - len(encoders)]
-            rows[column.key] = column.encode(batch.column(name))
 
-    names = [*(encoder.domain.name for encoder in encoders), *(column.name for column in carried)]
-    in_threads(pack, list(enumerate(names)))
-    return rows
+def _collapsed(codes: Codes, sizes: Sequence[int]) -> tuple[Codes, SortedRows] | None:
+    """Return what ``collapse`` does for records that are in order already; None for others."""
+    bits = [bits_for(size) for size in sizes]
+    if sum(bits) > WORD or not len(codes):
+        return None
+    starts = run_starts(codes)
+    distinct = np.take(codes, starts[:-1], axis=0)
+    keys = words_of([Field(*pair) for pair in zip(distinct.T, bits, strict=True)])
+    if not (keys[1:] > keys[:-1]).all():
+        return None
+    return distinct, SortedRows(np.arange(len(codes), dtype=np.uint32), starts)
 
 
 def distinct_column(column: PackedPassthrough) -> PassthroughColumn:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato.engines.disk.audit import audit_on_disk
 from sfumato.engines.disk.classes import ClassesOnDisk, form_classes, learn_recoding
-from sfumato.engines.disk.coded_table import CodedTable, ProfiledInput, counted_columns, encode_input, profile_input
+from sfumato.engines.disk.coded_table import (
+    BATCH,
+    CodedTable,
+    ProfiledInput,
+    counted_columns,
+    encode_input,
+    profile_input,
+    run_starts,
+)
 from sfumato.engines.disk.linkability import linkable_on_disk
 from sfumato.engines.disk.released_rows import RowsOnDisk, rows_on_disk
 from sfumato.engines.engine import Draft, Job
@@ -21,6 +32,7 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.linkability.linkable_columns import unique_for_certain
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.evaluation.public_figures import Examination
+from sfumato.kernels.threads import in_threads_ahead
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.fingerprints import Fingerprints, fingerprints
@@ -33,6 +45,7 @@ from sfumato.tables.coding.keyed_hashes import RecordHashes
 from sfumato.tables.coding.profile import CATEGORY_BYTES
 from sfumato.tables.external.memory_budget import BASE, MemoryBudget
 from sfumato.tables.external.memory_limit import MemoryLimit, in_words, more_than
+from sfumato.tables.external.packed_records import Rows
 from sfumato.tables.external.scratch import Scratch
 from sfumato.tables.sources.parquet_source import ParquetSource
 from sfumato.tables.sources.source import Source
@@ -86,7 +99,7 @@ class DiskEngine:
 
     def fingerprints(self, table: CodedTable) -> Fingerprints:
         def sample(hashes: RecordHashes) -> KeyedSample:
-            return sampled(hashes, ((codes, None) for codes in self._codes(table)))
+            return sampled(hashes, in_threads_ahead(partial(_counted_records, table), self._packed(table)))
 
         return fingerprints(record_secret(), table.domains, table.used, sample)
 
@@ -148,9 +161,8 @@ class DiskEngine:
     def close(self) -> None:
         self._close()
 
-    def _codes(self, table: CodedTable) -> Iterator[Codes]:
-        for rows in table.file.batches(self.budget.rows(table.file.kind.itemsize)):
-            yield table.codes_of(rows)
+    def _packed(self, table: CodedTable) -> Iterator[Rows]:
+        return table.file.batches(min(self.budget.rows(table.file.kind.itemsize), BATCH))
 
     def _batches(self, rows: RowsOnDisk) -> Iterator[pa.RecordBatch]:
         for table in rows.file.batches(self.budget, self.scratch):
@@ -190,6 +202,13 @@ class DiskEngine:
             )
         if taken > FEW_VALUES:
             self.budget, self._values = self.budget.beside(taken), taken
+
+
+def _counted_records(table: CodedTable, rows: Rows) -> tuple[Codes, NDArray[np.int64]]:
+    """Return the codes of records, equal neighbours once, and how often each occurs."""
+    codes = table.codes_of(rows)
+    starts = run_starts(codes)
+    return np.take(codes, starts[:-1], axis=0), np.diff(starts)
 
 
 def _bytes_of_a_value(domain: Domain) -> int:

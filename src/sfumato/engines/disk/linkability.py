@@ -6,19 +6,20 @@ first, so that all records with the same value come together.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engines.disk.coded_table import CodedTable, distinct_column
+from sfumato.engines.disk.coded_table import BATCH, CodedTable, distinct_column
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
 from sfumato.evaluation.linkability.column_facts import MOST_IN_SAMPLE, ValueTotals
 from sfumato.evaluation.linkability.identifiers import IdentifierRules
 from sfumato.evaluation.linkability.linkable_columns import joint_counts, nearly_determined, nearly_unique
-from sfumato.kernels.threads import in_threads
+from sfumato.kernels.threads import in_threads_ahead
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.passthrough import order_numbers
 from sfumato.tables.coding.sorting import Field, bits_for
@@ -36,10 +37,11 @@ def linkable_on_disk(
 ) -> dict[str, str]:
     """Return the linkable columns that are not in ``accepted``, each with the reason in words."""
     columns = [_LinkedColumn(table, column) for column in table.carried if column.name not in accepted]
-    most = budget.rows(table.file.kind.itemsize)
-    if any(column.dense for column in columns):
-        for rows in table.file.batches(most):
-            in_threads(partial(_count, rows), [column for column in columns if column.dense])
+    dense = [column for column in columns if column.dense]
+    if dense:
+        batch = min(budget.rows(table.file.kind.itemsize), BATCH)
+        for _ in in_threads_ahead(partial(_count, dense, Lock()), table.file.batches(batch)):
+            pass  # the counts are added where they are made
     rules = IdentifierRules.of(table.job.source, table.policy)
     reasons = {}
     for column in columns:
@@ -103,7 +105,7 @@ class _LinkedColumn:
             return distinct_column(self.column).some_values(MOST_IN_SAMPLE)
         if self._value_of_code is not None:
             return self.column.values
-        return self.column.decode(next(self.table.file.batches(MOST_IN_SAMPLE))).unique()
+        return self.column.decode(next(self.table.file.batches(MOST_IN_SAMPLE))[self.column.key]).unique()
 
     def reason(self) -> str | None:
         if self.dense:
@@ -120,11 +122,14 @@ class _LinkedColumn:
         return None
 
 
-def _count(rows: Rows, column: _LinkedColumn) -> None:
-    values = column.values(rows)
-    for q in range(len(column.counts)):
-        codes = np.ascontiguousarray(rows[CODES][:, q])
-        column.counts[q] += joint_counts(values, codes, *column.counts[q].shape)
+def _count(columns: Sequence[_LinkedColumn], adding: Lock, rows: Rows) -> None:
+    codes = [np.ascontiguousarray(rows[CODES][:, q]) for q in range(rows[CODES].shape[1])]
+    for column in columns:
+        values = column.values(rows)
+        for codes_of_column, counts in zip(codes, column.counts, strict=True):
+            more = joint_counts(values, codes_of_column, *counts.shape)
+            with adding:
+                np.add(counts, more, out=counts)
 
 
 def _count_many(column: _LinkedColumn, budget: MemoryBudget, scratch: Scratch) -> None:

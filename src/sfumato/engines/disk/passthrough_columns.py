@@ -76,9 +76,8 @@ class PackedPassthrough:
         codes: NDArray[np.unsignedinteger] = table[to_numpy(encoded.indices, len(encoded.dictionary))]
         return codes
 
-    def decode(self, rows: Rows) -> pa.Array:
-        """Return the values of packed records."""
-        codes = rows[self.key]
+    def decode(self, codes: NDArray[np.unsignedinteger]) -> pa.Array:
+        """Return the values of codes."""
         missing = codes == self.codes - 1 if self.has_null else np.zeros(len(codes), np.bool_)
         if self.dictionary is not None:
             return pa.DictionaryArray.from_arrays(from_numpy(codes, missing), self.dictionary)
@@ -91,7 +90,7 @@ class PackedPassthrough:
     def hashes(self, rows: Rows) -> ColumnHashes:
         """Return the hashes of the column in packed records, as a part of the hash of the rows."""
         if self.dictionary is None:
-            return lambda part: value_hashes(self.decode(rows[part]))
+            return lambda part: value_hashes(self.decode(rows[self.key][part]))
         codes, hash_of_code = rows[self.key], self._hash_of_code
         return lambda part: hash_of_code[codes[part]]
 

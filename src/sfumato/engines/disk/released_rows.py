@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,28 +18,29 @@ from numpy.typing import NDArray
 
 from sfumato.engines.disk.class_file import SIZE, ClassFile
 from sfumato.engines.disk.classes import ClassesOnDisk
-from sfumato.engines.disk.coded_table import CodedTable
+from sfumato.engines.disk.coded_table import BATCH, CodedTable
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
 from sfumato.engines.engine import Outcome, outcome_of
 from sfumato.errors import UsageError
-from sfumato.kernels.threads import ahead, in_threads
+from sfumato.kernels.threads import ahead, in_threads, in_threads_ahead
 from sfumato.losses.discernibility import GroupDiscernibility
 from sfumato.methods.lattice.lattice_method import LevelRecoding
-from sfumato.methods.line.optimal_cut import boxes_of
-from sfumato.progress import Progress
+from sfumato.methods.line.optimal_cut import boxes as boxes_around
 from sfumato.releases.local_recoding import RecodedColumn, canonical_fields, recoded_column, released_columns
 from sfumato.tables.coding.distinct_values import merged_numbers
 from sfumato.tables.coding.domains import Codes, Domain
-from sfumato.tables.coding.sorting import Field, sort_rows
+from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.memory_limit import MemoryLimit, in_words, more_than
 from sfumato.tables.external.packed_records import CODES, ROW, PackedFile, Rows, packed_file
+from sfumato.tables.external.record_words import WORDS, WordLayout, Words, sorted_words, words_of
 from sfumato.tables.external.scratch import Scratch
 
 ENTRIES = "entries"
 DENSE_PAIRS = 1 << 22  # the largest table of all boxes on an attribute that is kept for marking
-BATCH = 1 << 20  # released rows at a time
+FEW_PAIRS = 1 << 20  # the largest table of the entries of all boxes on an attribute
+FLAGS = 1  # fields of a word before the entries: whether a row shows nothing, and so comes last
 LABEL_BYTES = 250  # of what a box shows, while the texts are sorted; measured with ranges of numbers with two decimals
 
 
@@ -47,10 +49,11 @@ class ReleasedRowsFile:
     """The released rows in a file, not yet sorted.
 
     A row has the number of the entry that it shows for every quasi-identifier, and the passthrough columns. columns:
-    the entries, each once. bounded: the quasi-identifiers that have typed bounds.
+    the entries, each once. bounded: the quasi-identifiers that have typed bounds. layout: of rows that are words.
     """
 
     file: PackedFile
+    layout: WordLayout | None
     columns: list[RecodedColumn]
     carried: list[PackedPassthrough]
     names: Sequence[str]
@@ -72,20 +75,14 @@ class ReleasedRowsFile:
         All batches but the last have the same size. All batches of a text column share one dictionary, which holds
         exactly the released values.
         """
-        waiting: list[Rows] = []
-        for rows in ahead(self._ordered(budget.rows(self.file.kind.itemsize), scratch)):
-            waiting.append(rows)
-            if sum(map(len, waiting)) >= BATCH:
-                joined = np.concatenate(waiting)
-                whole = len(joined) // BATCH * BATCH
-                for first in range(0, whole, BATCH):
-                    yield self._released(joined[first : first + BATCH])
-                waiting = [joined[whole:].copy()]
-        if any(map(len, waiting)):
-            yield self._released(np.concatenate(waiting))
+        ordered = self._ordered(budget, scratch)
+        yield from in_threads_ahead(self._released, _equal_batches(ahead(ordered)))
 
-    def _ordered(self, most: int, scratch: Scratch) -> Iterator[Rows]:
-        for rows in sorted_ranges(self.file, self._fields, most, scratch, keep=True):
+    def _ordered(self, budget: MemoryBudget, scratch: Scratch) -> Iterator[NDArray[Any]]:
+        if self.layout is not None:
+            yield from sorted_words(self.file, self.layout, budget.words(0), scratch, keep=True)
+            return
+        for rows in sorted_ranges(self.file, self._fields, budget.rows(self.file.kind.itemsize), scratch, keep=True):
             yield np.take(rows, sort_rows(self._fields(rows), len(rows)).rows)
 
     def _fields(self, rows: Rows) -> list[Field]:
@@ -94,19 +91,30 @@ class ReleasedRowsFile:
         shown = canonical_fields(self.columns, list(rows[ENTRIES].T))
         return [*shown, *(column.field(rows) for column in self.carried)]
 
-    def _released(self, rows: Rows) -> pa.Table:
+    def _released(self, rows: NDArray[Any]) -> pa.Table:
         attributes = {column.domain.name: q for q, column in enumerate(self.columns)}
-        carried = {column.name: column for column in self.carried}
-
-        def released(name: str) -> list[tuple[str, pa.Array]]:
+        carried = {column.name: number for number, column in enumerate(self.carried)}
+        columns: list[tuple[str, pa.Array]] = []
+        for name in self.names:
             if name in carried:
-                return [(name, carried[name].decode(rows))]
-            entries = rows[ENTRIES][:, attributes[name]]
-            column = self.columns[attributes[name]]
-            return released_columns(column, lambda values: values[entries], bounds=name in self.bounded)
-
-        columns = [pair for pairs in in_threads(released, self.names) for pair in pairs]
+                columns.append((name, self.carried[carried[name]].decode(self._carried(rows, carried[name]))))
+                continue
+            column, entries = self.columns[attributes[name]], self._entries(rows, attributes[name])
+            columns += released_columns(column, partial(np.take, indices=entries), bounds=name in self.bounded)
         return pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
+
+    def _entries(self, rows: NDArray[Any], q: int) -> NDArray[np.intp]:
+        """Return the entry that each row shows for a quasi-identifier."""
+        entries = rows[ENTRIES][:, q] if self.layout is None else self.layout.values(rows, FLAGS + q)
+        return entries.astype(np.intp)
+
+    def _carried(self, rows: NDArray[Any], number: int) -> NDArray[np.unsignedinteger]:
+        """Return the codes of a passthrough column."""
+        column = self.carried[number]
+        if self.layout is None:
+            packed: NDArray[np.unsignedinteger] = rows[column.key]
+            return packed
+        return self.layout.values(rows, FLAGS + len(self.columns) + number).astype(column.stored)
 
 
 @dataclass(frozen=True)
@@ -136,72 +144,137 @@ def _recoded(
     limit: MemoryLimit,
 ) -> ReleasedRowsFile:
     """Recode the records. A file of classes is removed afterwards."""
-    progress = table.job.progress
-    numbered, most = table.policy.numbered, budget.rows(table.file.kind.itemsize)
+    progress, numbered = table.job.progress, table.policy.numbered
+    most = min(budget.rows(table.file.kind.itemsize), BATCH)
     with progress.phase("recode", 2 * table.count):
         domains = table.domains if isinstance(classes, ClassFile) else classes.domains
         boxes = [_OccurringBoxes(domain) for domain in domains]
-        for _, _, low, high in _boxes(table, classes, most, progress):
+        for rows, _, low, high in in_threads_ahead(partial(_boxed, table, classes), _parts(table, classes, most)):
             limit.claim(sum(occurring.bytes_to_add for occurring in boxes), partial(_too_many_boxes, boxes, limit))
             in_threads(lambda q: boxes[q].add(low[:, q], high[:, q]), range(len(boxes)))  # noqa: B023
+            progress.advance(len(rows))
         columns = []
         for occurring in boxes:  # one after the other: their texts take much memory on the way
             limit.claim(occurring.bytes_to_finish, partial(_too_many_boxes, boxes, limit))
             columns.append(occurring.finish(numbered=occurring.name in numbered))
-        widest = max(len(column.labels) for column in columns)
         kept = [(name, table.file.kind[name]) for name in table.file.kind.names or () if name != CODES]
-        file = packed_file(
-            scratch, "shown", np.dtype([(ENTRIES, np.min_scalar_type(widest - 1), (len(columns),)), *kept])
-        )
-        for rows, sizes, low, high in _boxes(table, classes, most, progress):
-            shown = np.empty(len(rows), file.kind)
-            for q, occurring in enumerate(boxes):
-                shown[ENTRIES][:, q] = np.repeat(occurring.entries(low[:, q], high[:, q]), sizes)
+        keep_order = table.policy.release.keep_order
+        layout = None if keep_order else _layout(columns, table.carried)
+        widest = max(len(column.labels) for column in columns)
+        kind = np.dtype([(ENTRIES, np.min_scalar_type(widest - 1), (len(columns),)), *kept])
+        file = packed_file(scratch, "shown", WORDS if layout is not None else kind)
+
+        def shown(part: _Part) -> tuple[NDArray[Any], int]:
+            rows, sizes, low, high = _boxed(table, classes, part)
+            entries = [occurring.entries(low[:, q], high[:, q]) for q, occurring in enumerate(boxes)]
+            if layout is not None:
+                return _words(columns, entries, sizes, table.carried, rows), len(part.rows)
+            packed = np.empty(len(rows), kind)
+            for q, entries_of_class in enumerate(entries):
+                packed[ENTRIES][:, q] = np.repeat(entries_of_class, sizes)
             for name, _ in kept:
-                shown[name] = rows[name]
-            file.append(shown)
+                packed[name] = rows[name]
+            return packed, len(part.rows)
+
+        for packed, records in in_threads_ahead(shown, _parts(table, classes, most)):
+            file.append(packed)
+            progress.advance(records)
     if isinstance(classes, ClassFile):
         classes.rows.remove()
         classes.sizes.remove()
     # This engine releases no means or medians, so the numbers are bounds.
-    return ReleasedRowsFile(file, columns, table.carried, table.job.kept, numbered, table.policy.release.keep_order)
+    return ReleasedRowsFile(file, layout, columns, table.carried, table.job.kept, numbered, keep_order)
 
 
-def _boxes(
-    table: CodedTable, classes: ClassFile | LevelRecoding, most: int, progress: Progress
-) -> Iterator[tuple[Rows, NDArray[np.int64], Codes, Codes]]:
-    """Yield the records of some classes, the number of records with each box, and the boxes.
+def _layout(columns: Sequence[RecodedColumn], carried: Sequence[PackedPassthrough]) -> WordLayout | None:
+    """Return how released rows become words in canonical order; None if they do not fit into words."""
+    entries = (bits_for(len(column.labels)) for column in columns)
+    layout = WordLayout((1, *entries, *(bits_for(column.codes) for column in carried)))
+    return layout if layout.fits else None
 
-    Records on levels come in any order, without those that are left out.
+
+def _words(
+    columns: Sequence[RecodedColumn],
+    entries: Sequence[NDArray[np.uint32]],
+    sizes: NDArray[np.int64],
+    carried: Sequence[PackedPassthrough],
+    rows: Rows,
+) -> Words:
+    """Return the released rows of some classes as words. entries: what each class shows, by column."""
+    fields = canonical_fields(columns, entries)
+    if len(fields) == len(columns):  # no row shows nothing
+        fields = [Field(np.zeros(len(sizes), np.uint8), FLAGS), *fields]
+    words = np.repeat(words_of(fields), sizes)
+    others = [column.field(rows) for column in carried]
+    if others:
+        words <<= np.uint64(sum(field.bits for field in others))
+        words |= words_of(others)
+    return words
+
+
+def _equal_batches(parts: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """Divide rows into batches of one size, the last one aside."""
+    waiting: list[NDArray[Any]] = []
+    held = 0
+    for part in parts:
+        begin = 0
+        while held + len(part) - begin >= BATCH:
+            end = begin + BATCH - held
+            yield np.concatenate([*waiting, part[begin:end]])
+            waiting, held, begin = [], 0, end
+        if begin < len(part):
+            waiting.append(part[begin:].copy())
+            held += len(waiting[-1])
+    if waiting:
+        yield np.concatenate(waiting)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Packed records. starts: where classes begin, if they are whole classes. box: that of a class they are part of."""
+
+    rows: Rows
+    starts: NDArray[np.int64] | None = None
+    box: tuple[Codes, Codes] | None = None
+
+
+def _parts(table: CodedTable, classes: ClassFile | LevelRecoding, most: int) -> Iterator[_Part]:
+    if isinstance(classes, ClassFile):
+        yield from _read(table, classes, most)
+    else:
+        yield from map(_Part, table.file.batches(most))
+
+
+def _boxed(
+    table: CodedTable, classes: ClassFile | LevelRecoding, part: _Part
+) -> tuple[Rows, NDArray[np.int64], Codes, Codes]:
+    """Return the records of a part, the number of records with each box, and the boxes.
+
+    Records on levels are without those that are left out.
     """
+    rows, starts = part.rows, part.starts
     if not isinstance(classes, ClassFile):
-        for rows in ahead(table.file.batches(most)):
-            groups = classes.groups_shown(table.codes_of(rows))
-            here = np.flatnonzero(~classes.is_left_out(groups))
-            yield np.take(rows, here), np.ones(len(here), np.int64), *classes.boxes(groups[here])
-            progress.advance(len(rows))
-        return
-    for records, starts, box in ahead(_read(table, classes, most)):
-        low, high = box or boxes_of(table.codes_of(records), np.arange(len(records), dtype=np.uint32), starts)
-        yield records, np.diff(starts), low, high
-        progress.advance(len(records))
+        groups = classes.groups_shown(table.codes_of(rows))
+        here = np.flatnonzero(~classes.is_left_out(groups))
+        return np.take(rows, here), np.ones(len(here), np.int64), *classes.boxes(groups[here])
+    assert starts is not None
+    low, high = part.box or boxes_around(table.codes_of(rows), np.arange(len(rows), dtype=np.uint32), starts)
+    return rows, np.diff(starts), low, high
 
 
-def _read(
-    table: CodedTable, class_file: ClassFile, most: int
-) -> Iterator[tuple[Rows, NDArray[np.int64], tuple[Codes, Codes] | None]]:
+def _read(table: CodedTable, class_file: ClassFile, most: int) -> Iterator[_Part]:
     """Yield the records of whole classes, or the parts of a class that does not fit, with its box."""
     for first, starts in class_file.runs(most):
         last = first + int(starts[-1])
         if last - first <= most:
-            yield class_file.rows.read(first, last), starts, None
+            yield _Part(class_file.rows.read(first, last), starts)
             continue
         parts = [(begin, min(begin + most, last)) for begin in range(first, last, most)]
         boxes = [_extremes(table.codes_of(class_file.rows.read(*part))) for part in parts]
         low = np.min([box[0] for box in boxes], axis=0)[None, :]
         high = np.max([box[1] for box in boxes], axis=0)[None, :]
         for part in parts:
-            yield class_file.rows.read(*part), np.array([0, part[1] - part[0]]), (low, high)
+            yield _Part(class_file.rows.read(*part), np.array([0, part[1] - part[0]]), (low, high))
 
 
 def _extremes(codes: Codes) -> tuple[Codes, Codes]:
@@ -225,6 +298,7 @@ class _OccurringBoxes:
         self._occurs = np.zeros(domain.size**2, np.bool_) if domain.size**2 <= DENSE_PAIRS else None
         self._boxes = np.empty(0, np.int64)
         self._entry = np.empty(0, np.uint32)  # of each box that occurs
+        self._entry_of_pair: NDArray[np.uint32] | None = None  # if there are few pairs
 
     def add(self, low: Codes, high: Codes) -> None:
         pairs = self._numbered(low, high)
@@ -259,11 +333,16 @@ class _OccurringBoxes:
         low, high = np.divmod(self._boxes, self._domain.size)
         column = recoded_column(self._domain, low.astype(kind), high.astype(kind), numbered=numbered)
         self._entry = column.entry
+        if self._occurs is not None and len(self._occurs) <= FEW_PAIRS:
+            self._entry_of_pair = np.zeros(len(self._occurs), np.uint32)
+            self._entry_of_pair[self._boxes] = self._entry
         entries = np.arange(len(column.labels), dtype=np.uint32)
         return RecodedColumn(column.domain, entries, column.labels, column.low, column.high)
 
     def entries(self, low: Codes, high: Codes) -> NDArray[np.uint32]:
         """Return the entry that each box shows."""
+        if self._entry_of_pair is not None:
+            return self._entry_of_pair[self._numbered(low, high)]
         entries: NDArray[np.uint32] = self._entry[np.searchsorted(self._boxes, self._numbered(low, high))]
         return entries
 

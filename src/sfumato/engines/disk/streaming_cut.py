@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.disk.class_file import SIZE, ClassFile
-from sfumato.engines.disk.coded_table import CodedTable
+from sfumato.engines.disk.coded_table import CodedTable, run_starts
 from sfumato.kernels.decorator import kernel
 from sfumato.kernels.threads import ahead
 from sfumato.methods.line.line import Line
@@ -34,7 +34,7 @@ from sfumato.methods.line.optimal_cut import (
 from sfumato.progress import Progress
 from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import Field, bits_for
-from sfumato.tables.external.external_sort import sorted_ranges
+from sfumato.tables.external.external_sort import MOST_RANGES, sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import CODES, PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch
@@ -55,6 +55,8 @@ def cut_line(
     splits: positions on the line, ascending, that no class crosses; at least k records lie between two of them.
     """
     most = budget.rows(table.file.kind.itemsize)
+    # Short ranges, so that one is cut while the next is sorted; but not so short that they would be divided twice.
+    most = min(most, max(most // 4, 2 * table.count // MOST_RANGES))
     line_file = packed_file(scratch, "line", table.file.kind)
     choices = packed_file(scratch, "choices", choice_type(k))
     whole = table.count < 2 * k and not splits
@@ -94,7 +96,10 @@ def ranges_along_line(
 
     def fields_of(rows: Rows) -> list[Field]:
         codes = table.codes_of(rows)
-        return [*keys_of(codes).fields(), *(Field(codes[:, q], bits) for q, bits in enumerate(sizes))]
+        starts = run_starts(codes)  # the table is in the order of its codes, so equal records are together
+        keys, times = keys_of(np.take(codes, starts[:-1], axis=0)).fields(), np.diff(starts)
+        by_key = [Field(np.repeat(field.values, times), field.bits) for field in keys]
+        return [*by_key, *(Field(codes[:, q], bits) for q, bits in enumerate(sizes))]
 
     for rows in sorted_ranges(table.file, fields_of, most, scratch):
         line = line_of(table.records(rows, shuffled=bool(table.sensitive)), method.ordering)

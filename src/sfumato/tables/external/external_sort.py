@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.kernels.threads import in_threads_ahead
 from sfumato.tables.coding.sorting import WORD, Field, key_bits
 from sfumato.tables.external.packed_records import PackedFile, Rows, packed_file
 from sfumato.tables.external.scratch import Scratch, scratch_errors
@@ -22,6 +23,7 @@ from sfumato.tables.external.scratch import Scratch, scratch_errors
 MOST_RANGES = 256
 FILLED = 0.7  # of what fits, since a sample gives only approximate sizes
 SAMPLE = 1 << 16
+BATCH = 1 << 19  # records that a thread distributes at once, at most
 TOP = 1 << WORD
 
 # The key of packed records as fields, the most significant first.
@@ -70,8 +72,14 @@ def _divided(
     ranges = min(-(-file.count // max(int(most * FILLED), 1)), MOST_RANGES)
     splitters = _splitters(_words(fields_of, sample, offset), ranges)
     files = [packed_file(scratch, "range", file.kind) for _ in range(len(splitters) + 1)]
-    for rows in file.batches(most):
-        _distribute(rows, np.searchsorted(splitters, _words(fields_of, rows, offset), side="right"), files)
+
+    def divided(rows: Rows) -> tuple[Rows, NDArray[np.int64]]:
+        return _by_owner(rows, np.searchsorted(splitters, _words(fields_of, rows, offset), side="right"), len(files))
+
+    for ordered, ends in in_threads_ahead(divided, file.batches(max(min(most // 4, BATCH), 1))):
+        for range_file, begin, end in zip(files, [0, *ends.tolist()], ends.tolist(), strict=False):
+            if begin < end:
+                range_file.append(ordered[begin:end])
     if not keep:
         file.remove()
     edges = [bounds[0], *splitters.tolist(), bounds[1]]
@@ -80,15 +88,11 @@ def _divided(
             yield from _divided(range_file, fields_of, offset, (edges[number], edges[number + 1]), most, scratch)
 
 
-def _distribute(rows: Rows, owner: NDArray[np.integer], files: Sequence[PackedFile]) -> None:
-    """Append record i to ``files[owner[i]]``. The records of a file keep their order."""
-    owner = owner.astype(np.min_scalar_type(max(len(files) - 1, 1)))
+def _by_owner(rows: Rows, owner: NDArray[np.integer], owners: int) -> tuple[Rows, NDArray[np.int64]]:
+    """Return the records by their owner, otherwise in the order of ``rows``, and where those of each owner end."""
+    owner = owner.astype(np.min_scalar_type(max(owners - 1, 1)))
     order = np.argsort(owner, kind="stable")
-    sizes = np.bincount(owner, minlength=len(files))
-    ordered = np.take(rows, order)
-    ends = np.cumsum(sizes)
-    for number in np.flatnonzero(sizes).tolist():
-        files[number].append(ordered[ends[number] - sizes[number] : ends[number]])
+    return np.take(rows, order), np.cumsum(np.bincount(owner, minlength=owners))
 
 
 def _sample(file: PackedFile) -> Rows:

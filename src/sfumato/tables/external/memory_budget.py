@@ -24,6 +24,13 @@ class MemoryBudget:
         """Return how many records of ``width`` bytes may be in memory at once, with all that sorting them takes."""
         return max(self.work // SHARE // (3 * width + 64), 16)
 
+    def words(self, width: int) -> int:
+        """Return how many records may be in memory as words that are sorted in place, and in rows of ``width`` bytes.
+
+        While some are processed, the next ones are sorted.
+        """
+        return max(self.work // SHARE // (2 * (8 + width)), 16)
+
     def beside(self, values: int) -> MemoryBudget:
         """Return what is left beside ``values`` bytes that stay in memory."""
         return MemoryBudget(max(self.work - values, 0))

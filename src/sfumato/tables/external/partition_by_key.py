@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from sfumato.errors import UsageError
-from sfumato.kernels.threads import in_threads, slices
+from sfumato.kernels.threads import in_threads, in_threads_ahead, slices
 from sfumato.progress import Progress
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy, to_python
 from sfumato.tables.external.scratch import Scratch, scratch_errors
@@ -108,9 +108,9 @@ class PartsByKey:
             yield KeyPartition(table)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._source.batches(self._columns):
-            yield runs_of(batch)
-            self._progress.advance(batch.num_rows)
+        for runs, rows in in_threads_ahead(_counted_runs, self._source.batches(self._columns)):
+            yield runs
+            self._progress.advance(rows)
 
     def _parts(self, batches: Iterable[pa.RecordBatch], depth: int, rows: int | None) -> Iterator[pa.Table]:
         """Yield tables of runs, each with all rows of some keys. rows: of all batches, or None if unknown."""
@@ -229,6 +229,10 @@ class _PartitionFile:
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
+
+
+def _counted_runs(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
+    return runs_of(batch), batch.num_rows
 
 
 def runs_of(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from sfumato.cli.time_left import TimeLeft, in_words
+from sfumato.progress.time_left import TimeLeft, in_words
 from sfumato.progress import Progress
 
 DELAY = 2.0

@@ -8,7 +8,7 @@ from html import escape
 from sfumato.pictures.picture import readable
 
 LONGEST = 120  # characters of a name or value; longer ones are shortened
-VOID = frozenset({"br", "hr", "meta"})
+VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 
 class Markup(str):

@@ -263,7 +263,10 @@ KINDS = (
     "'delta-disclosure'"
 )
 ROLES = "'identifier', 'drop', 'pseudonym', 'quasi-identifier', 'sensitive', 'other', 'decide'"
-TOP = "'other', 'accept_linkable', 'input', 'derive', 'columns', 'privacy', 'workload', 'method', 'engine', 'release'"
+TOP = (
+    "'other', 'accept_linkable', 'about', 'input', 'derive', 'columns', 'privacy', 'workload', 'method', 'engine', "
+    "'release'"
+)
 SECOND = "must be a list of whole numbers, each larger than the one before"
 
 

@@ -17,7 +17,10 @@ from sfumato.cli.summaries import show_files
 from sfumato.tables.locations import codebook_path
 
 
-@with_flags("quasi_identifiers", "sensitive", "taxonomy", "type", "form", "separator", "encoding", "nulls", "sheet")
+@with_flags(
+    *("quasi_identifiers", "sensitive", "taxonomy", "type", "form", "separator", "encoding", "nulls", "sheet"),
+    "language",
+)
 def codebook(
     release: ReleasedTable,
     output: Annotated[

@@ -62,6 +62,7 @@ DECLARED: dict[str, Any] = {
     "release_encoding": writing_flags.ReleaseEncoding,
     "release_decimal": writing_flags.ReleaseDecimal,
     "codebook": writing_flags.Codebook,
+    "language": writing_flags.PageLanguage,
     "separator": flags.Separator,
     "encoding": flags.Encoding,
     "decimal": flags.Decimal,

@@ -42,6 +42,7 @@ SUFFIX = ".report.html"
     "l",
     "require",
     "form",
+    "language",
     *READ_WITH,
 )
 def report_release(

@@ -43,3 +43,12 @@ Codebook = Annotated[
         help="Also write OUTPUT.codebook.html, which explains every column and label, for all who have the release.",
     ),
 ]
+PageLanguage = Annotated[
+    str | None,
+    typer.Option(
+        "--language",
+        metavar="en|de",
+        rich_help_panel=WRITING,
+        help="The language of pages: en (English) or de (German). Default: what the policy says, or en.",
+    ),
+]

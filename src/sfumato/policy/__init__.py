@@ -6,6 +6,7 @@ keyword arguments over a policy, ``toml_lines`` finds a key in a TOML text, and 
 
 from __future__ import annotations
 
+from sfumato.policy.about_settings import AboutSettings, LanguageCode
 from sfumato.policy.column_settings import ColumnSettings, Grouping
 from sfumato.policy.flags import CommonFlags, LevelFlags, PolicyFlags, SearchFlags, UseFlags, merge_flags
 from sfumato.policy.input_settings import InputOptions, InputSettings
@@ -17,6 +18,7 @@ from sfumato.policy.workload import WorkloadSettings
 from sfumato.policy.written_text import DecimalMark, WritingFlags, WrittenText
 
 __all__ = [
+    "AboutSettings",
     "ColumnSettings",
     "CommonFlags",
     "DecimalMark",
@@ -25,6 +27,7 @@ __all__ = [
     "Grouping",
     "InputOptions",
     "InputSettings",
+    "LanguageCode",
     "LevelFlags",
     "MethodSettings",
     "Policy",

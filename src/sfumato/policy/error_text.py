@@ -105,7 +105,7 @@ def _name(path: KeyPath) -> str:
             return f"{_dotted(keys)} of column {_shown(column)}"
         case ("method" | "engine" as section, "name"):
             return str(section)
-        case ("input" | "privacy" | "release" | "engine", key):
+        case ("about" | "input" | "privacy" | "release" | "engine", key):
             return str(key)
     return _dotted(path) or "the table"
 

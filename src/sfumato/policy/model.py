@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from sfumato.errors import PolicyError, TaxonomyError, UsageError
+from sfumato.policy.about_settings import AboutSettings
 from sfumato.policy.column_forms import ADDED, SUMMARY_FORMS, Added, ColumnForm
 from sfumato.policy.column_settings import ColumnSettings, Role, column_name
 from sfumato.policy.completeness import check_columns, check_complete
@@ -45,6 +46,7 @@ class Policy(PolicySection):
 
     other: Literal["keep", "drop"] | None = None
     accept_linkable: Annotated[tuple[str, ...], BeforeValidator(text_list)] = ()
+    about: AboutSettings = AboutSettings()
     input: InputSettings = InputSettings()
     derive: dict[Annotated[str, BeforeValidator(column_name)], DerivedColumn] = Field(default_factory=dict)
     columns: dict[Annotated[str, BeforeValidator(column_name)], ColumnSettings] = Field(default_factory=dict)

@@ -10,6 +10,7 @@ import string
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
+from sfumato.policy.about_settings import LanguageCode
 from sfumato.policy.error_text import wrong
 
 DecimalMark = Literal[".", ","]
@@ -38,6 +39,8 @@ class WritingFlags(TypedDict, total=False):
     """The decimal mark of numbers in a CSV release."""
     codebook: bool | None
     """Whether a page that explains every column and label is written beside the release."""
+    language: LanguageCode | None
+    """The language of pages about the release."""
 
 
 WRITING_SETTINGS = {
@@ -45,6 +48,7 @@ WRITING_SETTINGS = {
     "release_encoding": ("release", "encoding"),
     "release_decimal": ("release", "decimal"),
     "codebook": ("release", "codebook"),
+    "language": ("about", "language"),
 }
 
 

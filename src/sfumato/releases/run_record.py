@@ -115,6 +115,7 @@ class ClassRecipe:
         if self.rules is not None:
             return self.rules
         content = self.policy.to_dict()
+        content.pop("about", None)
         content.pop("input", None)
         content.pop("engine", None)
         content.get("privacy", {}).pop("pseudonym_key", None)

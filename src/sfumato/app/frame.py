@@ -177,7 +177,7 @@ def _policy(view: ProjectView) -> Markup:
     ]
     return element(
         "aside",
-        element("details", element("summary", say("page.policy")), *content, id="policy"),
+        element("details", element("summary", say("page.policy")), *content, id="policy", open=True),
         aria_label=say("page.policy"),
     )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.app.background_run import start_run
-from sfumato.app.forms import PostedForm, button, field, hidden, link_button, radio_group, select, text_input
+from sfumato.app.background_run import last_run, start_run
+from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, radio_group, select, text_input
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.opening import chosen_settings
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
+from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE
 from sfumato.files.key_file import make_key
 from sfumato.pictures.small_bars import small_bars
 from sfumato.report.html import Markup, element, folded, joined, name, table
@@ -162,9 +163,30 @@ def _card(
         element("p", said, ": ", element("span", column["reason"], lang="en"), class_="reason"),
         alarm,
         choices,
+        _linkable(view, column, position, role, examined["records"]),
         class_=f"card role-{role}",
         aria_labelledby=title,
     )
+
+
+def _linkable(view: ProjectView, column: Mapping[str, Any], position: int, role: str, records: int) -> Markup:
+    """The way to keep a column by which persons may be recognised, which a run refuses otherwise."""
+    accepted = column["name"] in view.policy.accept_linkable
+    if view.locked or role not in RELEASED_AS_THEY_ARE or not (accepted or _is_linkable(view, column, records)):
+        return Markup("")
+    label = view.say("page_columns.accept")
+    box = checkbox("accept", "yes", label, checked=accepted, data_auto=True, id=f"accept-{position}")
+    return view.form("accept", hidden("column", position), box, id=f"linkable-{position}")
+
+
+def _is_linkable(view: ProjectView, column: Mapping[str, Any], records: int) -> bool:
+    """Whether most values are unique, or the last trial was refused because of the column."""
+    known = records - column["missing"]
+    if column["alone"] and column["alone"] >= UNIQUE_SHARE * known:
+        return True
+    trial = last_run(view.project, "trial")
+    refused = {} if trial is None else trial.result or {}
+    return repr(column["name"]) in str(refused.get("message", ""))
 
 
 def _figure(view: ProjectView, column: Mapping[str, Any], figure: Mapping[str, Any]) -> Markup:
@@ -177,7 +199,7 @@ def _figure(view: ProjectView, column: Mapping[str, Any], figure: Mapping[str, A
             "page_columns.range_of", low=labels[0].split(" \N{EN DASH} ")[0], high=labels[-1].split(" \N{EN DASH} ")[-1]
         )
     else:
-        words = say("page_columns.values", values=", ".join(labels[:SHOWN_LABELS]))
+        words = say("page_columns.values", values=" \N{MIDDLE DOT} ".join(labels[:SHOWN_LABELS]))
     title = say("page_columns.figure", column=column["name"])
     if len(set(records)) == 1 and records[0] == 1:
         return element("p", element("bdi", words), class_="quiet shortened")  # bars of one record say nothing
@@ -300,6 +322,17 @@ def role(view: ProjectView, form: PostedForm) -> None:
     view.change(form, "page.steps.role", lambda data: with_role(data, column, chosen, _proposed_settings(view, column)))
 
 
+def accept(view: ProjectView, form: PostedForm) -> None:
+    """Keep a column although persons may be recognised by it, or no longer."""
+    column, kept = _column(view, form.text("column")), bool(form.text("accept"))
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        others = [name for name in data.get("accept_linkable", ()) if name != column]
+        return {**data, "accept_linkable": [*others, column] if kept else others}
+
+    view.change(form, "page.steps.accept", change)
+
+
 def _column(view: ProjectView, position: str) -> str:
     """The name of the column at a position: a form cannot hold every name."""
     columns = (view.examined or {"columns": []})["columns"]
@@ -332,7 +365,8 @@ def with_role(data: dict[str, Any], column: str, role: str, as_quasi_identifier:
         privacy.setdefault("pseudonym_key", KEY_FILE)
     elif not any(settings["role"] == "pseudonym" for settings in columns.values()):
         privacy.pop("pseudonym_key", None)
-    return {**data, "columns": columns, "privacy": privacy}
+    linkable = [name for name in data.get("accept_linkable", ()) if name != column or role in RELEASED_AS_THEY_ARE]
+    return {**data, "columns": columns, "privacy": privacy, "accept_linkable": linkable}
 
 
 def rest(view: ProjectView, form: PostedForm) -> None:
@@ -406,6 +440,6 @@ SCREEN = Screen(
     title="page_columns.title",
     task="page_columns.task",
     draw=draw,
-    actions={"role": role, "rest": rest, "derive": derive, "underive": underive},
+    actions={"role": role, "accept": accept, "rest": rest, "derive": derive, "underive": underive},
     original=True,
 )

@@ -146,7 +146,7 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
                 "th", name(str(request["options"].get("name", run.number))), " ", *marks, scope="row", class_="text"
             ),
             element("td", say.number(_k_of(run))),
-            element("td", _further(run), class_="text"),
+            element("td", element("bdi", _further(run)), class_="words"),
             element("td", found["chosen"], class_="text"),
             element("td", element("strong", say.number(found["gcp"], ".1%"))),
             *(element("td", star) for star in stars),
@@ -157,7 +157,13 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
         ]
         rows.append(element("tr", *cells))
     head = element("tr", *(element("th", cell, scope="col") for cell in heads))
-    made = element("table", element("caption", say("page_try.rows")), element("thead", head), element("tbody", *rows))
+    made = element(
+        "table",
+        element("caption", say("page_try.rows")),
+        element("thead", head),
+        element("tbody", *rows),
+        class_="trials",
+    )
     compare = element(
         "form",
         button(say("page_try.side_by_side"), look="small", id="compare-button"),
@@ -183,9 +189,13 @@ def _k_of(run: BackgroundRun) -> int:
 
 
 def _further(run: BackgroundRun) -> str:
-    """The requirements beside k, in the words of the audit."""
-    audit = (run.result or {})["found"]["audit"]
-    return "; ".join(line["requirement"] for line in audit[1:])
+    """The requirements beside k: what the policy asks of sensitive columns."""
+    lines = tomllib.loads(run.request["policy"]).get("privacy", {}).get("sensitive", [])
+    words = []
+    for line in lines:
+        settings = ", ".join(f"{key} = {value}" for key, value in line.items() if key not in ("attribute", "kind"))
+        words.append(f"{line['attribute']}: {line['kind']} {settings}".strip())
+    return "; ".join(words)
 
 
 def _bound(view: ProjectView, found: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ QUIET = (
     "--metrics-recording-only",
     "--mute-audio",
     "--hide-scrollbars",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 
 
@@ -129,6 +129,14 @@ class Browser:
 
     def open(self, file: Path, *, width: int = 1000, scheme: str = "light") -> Opened:
         """Open a file and wait until it is drawn."""
+        page = self.tab(width=width, scheme=scheme)
+        self.call("Page.navigate", {"url": file.absolute().as_uri()}, session=page.session)
+        while not page.evaluate("document.readyState === 'complete' && location.protocol === 'file:'"):
+            pass
+        return page
+
+    def tab(self, *, width: int = 1000, scheme: str = "light") -> Opened:
+        """Open an empty tab."""
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
         session = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         page = self._pages[session] = Opened(self, session)
@@ -136,9 +144,6 @@ class Browser:
             self.call(f"{domain}.enable", {}, session=session)
         page.resize(width)
         page.media(scheme=scheme)
-        self.call("Page.navigate", {"url": file.absolute().as_uri()}, session=session)
-        while not page.evaluate("document.readyState === 'complete' && location.protocol === 'file:'"):
-            pass
         return page
 
     def close(self) -> None:

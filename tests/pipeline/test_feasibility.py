@@ -14,12 +14,12 @@ import pytest
 
 import sfumato
 from sfumato.cli import main
-from sfumato.cli.dry_run import plan_of
 from sfumato.errors import InfeasibleError
 from sfumato.pipeline.feasibility import Feasibility, feasibility_of
 from sfumato.pipeline.prepare import prepare_as_far_as_feasible
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
+from sfumato.studies.dry_run import plan_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 

@@ -133,7 +133,7 @@ def anonymize(
             files = _files(output, full_policy, list(written_pages.values()))
             summary = release.summary() | {key: str(file) for key, file in written_pages.items()}
         else:
-            from sfumato.cli.dry_run import examine
+            from sfumato.studies.dry_run import examine
 
             summary, infeasible = examine(table, output, full_policy, progress, force=force, trial=trial)
     if json:

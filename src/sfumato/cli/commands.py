@@ -9,6 +9,7 @@ import typer
 from sfumato._version import __version__
 from sfumato.cli.aggregate import aggregate
 from sfumato.cli.anonymize import anonymize
+from sfumato.cli.app import serve_page
 from sfumato.cli.audit import audit
 from sfumato.cli.bound import bound
 from sfumato.cli.codebook import codebook
@@ -80,6 +81,7 @@ app.command("report")(report_release)
 app.command()(runs)
 app.command()(codebook)
 app.command()(key)
+app.command("app")(serve_page)
 app.command()(generate)
 app.command()(methods)
 app.command()(demo)

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from sfumato.cli.time_left import TimeLeft, in_words
 from sfumato.progress import Progress
+from sfumato.progress.time_left import TimeLeft, in_words
 
 DELAY = 2.0
 LEAST_PACE = 10  # steps a second that are worth a number: fewer are no records

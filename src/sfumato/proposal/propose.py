@@ -27,6 +27,7 @@ from sfumato.evaluation.linkability.sentinels import reading_remarks
 from sfumato.evaluation.risk.exposure import Exposure, Exposures, exposures, first_of_each_size, more_revealing_sets
 from sfumato.policy import ColumnSettings, InputSettings, Policy, merge_flags
 from sfumato.progress import Progress
+from sfumato.proposal.column_figures import ColumnFigure, figure_of
 from sfumato.proposal.derived_input import has_texts, input_of_derived
 from sfumato.proposal.header_check import check_names, check_names_beside_cells
 from sfumato.proposal.roles import Suggestion, suggest
@@ -106,6 +107,8 @@ class Proposal:
     left_out: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     table: str = field(default="", repr=False)
+    figures: tuple[ColumnFigure, ...] = field(default=(), repr=False, compare=False)
+    """What each readable column holds, to be drawn. It shows values of the table: keep it private."""
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -237,8 +240,10 @@ class _Table:
         self._facts: dict[str, ColumnFacts] = {}
         self._hints: dict[str, NameHints] = hints_of(source.names)
         remarks: list[str] = []
+        self._figures: list[ColumnFigure] = []
         for column in values:
             self._facts[column.name] = facts_of(column, self._settings)
+            self._figures.append(figure_of(column, self._facts[column.name].kind, self._settings))
             remarks += reading_remarks(column, self._settings, partial(self._place, source, column.name))
             progress.advance(EXAMINATIONS - 1)
         self._remarks = tuple(remarks)
@@ -269,6 +274,7 @@ class _Table:
             left_out=(*exposed.left_out, *left_out),
             remarks=(*self._settings.remarks, *self._remarks),
             table=table,
+            figures=tuple(self._figures),
         )
 
     def _place(self, source: Source, name: str, texts: Collection[str]) -> str:

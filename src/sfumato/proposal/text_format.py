@@ -29,15 +29,21 @@ class TextFormat:
 
 
 def find_text_format(
-    path: Path, encoding: str | None, separator: str | None, header_row: int | None = None
+    path: Path,
+    encoding: str | None,
+    separator: str | None,
+    header_row: int | None = None,
+    *,
+    most_bytes: int | None = None,
 ) -> TextFormat:
     """Find the encoding and the separator of a file, unless they are given.
 
-    If the file cannot be read to its end, the reader will report why.
+    If the file cannot be read to its end, the reader will report why. With ``most_bytes``, the encoding is that of so
+    many bytes of the text; what follows may be in another.
     """
     suffix, compression = kind_of_file(path)
     try:
-        known_encoding = encoding or _encoding(path, compression)
+        known_encoding = encoding or _encoding(path, compression, most_bytes)
         if separator is None:
             separator = _separator(_beginning(path, compression, known_encoding, (header_row or 1) - 1))
     except (OSError, UnicodeError, LookupError):
@@ -48,14 +54,15 @@ def find_text_format(
     )
 
 
-def _encoding(path: Path, compression: str | None) -> str:
+def _encoding(path: Path, compression: str | None, most_bytes: int | None) -> str:
     with open_bytes(path, compression) as content:
         start = content.read(BLOCK)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if b"\0" in start:  # no byte order mark, but every second byte of plain letters is zero
         return "utf-16-le" if start[1::2].count(0) > start[::2].count(0) else "utf-16-be"
-    return next((name for name in ("utf-8", *SINGLE_BYTE) if is_text_in(path, name, compression)), "utf-8")
+    candidates = ("utf-8", *SINGLE_BYTE)
+    return next((name for name in candidates if is_text_in(path, name, compression, most_bytes=most_bytes)), "utf-8")
 
 
 def _beginning(path: Path, compression: str | None, encoding: str, skipped: int) -> str:

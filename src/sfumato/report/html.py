@@ -9,7 +9,7 @@ from sfumato.pictures.picture import readable
 from sfumato.texts import Texts
 
 LONGEST = 120  # characters of a name or value; longer ones are shortened
-VOID = frozenset({"br", "hr", "meta"})
+VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 
 class Markup(str):

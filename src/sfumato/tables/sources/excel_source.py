@@ -52,7 +52,7 @@ def open_excel(path: Path, sheet: str | None, header_row: int | None = None) -> 
         rows_read = LOOKED_AT + (header_row or 1)
         top = workbook.load_sheet(sheet_name, header_row=None, skip_rows=0, n_rows=rows_read, dtypes="string")
         rows = [list(row.values()) for row in top.to_arrow().to_pylist()]
-        header = _header_index(rows) if header_row is None else header_row - 1
+        header = header_index(rows) if header_row is None else header_row - 1
         if header_row is not None and header >= len(rows):
             raise InputError(f"the sheet {sheet_name!r} of {where} has no row {header_row}. Check header_row.")
         # Types are inferred from all rows: cells of another type further down would otherwise become null.
@@ -86,7 +86,7 @@ def open_excel(path: Path, sheet: str | None, header_row: int | None = None) -> 
     return CollectedSource.of_table(table.filter(filled), kind="excel", where=where)
 
 
-def _header_index(rows: list[list[str | None]]) -> int:
+def header_index(rows: list[list[str | None]]) -> int:
     """Return the index of the row that holds the names: the first that is not empty, or the first below a title."""
     first = next((index for index, row in enumerate(rows) if _filled(row)), 0)
     if not rows or len(rows[0]) == 1:

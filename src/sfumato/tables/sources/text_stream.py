@@ -42,14 +42,21 @@ def _most_bytes(path: Path, compression: str | None, max_expansion: int | None) 
 
 
 def is_text_in(
-    path: Path, encoding: str, compression: str | None, max_expansion: int | None = None, *, without: bytes = b""
+    path: Path,
+    encoding: str,
+    compression: str | None,
+    max_expansion: int | None = None,
+    *,
+    without: bytes = b"",
+    most_bytes: int | None = None,
 ) -> bool:
-    """Return whether a file is text in an encoding, as far as ``max_expansion`` lets it be read.
+    """Return whether a file is text in an encoding, as far as ``max_expansion`` and ``most_bytes`` let it be read.
 
     without: bytes that the text may not hold.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
-    left = _most_bytes(path, compression, max_expansion)
+    limits = [most for most in (_most_bytes(path, compression, max_expansion), most_bytes) if most is not None]
+    left = min(limits, default=None)
     with open_bytes(path, compression) as content:
         try:
             while block := content.read(READ_BYTES):

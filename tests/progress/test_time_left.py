@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from sfumato.cli.progress_bar import DrawnProgress
-from sfumato.cli.time_left import TimeLeft, in_words
+from sfumato.progress.time_left import TimeLeft, in_words
 
 LEFT = re.compile(r"(about \d.*?|a few seconds) left")
 

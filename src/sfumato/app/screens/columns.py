@@ -1,0 +1,445 @@
+"""Columns: a card for each, with what it holds, its proposed role and the reason, and the role that it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato.app.background_run import last_run, start_run
+from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, radio_group, select, text_input
+from sfumato.app.run_status import run_panel
+from sfumato.app.screens.opening import chosen_settings
+from sfumato.app.view import ProjectView, Screen
+from sfumato.errors import UsageError
+from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE
+from sfumato.files.key_file import make_key
+from sfumato.pictures.small_bars import small_bars
+from sfumato.report.html import Markup, element, folded, joined, name, table
+from sfumato.report.page import in_page_colours
+
+ROLES = {
+    "identifier": "page_columns.roles.identifier",
+    "drop": "page_columns.roles.drop",
+    "pseudonym": "page_columns.roles.pseudonym",
+    "quasi-identifier": "page_columns.roles.quasi",
+    "sensitive": "page_columns.roles.sensitive",
+    "other": "page_columns.roles.keep",
+}
+UNDECIDED = "decide"
+RELEASED_AS_THEY_ARE = ("sensitive", "other")
+KEY_FILE = "private/pseudonym.key"
+SHOWN_LABELS = 3
+MOST_CARDS = 120  # on one page
+PARTS = ("year", "quarter", "month", "weekday", "year-quarter", "year-month")
+UNITS = ("years", "months", "days")
+
+
+def draw(view: ProjectView) -> Markup:
+    say, run, examined = view.say, view.examination, view.examined
+    parts: list[object] = []
+    if run is not None and run.number != view.state.notes.get("examined"):
+        parts.append(run_panel(view, run))
+    if examined is None:
+        if run is None:
+            parts.append(
+                element(
+                    "p",
+                    say("page_columns.not_read"),
+                    " ",
+                    element("a", say("page_columns.to_open"), href=view.address("open")),
+                )
+            )
+        return joined(parts)
+    roles = {column: settings.role for column, settings in view.policy.columns.items()}
+    parts += [_summary(view, examined, roles), _remarks(view, examined), _cards(view, examined, roles)]
+    parts += [_sets(view, examined), "" if view.locked else _derive(view, examined), _go_on(view, roles)]
+    return joined(parts)
+
+
+def _summary(view: ProjectView, examined: Mapping[str, Any], roles: Mapping[str, str]) -> Markup:
+    say = view.say
+    undecided = [column for column, role in roles.items() if role == UNDECIDED]
+    facts = say("page_columns.facts", records=examined["records"], columns=len(roles))
+    counts = {role: sum(1 for each in roles.values() if each == role) for role in (UNDECIDED, *ROLES)}
+    shown = view.query.get("role", "")
+    filters = [_filter(view, "", say("page_columns.all"), len(roles), shown)]
+    labels = {UNDECIDED: say("page_columns.roles.decide"), **{role: say(text) for role, text in ROLES.items()}}
+    filters += [_filter(view, role, labels[role], count, shown) for role, count in counts.items() if count]
+    parts = [element("p", facts, class_="quiet")]
+    if undecided:
+        rest = view.form("rest", button(say("page_columns.drop_rest"), look="small", id="drop-rest"), class_="inline")
+        line = element("strong", say("page_columns.undecided", count=len(undecided)))
+        parts.append(element("div", line, " ", "" if view.locked else rest, class_="row note", id="undecided"))
+    parts.append(element("nav", element("ul", *filters), class_="filters", aria_label=say("page_columns.filter")))
+    return joined(parts)
+
+
+def _filter(view: ProjectView, role: str, label: str, count: int, shown: str) -> Markup:
+    address = view.address("columns") + (f"?role={role}" if role else "")
+    current = "true" if role == shown else None
+    return element(
+        "li",
+        element(
+            "a",
+            f"{label} ",
+            element("span", view.say.number(count), class_="count"),
+            href=address,
+            aria_current=current,
+        ),
+    )
+
+
+def _remarks(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
+    remarks = [*examined["remarks"], *examined["left_out"]]
+    if not remarks:
+        return Markup("")
+    lines = [element("li", remark, lang="en") for remark in remarks]
+    return folded(view.say("page_columns.remarks", count=len(remarks)), element("ul", *lines))
+
+
+def _cards(view: ProjectView, examined: Mapping[str, Any], roles: Mapping[str, str]) -> Markup:
+    say = view.say
+    wanted = view.query.get("role", "")
+    columns = [column for column in examined["columns"] if not wanted or roles.get(column["name"]) == wanted]
+    positions = {column["name"]: position for position, column in enumerate(examined["columns"])}
+    first = max(0, int(view.query["from"])) if view.query.get("from", "").isdigit() else 0
+    shown = columns[first : first + MOST_CARDS]
+    cards = [
+        _card(view, column, positions[column["name"]], roles.get(column["name"], UNDECIDED), examined)
+        for column in shown
+    ]
+    pages: list[object] = []
+    for start in range(0, len(columns), MOST_CARDS) if len(columns) > MOST_CARDS else ():
+        label = say("page_columns.range", first=start + 1, last=min(start + MOST_CARDS, len(columns)))
+        address = f"{view.address('columns')}?from={start}" + (f"&role={wanted}" if wanted else "")
+        pages.append(element("li", element("a", label, href=address, aria_current="page" if start == first else None)))
+    paging = (
+        element("nav", element("ul", *pages), class_="filters", aria_label=say("page_columns.pages")) if pages else ""
+    )
+    return joined([paging, element("div", *cards, class_="cards columns-cards")])
+
+
+def _card(
+    view: ProjectView, column: Mapping[str, Any], position: int, role: str, examined: Mapping[str, Any]
+) -> Markup:
+    say, title = view.say, f"column-{position}"
+    figure = examined["figures"].get(column["name"])
+    facts = say("page_columns.column_facts", distinct=column["distinct"], alone=column["alone"])
+    if column["missing"]:
+        facts += " \N{MIDDLE DOT} " + say("page_columns.column_missing", count=column["missing"])
+    proposed = column["role"]
+    said = (
+        say("page_columns.no_proposal")
+        if proposed == UNDECIDED
+        else say("page_columns.proposed", role=say(ROLES[proposed]))
+    )
+    alarm: object = ""
+    if proposed == "identifier" and role in RELEASED_AS_THEY_ARE:
+        alarm = element("p", say("page_columns.alarm"), class_="alarm", role="alert")
+    choices: object = radio_group(
+        "role",
+        say("page_columns.role_of", column=column["name"]),
+        {key: say(text) for key, text in ROLES.items()},
+        role,
+        auto=True,
+        look="roles",
+    )
+    if view.locked:
+        choices = element("p", say(ROLES[role]) if role in ROLES else say("page_columns.roles.decide"))
+    else:
+        choices = view.form(
+            "role",
+            hidden("column", position),
+            choices,
+            element("noscript", button(say("page.apply"), look="small")),
+            id=f"role-{position}",
+        )
+    return element(
+        "article",
+        element("h3", name(column["name"]), id=title),
+        element("p", column["description"], class_="quiet") if column["description"] else "",
+        "" if figure is None else _figure(view, column, figure),
+        element("p", facts, class_="quiet"),
+        element("p", said, ": ", element("span", column["reason"], lang="en"), class_="reason"),
+        alarm,
+        choices,
+        _linkable(view, column, position, role, examined["records"]),
+        class_=f"card role-{role}",
+        aria_labelledby=title,
+    )
+
+
+def _linkable(view: ProjectView, column: Mapping[str, Any], position: int, role: str, records: int) -> Markup:
+    """The way to keep a column by which persons may be recognised, which a run refuses otherwise."""
+    accepted = column["name"] in view.policy.accept_linkable
+    if view.locked or role not in RELEASED_AS_THEY_ARE or not (accepted or _is_linkable(view, column, records)):
+        return Markup("")
+    label = view.say("page_columns.accept")
+    box = checkbox("accept", "yes", label, checked=accepted, data_auto=True, id=f"accept-{position}")
+    return view.form("accept", hidden("column", position), box, id=f"linkable-{position}")
+
+
+def _is_linkable(view: ProjectView, column: Mapping[str, Any], records: int) -> bool:
+    """Whether most values are unique, or the last trial was refused because of the column."""
+    known = records - column["missing"]
+    if column["alone"] and column["alone"] >= UNIQUE_SHARE * known:
+        return True
+    trial = last_run(view.project, "trial")
+    refused = {} if trial is None else trial.result or {}
+    return repr(column["name"]) in str(refused.get("message", ""))
+
+
+def _figure(view: ProjectView, column: Mapping[str, Any], figure: Mapping[str, Any]) -> Markup:
+    """Bars, and the most frequent values or the ends of the range in words."""
+    say, labels, records = view.say, figure["labels"], figure["records"]
+    if not labels:
+        return element("p", say("page_columns.empty"), class_="quiet")
+    if figure["ordered"] and len(labels) > 1:
+        words = say(
+            "page_columns.range_of", low=labels[0].split(" \N{EN DASH} ")[0], high=labels[-1].split(" \N{EN DASH} ")[-1]
+        )
+    else:
+        words = say("page_columns.values", values=" \N{MIDDLE DOT} ".join(labels[:SHOWN_LABELS]))
+    title = say("page_columns.figure", column=column["name"])
+    if len(set(records)) == 1 and records[0] == 1:
+        return element("p", element("bdi", words), class_="quiet shortened")  # bars of one record say nothing
+    picture = small_bars(records, title=title, description=words)
+    return element(
+        "figure",
+        in_page_colours(picture),
+        element("figcaption", element("bdi", words), class_="shortened"),
+        class_="small",
+    )
+
+
+def _sets(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
+    say = view.say
+    sets = examined["dangerous"]
+    if not sets:
+        return element("p", say("page_columns.no_sets"), class_="quiet")
+    records = max(1, examined["records"])
+    rows = [
+        (
+            joined(
+                [
+                    name(column) if index == 0 else joined([" + ", name(column)])
+                    for index, column in enumerate(found["columns"])
+                ]
+            ),
+            say.percent(found["unique"] / records),
+            found["unique"],
+        )
+        for found in sets
+    ]
+    heads = (say("page_columns.set"), say("page_columns.set_share"), say("page_columns.set_records"))
+    shown = [(columns, share, say.number(unique)) for columns, share, unique in rows]
+    return element(
+        "section",
+        element("h2", say("page_columns.sets")),
+        element("p", say("page_columns.sets_text"), class_="quiet"),
+        table(say("page_columns.sets"), heads, shown),
+    )
+
+
+def _derive(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
+    """Make a column from others, before roles apply."""
+    say = view.say
+    names = {str(position): column["name"] for position, column in enumerate(examined["columns"])}
+    rules = {
+        "years": say("page_columns.derive.years"),
+        "months": say("page_columns.derive.months"),
+        "days": say("page_columns.derive.days"),
+        "first": say("page_columns.derive.first"),
+        "year": say("page_columns.derive.year"),
+        "quarter": say("page_columns.derive.quarter"),
+        "month": say("page_columns.derive.month"),
+        "weekday": say("page_columns.derive.weekday"),
+        "year-quarter": say("page_columns.derive.year_quarter"),
+        "year-month": say("page_columns.derive.year_month"),
+    }
+    made = [
+        element(
+            "li",
+            name(derived),
+            " ",
+            view.form(
+                "underive",
+                hidden("column", position),
+                button(say("page_columns.derive.remove"), look="small"),
+                class_="inline",
+            ),
+        )
+        for position, derived in enumerate(view.policy.derive)
+    ]
+    return folded(
+        say("page_columns.derive.title"),
+        element("p", say("page_columns.derive.text"), class_="quiet"),
+        element("ul", *made) if made else "",
+        view.form(
+            "derive",
+            element(
+                "div",
+                field(say("page_columns.derive.name"), text_input("name", "", required=True, id="derive-name")),
+                field(say("page_columns.derive.rule"), select("rule", rules, "years", id="derive-rule")),
+                field(say("page_columns.derive.from"), select("from", names, "", id="derive-from")),
+                field(
+                    say("page_columns.derive.to"),
+                    select("to", {"": "", **names}, "", id="derive-to"),
+                    hint=say("page_columns.derive.to_hint"),
+                ),
+                field(
+                    say("page_columns.derive.count"),
+                    text_input("count", "", inputmode="numeric", id="derive-count"),
+                    hint=say("page_columns.derive.count_hint"),
+                ),
+                class_="fields",
+            ),
+            button(say("page_columns.derive.do")),
+        ),
+    )
+
+
+def _go_on(view: ProjectView, roles: Mapping[str, str]) -> Markup:
+    if UNDECIDED in roles.values():
+        return Markup("")
+    return element(
+        "div", link_button(view.say("page_columns.go_on"), view.address("hierarchies"), look="main"), class_="row go-on"
+    )
+
+
+# ---- actions ----
+
+
+def role(view: ProjectView, form: PostedForm) -> None:
+    """Give a column its role."""
+    column, chosen = _column(view, form.text("column")), form.text("role")
+    if chosen not in ROLES or column not in view.policy.columns:
+        raise UsageError("this column or role does not exist. Load the page again.")
+    if chosen == "pseudonym" and view.policy.privacy.pseudonym_key is None:
+        key = view.project.directory / KEY_FILE
+        if not key.exists():
+            make_key(key)
+    view.change(form, "page.steps.role", lambda data: with_role(data, column, chosen, _proposed_settings(view, column)))
+
+
+def accept(view: ProjectView, form: PostedForm) -> None:
+    """Keep a column although persons may be recognised by it, or no longer."""
+    column, kept = _column(view, form.text("column")), bool(form.text("accept"))
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        others = [name for name in data.get("accept_linkable", ()) if name != column]
+        return {**data, "accept_linkable": [*others, column] if kept else others}
+
+    view.change(form, "page.steps.accept", change)
+
+
+def _column(view: ProjectView, position: str) -> str:
+    """The name of the column at a position: a form cannot hold every name."""
+    columns = (view.examined or {"columns": []})["columns"]
+    if not position.isdigit() or int(position) >= len(columns):
+        raise UsageError("this column does not exist. Load the page again.")
+    found: str = columns[int(position)]["name"]
+    return found
+
+
+def _proposed_settings(view: ProjectView, column: str) -> dict[str, Any]:
+    """What was proposed for a column as a quasi-identifier."""
+    found: dict[str, Any] = ((view.examined or {}).get("settings") or {}).get(column, {})
+    return found
+
+
+def with_role(data: dict[str, Any], column: str, role: str, as_quasi_identifier: Mapping[str, Any]) -> dict[str, Any]:
+    """The policy with another role for a column, and without what no longer fits it."""
+    before = data["columns"][column]
+    if before["role"] == role:
+        return data
+    nulls = {"nulls": before["nulls"]} if "nulls" in before and role != "identifier" else {}
+    settings = dict(as_quasi_identifier) if role == "quasi-identifier" else {}
+    columns = {**data["columns"], column: {"role": role, **settings, **nulls}}
+    privacy = dict(data.get("privacy", {}))
+    if role != "sensitive" and "sensitive" in privacy:
+        privacy["sensitive"] = [line for line in privacy["sensitive"] if line["attribute"] != column]
+    if role not in ("identifier", "pseudonym") and privacy.get("person") == column:
+        privacy.pop("person")
+    if role == "pseudonym":
+        privacy.setdefault("pseudonym_key", KEY_FILE)
+    elif not any(settings["role"] == "pseudonym" for settings in columns.values()):
+        privacy.pop("pseudonym_key", None)
+    linkable = [name for name in data.get("accept_linkable", ()) if name != column or role in RELEASED_AS_THEY_ARE]
+    return {**data, "columns": columns, "privacy": privacy, "accept_linkable": linkable}
+
+
+def rest(view: ProjectView, form: PostedForm) -> None:
+    """Leave out all columns that are still to decide."""
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        for column, settings in data["columns"].items():
+            if settings["role"] == UNDECIDED:
+                data = with_role(data, column, "drop", {})
+        return data
+
+    view.change(form, "page.steps.rest", change)
+
+
+def derive(view: ProjectView, form: PostedForm) -> None:
+    """Make a column from others. The table is then examined anew."""
+    made, rule, source = form.text("name").strip(), form.text("rule"), _column(view, form.text("from"))
+    settings: dict[str, Any] = {"from": source}
+    if rule in UNITS:
+        settings |= {"to": _column(view, form.text("to")), "unit": rule}
+    elif rule in PARTS:
+        settings |= {"part": rule}
+    else:
+        settings |= {"first": form.whole("count") or 1}
+    if not made or made in view.policy.columns:
+        raise UsageError("a derived column needs a name of its own. Choose another.")
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        changed = {**data, "derive": {**data.get("derive", {}), made: settings}}
+        return {**changed, "columns": {**data["columns"], made: {"role": UNDECIDED}}}
+
+    view.change(form, "page.steps.derive", change)
+    _examine_again(view)
+
+
+def underive(view: ProjectView, form: PostedForm) -> None:
+    """Remove a derived column. The table is then examined anew."""
+    derived = list(view.policy.derive)
+    position = form.whole("column") or 0
+    if not 0 <= position < len(derived):
+        raise UsageError("this column does not exist. Load the page again.")
+    made = derived[position]
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        data = with_role(data, made, "drop", {}) if made in data["columns"] else data
+        kept = {column: settings for column, settings in data["columns"].items() if column != made}
+        rules = {column: rule for column, rule in data.get("derive", {}).items() if column != made}
+        return {**data, "columns": kept, "derive": rules}
+
+    view.change(form, "page.steps.underive", change)
+    _examine_again(view)
+
+
+def _examine_again(view: ProjectView) -> None:
+    policy = view.project.policy
+    start_run(
+        view.project,
+        "examine",
+        {
+            "input": chosen_settings(view),
+            "derive": policy.to_dict().get("derive", {}),
+            "column_nulls": {
+                column: list(settings.nulls) for column, settings in policy.columns.items() if settings.nulls
+            },
+        },
+    )
+
+
+SCREEN = Screen(
+    key="columns",
+    title="page_columns.title",
+    task="page_columns.task",
+    draw=draw,
+    actions={"role": role, "accept": accept, "rest": rest, "derive": derive, "underive": underive},
+    original=True,
+)

@@ -1,0 +1,156 @@
+// The one script of the page. Every page works without it; with it, forms are sent without a new page, runs are
+// followed while they go on, and files can be dropped. It sends nothing to anybody but the server of the page.
+"use strict";
+(() => {
+  const parser = new DOMParser();
+  const sign = () => document.querySelector("meta[name=sfumato-sign]").content;
+  const live = (text) => { const place = document.getElementById("live"); if (place) place.textContent = text; };
+  let stream = null;
+
+  function show(html, address, { focus = null, push = true } = {}) {
+    const next = parser.parseFromString(html, "text/html");
+    const open = [...document.querySelectorAll("details[open]")].map((each) => each.id || each.querySelector("summary")?.textContent);
+    const scrolled = window.scrollY;
+    const same = new URL(address, location.href).pathname === location.pathname;
+    document.title = next.title;
+    document.documentElement.lang = next.documentElement.lang;
+    document.documentElement.dataset.theme = next.documentElement.dataset.theme;
+    document.body.className = next.body.className;
+    document.body.replaceChildren(...document.adoptNode(next.body).childNodes);
+    const meta = next.querySelector("meta[name=sfumato-sign]");
+    if (meta) document.querySelector("meta[name=sfumato-sign]").content = meta.content;
+    if (push && address !== location.href) history.pushState(null, "", address);
+    for (const each of document.querySelectorAll("details")) {
+      each.open = open.includes(each.id || each.querySelector("summary")?.textContent);
+    }
+    const alarm = document.getElementById("alarm");
+    if (alarm) { alarm.focus(); }
+    else if (same) { window.scrollTo(0, scrolled); focus?.(); }
+    else { window.scrollTo(0, 0); document.querySelector("h1")?.focus(); }
+    follow();
+  }
+
+  // Where the focus was, so that it is there again on the new page.
+  function remembered() {
+    const at = document.activeElement;
+    if (!at || at === document.body) return null;
+    const form = at.closest("form[id]");
+    const id = at.id, name = at.name, value = at.value;
+    return () => {
+      const found = (id && document.getElementById(id)) ||
+        (form && name && [...document.querySelectorAll(`#${CSS.escape(form.id)} [name="${CSS.escape(name)}"]`)]
+          .find((each) => each.type !== "radio" || each.value === value));
+      found?.focus();
+    };
+  }
+
+  async function send(form, submitter) {
+    const focus = remembered();
+    const body = new URLSearchParams(new FormData(form, submitter));
+    const main = document.getElementById("main");
+    main?.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(form.action, { method: "POST", body, credentials: "same-origin" });
+      show(await answer.text(), answer.redirected ? answer.url : location.href, { focus });
+    } catch {
+      gone();
+    } finally {
+      main?.removeAttribute("aria-busy");
+    }
+  }
+
+  async function refresh() {
+    const focus = remembered();
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin" });
+      show(await answer.text(), location.href, { focus, push: false });
+    } catch { gone(); }
+  }
+
+  function gone() {
+    const main = document.getElementById("main");
+    if (!main || main.querySelector("#gone")) return;
+    const place = document.createElement("p");
+    place.id = "gone"; place.className = "alarm"; place.setAttribute("role", "alert");
+    place.textContent = document.getElementById("live").dataset.gone;
+    main.prepend(place);
+  }
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!(form instanceof HTMLFormElement) || !("swap" in form.dataset)) return;
+    event.preventDefault();
+    send(form, event.submitter);
+  });
+
+  document.addEventListener("change", (event) => {
+    const at = event.target;
+    if (at.dataset && "upload" in at.dataset) { if (at.files.length) upload(at.files[0], at); return; }
+    if (at.dataset && "auto" in at.dataset && at.form) at.form.requestSubmit();
+  });
+
+  document.addEventListener("click", async (event) => {
+    const at = event.target.closest("[data-copy]");
+    if (!at) return;
+    const text = document.querySelector(at.dataset.copy).textContent;
+    try { await navigator.clipboard.writeText(text); }
+    catch { getSelection().selectAllChildren(document.querySelector(at.dataset.copy)); }
+    live(at.dataset.done);
+    at.textContent = at.dataset.done;
+  });
+
+  window.addEventListener("popstate", refresh);
+
+  // ---- files ----
+  async function upload(file, input) {
+    const bar = document.getElementById("upload-progress");
+    if (bar) bar.hidden = false;
+    try {
+      const answer = await fetch(`${input.dataset.upload}?name=${encodeURIComponent(file.name)}`,
+        { method: "POST", body: file, headers: { "X-Sfumato-Sign": sign() }, credentials: "same-origin" });
+      const text = await answer.text();
+      if (answer.status === 201) { location.assign(text); return; }
+      live(text);
+      const place = document.createElement("p");
+      place.className = "alarm"; place.setAttribute("role", "alert"); place.textContent = text;
+      input.closest(".drop").append(place);
+    } catch { gone(); } finally { if (bar) bar.hidden = true; }
+  }
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    document.addEventListener(kind, (event) => {
+      if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
+      event.preventDefault(); // a file that misses its place must not be opened in the page
+      const zone = event.target.closest?.("[data-drop]");
+      zone?.classList.toggle("over", kind === "dragover");
+      if (kind === "drop" && zone && event.dataTransfer.files.length) {
+        upload(event.dataTransfer.files[0], zone.querySelector("[data-upload]"));
+      }
+    });
+  }
+
+  // ---- runs ----
+  function follow() {
+    const address = document.getElementById("main")?.dataset.events;
+    if (stream && stream.address === address) return;
+    stream?.close();
+    stream = null;
+    if (!address) return;
+    stream = new EventSource(address);
+    stream.address = address;
+    const states = new Map();
+    stream.addEventListener("message", (event) => {
+      const { run, state, html } = JSON.parse(event.data);
+      const before = states.get(run);
+      states.set(run, state);
+      const place = document.getElementById(`run-${run}`);
+      if (place && state === "running") {
+        const focused = place.contains(document.activeElement);
+        place.innerHTML = html;
+        if (focused) place.querySelector("button")?.focus();
+      }
+      if ((before === "running" || (before === undefined && place?.querySelector("progress"))) && state !== "running") refresh();
+    });
+  }
+  window.addEventListener("pagehide", () => { stream?.close(); stream = null; });
+  follow();
+})();

@@ -31,6 +31,7 @@ from sfumato.app.project import LockedProjectError, OutdatedPageError, Project, 
 from sfumato.app.run_status import run_status
 from sfumato.app.screens import SCREENS
 from sfumato.app.screens.projects import ACTIONS
+from sfumato.app.screens.publish import adopt_publication
 from sfumato.app.style import style_sheet
 from sfumato.app.view import ProjectView, Screen, View
 from sfumato.errors import InputError, OutputError, SfumatoError
@@ -81,6 +82,7 @@ class Page:
         try:
             view.project.adopt_edits()
             adopt_examination(view.project)
+            adopt_publication(view.project)
         except SfumatoError as error:
             view.alarm = view.alarm or str(error)
         return _html(project_page(view, screen), status)
@@ -177,9 +179,17 @@ class Page:
     def _fresh(view: ProjectView) -> ProjectView:
         """The same view of what is there by now."""
         return ProjectView(
-            view.store, view.say, view.theme, view.sign, view.path, view.query, view.alarm,
-            project=view.project, screen=view.screen,
-        )  # fmt: skip
+            view.store,
+            view.say,
+            view.theme,
+            view.sign,
+            view.path,
+            view.query,
+            view.many,
+            view.alarm,
+            project=view.project,
+            screen=view.screen,
+        )
 
     async def create(self, request: Request) -> Response:
         self._seen.now()
@@ -251,6 +261,7 @@ class Page:
             self._access.sign,
             request.url.path,
             dict(request.query_params),
+            {key: request.query_params.getlist(key) for key in request.query_params},
         )
 
     def _project_view(self, request: Request) -> tuple[ProjectView, Screen]:

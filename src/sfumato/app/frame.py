@@ -81,21 +81,30 @@ def _top(view: View) -> Markup:
     home = element("a", "Sfumato", href="/", class_="brand")
     title: object = ""
     if isinstance(view, ProjectView):
-        title = element("p", element("strong", name(view.state.title)), " ",
-                        element("span", name(view.state.table), class_="quiet"), class_="title")  # fmt: skip
+        title = element(
+            "p",
+            element("strong", name(view.state.title)),
+            " ",
+            element("span", name(view.state.table), class_="quiet"),
+            class_="title",
+        )
     languages = {code: language.name for code, language in LANGUAGES.items()}
     themes = {key: view.say(text) for key, text in THEME_NAMES.items()}
     settings = view.post(
         "/settings",
         hidden("back", view.path),
         select(
-            "language", languages, view.say.language.code, auto=True, id="language",
+            "language",
+            languages,
+            view.say.language.code,
+            auto=True,
+            id="language",
             aria_label=view.say("page.language"),
         ),
         select("theme", themes, view.theme, auto=True, id="theme", aria_label=view.say("page.theme")),
         element("noscript", button(view.say("page.apply"), look="small")),
         class_="settings",
-    )  # fmt: skip
+    )
     return element("header", home, title, settings, class_="top")
 
 
@@ -145,26 +154,43 @@ def _policy(view: ProjectView) -> Markup:
                 )
             )
     history = [
-        element("li", element("strong" if step.number == view.state.current else "span", say(step.what)), " ",
-                element("span", _time(step.time), class_="quiet"))
+        element(
+            "li",
+            element("strong" if step.number == view.state.current else "span", say(step.what)),
+            " ",
+            element("span", _time(step.time), class_="quiet"),
+        )
         for step in reversed(view.state.steps)
-    ]  # fmt: skip
+    ]
     content = [
         element("p", say("page.policy_text"), class_="quiet"),
         element("div", *moves, class_="row") if moves else "",
-        element("div", element("code", command, id="command", tabindex="0"),
-                _copy(view, "#command", "page.copy_command"), class_="copied"),
+        element(
+            "div",
+            element("code", command, id="command", tabindex="0"),
+            _copy(view, "#command", "page.copy_command"),
+            class_="copied",
+        ),
         preformatted(view.project.policy_text, say("page.policy")),
         element("p", element("a", say("page.download_policy"), href=f"/p/{view.project.name}/policy.toml")),
         folded(say("page.history", count=len(view.state.steps)), element("ol", *history, class_="history")),
-    ]  # fmt: skip
-    return element("aside", element("details", element("summary", say("page.policy")), *content, id="policy"),
-                   aria_label=say("page.policy"))  # fmt: skip
+    ]
+    return element(
+        "aside",
+        element("details", element("summary", say("page.policy")), *content, id="policy"),
+        aria_label=say("page.policy"),
+    )
 
 
 def _copy(view: ProjectView, target: str, text: str) -> Markup:
-    return element("button", view.say(text), type="button", class_="button small", data_copy=target,
-                   data_done=view.say("page.copied"))  # fmt: skip
+    return element(
+        "button",
+        view.say(text),
+        type="button",
+        class_="button small",
+        data_copy=target,
+        data_done=view.say("page.copied"),
+    )
 
 
 def _time(text: str) -> str:

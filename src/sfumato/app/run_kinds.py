@@ -6,7 +6,6 @@ and ``anonymize``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -44,24 +43,92 @@ def examine(context: RunContext) -> dict[str, Any]:
 
 def dry_run(context: RunContext) -> dict[str, Any]:
     """Say how the table is read and which requirements can be met."""
+    return _examined(context, trial=True)
+
+
+def precheck(context: RunContext) -> dict[str, Any]:
+    """Say the same before a release, with earlier releases that it could be intersected with."""
+    return _examined(context, trial=False)
+
+
+def _examined(context: RunContext, *, trial: bool) -> dict[str, Any]:
     from sfumato.studies.dry_run import examine as examined
 
-    summary, infeasible = examined(str(context.table), None, context.policy, context.progress, force=False, trial=True)
+    summary, infeasible = examined(str(context.table), None, context.policy, context.progress, force=False, trial=trial)
     return {**summary, "message": None if infeasible is None else str(infeasible)}
 
 
-def as_json(value: Any) -> Any:
-    """Return a value that JSON can hold: there is no infinity in it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): as_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(item) for item in value]
-    return value
+def risk(context: RunContext) -> dict[str, Any]:
+    """Measure the risk of the original under three attackers."""
+    from sfumato.studies.risk import risk as measured
+
+    with context.progress.phase("risk"):
+        found = measured(context.table, context.policy, population=context.options.get("population"))
+    return found.as_dict()
+
+
+def trial(context: RunContext) -> dict[str, Any]:
+    """Make a trial: a release that is not to be published, with a page that compares it with the original."""
+    from sfumato.api import anonymize_to_file
+    from sfumato.app.trial_facts import trial_facts
+
+    target = context.directory / "trial.parquet"
+    release = anonymize_to_file(
+        context.table,
+        context.policy,
+        target,
+        context.progress,
+        trial=True,
+        bound=bool(context.options.get("bound")),
+        report_private=context.directory / "private.html",
+    )
+    with context.progress.phase("report"):
+        facts = trial_facts(release, target, context.directory)
+    return {**release.summary(), **facts}
+
+
+def curve(context: RunContext) -> dict[str, Any]:
+    """Compute what every k would cost."""
+    from sfumato.evaluation.dual_problem import TradeoffQuestion
+    from sfumato.report.tradeoff import Tradeoff
+    from sfumato.studies.tradeoff import TradeoffStudy
+
+    question = TradeoffQuestion.of(context.policy, None, range(2, 101), None, None, None, None)
+    study = TradeoffStudy(context.table, question, context.progress)
+    study.run()
+    tradeoff = Tradeoff(study.steps, question, context.table, study.seconds, complete=study.complete)
+    for narrow, name in ((False, "curve.svg"), (True, "curve-narrow.svg")):
+        (context.directory / name).write_text(tradeoff.loss("light", narrow).svg, "utf-8")
+    return {"steps": [step.as_dict() for step in tradeoff.steps_to_show()], "records": tradeoff.records}
+
+
+def publish(context: RunContext) -> dict[str, Any]:
+    """Run the policy anew and write the release with all that belongs to it; the private page goes elsewhere."""
+    from sfumato.api import anonymize_to_file
+
+    name = str(context.options["file"])
+    releases, private = context.project.directory / "releases", context.project.directory / "private"
+    stem = name.partition(".")[0]
+    policy = context.policy
+    release = anonymize_to_file(
+        context.table,
+        policy,
+        releases / name,
+        context.progress,
+        report=releases / f"{stem}.report.html",
+        report_private=private / f"{stem}.private.html",
+    )
+    policy.save(releases / f"{stem}.policy.toml")
+    files = sorted(path.name for path in releases.iterdir() if path.is_file())
+    return {**release.summary(), "files": files, "private": f"{stem}.private.html"}
 
 
 RUN_KINDS: Mapping[str, RunKind] = {
     "examine": examine,
     "dry-run": dry_run,
+    "precheck": precheck,
+    "risk": risk,
+    "trial": trial,
+    "curve": curve,
+    "publish": publish,
 }

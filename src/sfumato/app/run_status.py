@@ -47,8 +47,14 @@ def run_status(view: ProjectView, run: BackgroundRun) -> Markup:
         return _running(view, run)
     result = run.result or {}
     if state == "failed":
-        return element("p", element("strong", view.say("page.run.failed")), " ", str(result.get("message", "")),
-                       class_="alarm", role="alert")  # fmt: skip
+        return element(
+            "p",
+            element("strong", view.say("page.run.failed")),
+            " ",
+            str(result.get("message", "")),
+            class_="alarm",
+            role="alert",
+        )
     if state == "stopped":
         return element("p", view.say("page.run.stopped"), class_="quiet")
     if state == "killed":

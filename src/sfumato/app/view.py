@@ -25,6 +25,8 @@ class View:
     sign: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
+    many: Mapping[str, list[str]] = field(default_factory=dict)
+    """Every value of a field of the address."""
     alarm: str = ""
     """What went wrong with the last change."""
 

@@ -6,12 +6,14 @@ are those of the commands, which hold no cell value.
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
 import time
 import tomllib
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from traceback import extract_tb
 from types import FrameType
@@ -147,7 +149,7 @@ def _result(run: BackgroundRun, progress: ReportedProgress) -> dict[str, Any]:
         from sfumato.app.run_kinds import RUN_KINDS
 
         found = RUN_KINDS[run.kind](RunContext(run, progress))
-        return {"state": "done", "found": found, "cut_short": progress.stopped}
+        return {"state": "done", "found": as_json(found), "cut_short": progress.stopped}
     except RunStopped:
         return {"state": "stopped"}
     except SfumatoError as error:
@@ -162,6 +164,17 @@ def _result(run: BackgroundRun, progress: ReportedProgress) -> dict[str, Any]:
             "message": f"unexpected {type(error).__name__} in {place}. This is a fault in Sfumato: please report this "
             "line, without any of your data.",
         }
+
+
+def as_json(value: Any) -> Any:
+    """Return a value that JSON can hold: there is no infinity in it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    return value
 
 
 def _interrupt() -> None:

@@ -16,6 +16,7 @@ from sfumato.pipeline.engine_choice import tables_of
 from sfumato.pipeline.feasibility import feasibility_of
 from sfumato.pipeline.feasible_changes import feasible_changes
 from sfumato.pipeline.prepare import prepare_as_far_as_feasible
+from sfumato.pipeline.recognition import class_recipe, recognised
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
@@ -27,12 +28,15 @@ def examine(
 ) -> tuple[dict[str, Any], InfeasibleError | None]:
     """Read a table, and return what the command prints, and the error of the run if the policy cannot be met.
 
-    The output is refused as the run would refuse it.
+    The output is refused as the run would refuse it. Unless it is of a ``trial``, warnings name earlier releases.
     """
     if output is not None:
         policy.check_complete()
         check_target_location(data, output, tables=tables_of(policy), force=force, trial=trial)
     table, infeasible = prepare_as_far_as_feasible(data, policy, progress)
+    if infeasible is None and not trial:
+        engine = MemoryEngine()
+        recognised(engine, table.job, table, class_recipe(engine, table.job))
     return plan_of(table, feasible=infeasible is None), infeasible
 
 

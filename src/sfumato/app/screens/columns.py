@@ -40,8 +40,14 @@ def draw(view: ProjectView) -> Markup:
         parts.append(run_panel(view, run))
     if examined is None:
         if run is None:
-            parts.append(element("p", say("page_columns.not_read"), " ",
-                                 element("a", say("page_columns.to_open"), href=view.address("open"))))  # fmt: skip
+            parts.append(
+                element(
+                    "p",
+                    say("page_columns.not_read"),
+                    " ",
+                    element("a", say("page_columns.to_open"), href=view.address("open")),
+                )
+            )
         return joined(parts)
     roles = {column: settings.role for column, settings in view.policy.columns.items()}
     parts += [_summary(view, examined, roles), _remarks(view, examined), _cards(view, examined, roles)]
@@ -70,8 +76,16 @@ def _summary(view: ProjectView, examined: Mapping[str, Any], roles: Mapping[str,
 def _filter(view: ProjectView, role: str, label: str, count: int, shown: str) -> Markup:
     address = view.address("columns") + (f"?role={role}" if role else "")
     current = "true" if role == shown else None
-    return element("li", element("a", f"{label} ", element("span", view.say.number(count), class_="count"),
-                                 href=address, aria_current=current))  # fmt: skip
+    return element(
+        "li",
+        element(
+            "a",
+            f"{label} ",
+            element("span", view.say.number(count), class_="count"),
+            href=address,
+            aria_current=current,
+        ),
+    )
 
 
 def _remarks(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
@@ -122,9 +136,13 @@ def _card(
     if proposed == "identifier" and role in RELEASED_AS_THEY_ARE:
         alarm = element("p", say("page_columns.alarm"), class_="alarm", role="alert")
     choices: object = radio_group(
-        "role", say("page_columns.role_of", column=column["name"]), {key: say(text) for key, text in ROLES.items()},
-        role, auto=True, look="roles",
-    )  # fmt: skip
+        "role",
+        say("page_columns.role_of", column=column["name"]),
+        {key: say(text) for key, text in ROLES.items()},
+        role,
+        auto=True,
+        look="roles",
+    )
     if view.locked:
         choices = element("p", say(ROLES[role]) if role in ROLES else say("page_columns.roles.decide"))
     else:
@@ -218,11 +236,19 @@ def _derive(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
         "year-month": say("page_columns.derive.year_month"),
     }
     made = [
-        element("li", name(derived), " ",
-                view.form("underive", hidden("column", position),
-                          button(say("page_columns.derive.remove"), look="small"), class_="inline"))
+        element(
+            "li",
+            name(derived),
+            " ",
+            view.form(
+                "underive",
+                hidden("column", position),
+                button(say("page_columns.derive.remove"), look="small"),
+                class_="inline",
+            ),
+        )
         for position, derived in enumerate(view.policy.derive)
-    ]  # fmt: skip
+    ]
     return folded(
         say("page_columns.derive.title"),
         element("p", say("page_columns.derive.text"), class_="quiet"),
@@ -234,15 +260,21 @@ def _derive(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
                 field(say("page_columns.derive.name"), text_input("name", "", required=True, id="derive-name")),
                 field(say("page_columns.derive.rule"), select("rule", rules, "years", id="derive-rule")),
                 field(say("page_columns.derive.from"), select("from", names, "", id="derive-from")),
-                field(say("page_columns.derive.to"), select("to", {"": "", **names}, "", id="derive-to"),
-                      hint=say("page_columns.derive.to_hint")),
-                field(say("page_columns.derive.count"), text_input("count", "", inputmode="numeric", id="derive-count"),
-                      hint=say("page_columns.derive.count_hint")),
+                field(
+                    say("page_columns.derive.to"),
+                    select("to", {"": "", **names}, "", id="derive-to"),
+                    hint=say("page_columns.derive.to_hint"),
+                ),
+                field(
+                    say("page_columns.derive.count"),
+                    text_input("count", "", inputmode="numeric", id="derive-count"),
+                    hint=say("page_columns.derive.count_hint"),
+                ),
                 class_="fields",
             ),
             button(say("page_columns.derive.do")),
         ),
-    )  # fmt: skip
+    )
 
 
 def _go_on(view: ProjectView, roles: Mapping[str, str]) -> Markup:

@@ -11,25 +11,13 @@ import warnings as python_warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from sfumato.bounds.bound import Bound
-from sfumato.engines.engine import Draft
 from sfumato.errors import SfumatoWarning, UsageError
-from sfumato.evaluation.aggregates import Aggregate, aggregates_of
-from sfumato.evaluation.audit.audit import AuditReport
-from sfumato.evaluation.comparison_points import ALL, points_of
-from sfumato.evaluation.dual_problem import TradeoffQuestion
 from sfumato.evaluation.learning.folds import USUAL
-from sfumato.evaluation.learning.learning_study import Study
-from sfumato.evaluation.parameter_values import RequestedValues
-from sfumato.evaluation.queries import Measured, QueryWorkload
-from sfumato.pictures.picture import Picture
-from sfumato.pipeline.apply import draft_applied
+from sfumato.evaluation.parameter_values import ALL, RequestedValues
 from sfumato.pipeline.capabilities import BOUND
 from sfumato.pipeline.engine_choice import wants_spark
-from sfumato.pipeline.learn import fit_recoding
-from sfumato.pipeline.linked import LinkedRelease, check_linked, publish_linked
 from sfumato.pipeline.release import Release
 from sfumato.pipeline.run import draft_release, kept, published
 from sfumato.policy import (
@@ -44,27 +32,25 @@ from sfumato.policy import (
     WritingFlags,
     merge_flags,
 )
-from sfumato.policy.linked_tables import LinkedTables
 from sfumato.progress import Progress
-from sfumato.releases.certificate import read_certificate
-from sfumato.releases.recoding import Recoding
-from sfumato.report.codebook import Codebook, check_codebook
-from sfumato.report.comparison import Comparison
-from sfumato.report.learning import Evaluation
-from sfumato.report.private import PrivateReport
-from sfumato.report.release import ReleaseReport, refuse_trial
-from sfumato.report.tradeoff import Tradeoff
-from sfumato.studies.audit import audit_finished
-from sfumato.studies.bound import bounds_beside, check_bounded, with_bound
-from sfumato.studies.compare import compare_points
-from sfumato.studies.finished_release import FinishedRelease
-from sfumato.studies.learning import LearningStudy
-from sfumato.studies.measure import measure_finished
-from sfumato.studies.plot import plot_finished
-from sfumato.studies.report import check_page, codebook_finished, report_finished, report_finished_privately
-from sfumato.studies.tradeoff import TradeoffStudy
 from sfumato.tables.locations import codebook_path, location_of
 from sfumato.tables.targets.target import refuse_input_as_output
+
+if TYPE_CHECKING:
+    from sfumato.bounds.bound import Bound
+    from sfumato.engines.engine import Draft
+    from sfumato.evaluation.aggregates import Aggregate
+    from sfumato.evaluation.audit.audit import AuditReport
+    from sfumato.evaluation.queries import Measured
+    from sfumato.pictures.picture import Picture
+    from sfumato.pipeline.linked import LinkedRelease
+    from sfumato.releases.recoding import Recoding
+    from sfumato.report.codebook import Codebook
+    from sfumato.report.comparison import Comparison
+    from sfumato.report.learning import Evaluation
+    from sfumato.report.private import PrivateReport
+    from sfumato.report.release import ReleaseReport
+    from sfumato.report.tradeoff import Tradeoff
 
 
 class ApplyFlags(LevelFlags, WritingFlags, total=False):
@@ -131,7 +117,10 @@ def anonymize_to_file(
     ``report`` and ``report_private`` appear together with the release, or nothing does. ``spark_master`` is the master
     of a Spark session that has to be made.
     """
-    refuse_trial(trial and report is not None)
+    if report is not None:
+        from sfumato.report.release import refuse_trial
+
+        refuse_trial(trial)
     draft = _drafted(
         data, policy, progress, bound=bound, trial=trial, target=target, force=force, spark_master=spark_master
     )
@@ -152,6 +141,9 @@ def anonymize_linked(
     nothing is written. Without ``write`` they are made and checked only, and ``holds`` and ``joint`` say the result.
     With ``force`` an output may replace something that is no release.
     """
+    from sfumato.pipeline.linked import check_linked, publish_linked
+    from sfumato.policy.linked_tables import LinkedTables
+
     asked, progress = LinkedTables.load(tables), progress or Progress()
     linked = publish_linked(asked, progress, force=force) if write else check_linked(asked, progress)
     for release in linked.releases.values():
@@ -178,10 +170,13 @@ def _drafted(
         spark = SparkOptions(master=spark_master)
         if bound:
             BOUND.refuse_on("spark")
-    if bound:
-        check_bounded(policy)
-    draft = draft_release(data, policy, progress, target=target, force=force, trial=trial, spark=spark)
-    return with_bound(draft) if bound else draft
+    asked = {"target": target, "force": force, "trial": trial, "spark": spark}
+    if not bound:
+        return draft_release(data, policy, progress, **asked)
+    from sfumato.studies.bound import check_bounded, with_bound
+
+    check_bounded(policy)
+    return with_bound(draft_release(data, policy, progress, **asked))
 
 
 def _with_warnings(release: Release) -> Release:
@@ -197,6 +192,8 @@ def fit(data: object, policy: PolicyLike | None = None, **flags: Unpack[PolicyFl
     what ``auto`` means here. Every region that has records of ``data`` meets the policy on them. With
     ``engine="disk"``, or for a file that does not fit into ``memory``, mondrian learns the same regions on disk.
     """
+    from sfumato.pipeline.learn import fit_recoding
+
     return fit_recoding(data, merge_flags(policy, **flags), Progress())
 
 
@@ -221,6 +218,8 @@ def apply(
     "keep" or "disarm". ``pseudonym_key`` is the key of pseudonyms, which rules do not name. ``trial``: see
     ``anonymize``. ``written`` says how a file is written.
     """
+    from sfumato.pipeline.apply import draft_applied
+
     asked: ApplyFlags = {
         "max_suppressed": max_suppressed,
         "k": k,
@@ -246,6 +245,8 @@ def apply_to_file(
 ) -> Release:
     """Apply and write in one go; the finished file is what is audited and measured. ``flags`` go over the policy."""
     from sfumato.engines.target_output import check_target_location
+    from sfumato.pipeline.apply import draft_applied
+    from sfumato.report.codebook import check_codebook
 
     refuse_input_as_output(rules, location_of(target))
     check_target_location(data, target, tables=1, force=force, trial=trial)
@@ -256,6 +257,8 @@ def apply_to_file(
 
 
 def _recoding(rules: Recoding | str | Path, **flags: Unpack[ApplyFlags]) -> Recoding:
+    from sfumato.releases.recoding import Recoding
+
     recoding = rules if isinstance(rules, Recoding) else Recoding.load(rules)
     return replace(recoding, policy=merge_flags(recoding.policy, **flags))
 
@@ -279,6 +282,9 @@ def audit(
     release of any size is read in parts within that limit; what does not fit goes into files in ``temporary``, by
     default the system's temporary directory, and is removed at the end.
     """
+    from sfumato.studies.audit import audit_finished
+    from sfumato.studies.finished_release import FinishedRelease
+
     return audit_finished(
         FinishedRelease.of(release, policy, flags),
         original,
@@ -312,6 +318,10 @@ def measure(
     sensitive column, or of the target if there is one. With ``memory``, such as "2GB", tables of any size are measured
     within that limit, but for queries and workloads; ``temporary`` is that of ``audit``.
     """
+    from sfumato.evaluation.queries import QueryWorkload
+    from sfumato.studies.finished_release import FinishedRelease
+    from sfumato.studies.measure import measure_finished
+
     workload = QueryWorkload(
         level=queries,
         ranges=range_queries,
@@ -343,6 +353,9 @@ def aggregate(
     ``by`` are quasi-identifiers: then for the records of each combination of what the release shows for them. Without a
     policy the certificate beside the file says what was asked for, and what means were rounded to.
     """
+    from sfumato.evaluation.aggregates import aggregates_of
+    from sfumato.studies.finished_release import FinishedRelease
+
     finished = FinishedRelease.of(release, policy, flags)
     grids = {} if finished.certificate is None else finished.certificate.get("statistics", {})
     return aggregates_of(finished.source(), finished.policy, (by,) if isinstance(by, str) else by, grids)
@@ -354,6 +367,10 @@ def codebook(release: object, policy: PolicyLike | None = None, **flags: Unpack[
     It may go wherever the release may go; its ``write`` saves it as an offline page. Without a policy the certificate
     beside the release says what was asked for.
     """
+    from sfumato.releases.certificate import read_certificate
+    from sfumato.studies.finished_release import FinishedRelease
+    from sfumato.studies.report import codebook_finished
+
     if policy is None and (not isinstance(release, str | Path) or read_certificate(release) is None):
         flags = {"k": 1, **flags}  # a codebook asks nothing of the classes
     return codebook_finished(FinishedRelease.of(release, policy, flags))
@@ -373,6 +390,9 @@ def report_release(
     It may go wherever the release may go: of the ``original`` it says only how many records were left out. Without a
     policy the certificate beside the release says what was asked for. With ``force`` it replaces any file.
     """
+    from sfumato.studies.finished_release import FinishedRelease
+    from sfumato.studies.report import check_page, report_finished
+
     check_page(path, original, release, force=force)
     finished = FinishedRelease.of(release, policy, flags)
     report = report_finished(original, finished, limited=flags.get("memory") is not None)
@@ -391,6 +411,9 @@ def report_private(
     **flags: Unpack[PolicyFlags],
 ) -> PrivateReport:
     """Make a page that compares a release with the counts of its original. It must not be shared."""
+    from sfumato.studies.finished_release import FinishedRelease
+    from sfumato.studies.report import check_page, report_finished_privately
+
     check_page(path, original, release, force=force)
     report = report_finished_privately(original, FinishedRelease.of(release, policy, flags))
     if path is not None:
@@ -412,6 +435,10 @@ def compare(
     ``methods`` are names, or ``all`` for those that accept what is asked for. Further arguments are those of
     ``anonymize``. A method that fails has a row that says why.
     """
+    from sfumato.evaluation.comparison_points import points_of
+    from sfumato.report.comparison import Comparison
+    from sfumato.studies.compare import compare_points
+
     points = points_of(merge_flags(policy, **flags), methods, k, l)
     progress = Progress()
     rows = list(compare_points(data, points, progress))
@@ -437,6 +464,10 @@ def tradeoff(
     whose error is measured too. ``suppressed`` are shares of the records: the loss is computed with up to so many left
     out, at one k. Further arguments are those of ``anonymize``.
     """
+    from sfumato.evaluation.dual_problem import TradeoffQuestion
+    from sfumato.report.tradeoff import Tradeoff
+    from sfumato.studies.tradeoff import TradeoffStudy
+
     question = TradeoffQuestion.of(merge_flags(policy, **flags), methods, k, l, max_loss, queries, suppressed)
     study = TradeoffStudy(data, question, Progress())
     study.run()
@@ -462,6 +493,10 @@ def evaluate(
     default those that suit the target; ``models`` are tree, bayes, forest, svm, linear and regression-tree, or ``all``
     for those that suit it. Further arguments are those of ``anonymize``.
     """
+    from sfumato.evaluation.learning.learning_study import Study
+    from sfumato.report.learning import Evaluation
+    from sfumato.studies.learning import LearningStudy
+
     study = Study(
         policy=merge_flags(policy, target=target, **flags), methods=methods, k=k, l=l, models=models, folds=folds
     )
@@ -508,6 +543,9 @@ def proven_bounds(
     **flags: Unpack[BoundFlags],
 ) -> Iterator[Bound]:
     """Yield bounds as they are proven, each at least as high as the one before."""
+    from sfumato.studies.bound import bounds_beside
+    from sfumato.studies.finished_release import FinishedRelease
+
     if release is None:
         return bounds_beside(data, merge_flags(policy, **flags), None, effort, seconds, progress)
     finished = FinishedRelease.of(release.data if isinstance(release, Release) else release, policy, flags)
@@ -530,6 +568,8 @@ def plot(
     distinct released values. Without a policy the certificate beside the file says which columns are
     quasi-identifiers; without a certificate they are ``x`` and ``y``. ``theme`` is light or dark.
     """
+    from sfumato.studies.plot import plot_finished
+
     if isinstance(release, Release):
         if policy is not None or flags:
             raise UsageError("a Release knows its policy. Give none, or plot its data.")

@@ -123,10 +123,10 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sfumato.requirements, "entry_points", lambda group: found)
     monkeypatch.setattr(sfumato.methods, "entry_points", lambda group: [method])
     kinds.cache_clear()
-    methods.cache_clear()
+    sfumato.methods._makers.cache_clear()
     yield
     kinds.cache_clear()
-    methods.cache_clear()
+    sfumato.methods._makers.cache_clear()
 
 
 OUTSIDE: tuple[type[Requirement], ...] = (Crowd, Unlike, Varied)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sfumato.bounds.largest_prices import LargestPrices, add_price
 from sfumato.bounds.problem import BoundProblem
 from sfumato.kernels.constants import NONE, STACK_SIZE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel, kernel
 from sfumato.methods.clustering.kd_tree import overlap
 from sfumato.tables.coding.domains import Codes
 
@@ -175,7 +175,7 @@ def slopes(prices, starts, members, cost, weights, k, rise, share, slope):
                 slope[largest.record[t]] -= demand[b] * largest.copies[t] / k
 
 
-@kernel
+@inner_kernel
 def largest_in_box(b, prices, starts, members, weights, k, largest):
     """Write the k largest prices in a box into ``largest``, LargestPrices; return the number of entries."""
     size, held, total = 0, np.int64(0), 0.0

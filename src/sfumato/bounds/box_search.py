@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sfumato.bounds.diversity_limits import DistinctValues, count_values, reset_values, values_suffice
 from sfumato.bounds.largest_prices import LargestPrices, add_price
 from sfumato.kernels.constants import INFINITE, NONE, STACK_SIZE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import DIFFERENCE, attribute_cost
 from sfumato.methods.clustering.kd_tree import distance
 
@@ -74,7 +74,7 @@ def least_slacks(tree, targets, prices, rank, k, goals, max_parts, diversity, la
         for c in range(chains):
             ends[0, 0, c], ends[1, 0, c] = 0, INFINITE
         best = examine(ends[0, 0], ends[1, 0], near, k, others, best, ups, layout, diversity, work, plans[0])
-        waiting, halved, lowest = 1, 0, np.int64(INFINITE)
+        waiting, halved, lowest = 1, 0, INFINITE
         while waiting > 0:
             part = 0
             for other in range(1, waiting):
@@ -111,7 +111,7 @@ def least_slacks(tree, targets, prices, rank, k, goals, max_parts, diversity, la
                         box_high[number, q] = max(box_high[number, q], codes[near.position[i], q])
 
 
-@kernel
+@inner_kernel
 def move_part(ends, plans, source, target):
     """Copy a waiting part over another. ends: int64[2, parts, chains]; plans: int64[parts, 3]."""
     for c in range(ends.shape[2]):
@@ -154,7 +154,7 @@ class SearchBuffers(NamedTuple):
     best_box: NDArray[np.int64]
 
 
-@kernel
+@inlined_kernel
 def neighbourhood(tree, own, limit, best, prices, rank, k, others, ups, layout, units, work):
     """Return the records within ``limit`` of ``own``, itself among them: Neighbourhood."""
     codes, positions, distances = tree.codes, work.gathered, work.cost
@@ -209,7 +209,7 @@ def neighbourhood(tree, own, limit, best, prices, rank, k, others, ups, layout, 
     return Neighbourhood(position, distances[sequence], alone, reach, tree.weights[position], price, largest_top)
 
 
-@kernel
+@inner_kernel
 def inside(reach, i, extents):
     """Return whether a box, given by its extents on the chains, holds neighbour i."""
     for c in range(len(extents)):  # noqa: SIM110 - a generator is not compiled well
@@ -218,14 +218,14 @@ def inside(reach, i, extents):
     return True
 
 
-@kernel
+@inner_kernel
 def widen_box(extents, reach, i):
     """Widen a box, given by its extents on the chains, so that it holds neighbour i."""
     for c in range(len(extents)):
         extents[c] = max(extents[c], reach[i, c])
 
 
-@kernel
+@inner_kernel
 def joined_cost(low, near, i, ups, layout):
     """Return the cost of the smallest box from ``low`` on that holds neighbour i."""
     total = np.int64(0)
@@ -239,7 +239,7 @@ def joined_cost(low, near, i, ups, layout):
     return total
 
 
-@kernel
+@inner_kernel
 def examine(low, high, near, k, others, best, ups, layout, diversity, work, plan):
     """Bound a part, look for a better box in it, and return the least slack known now.
 
@@ -272,7 +272,7 @@ def examine(low, high, near, k, others, best, ups, layout, diversity, work, plan
     return best
 
 
-@kernel
+@inlined_kernel
 def gather(low, high, near, k, others, best, ups, layout, work):
     """Write the neighbours that a better box of the part could hold, and its cost, into ``work``; return how many."""
     gathered, cost = work.gathered, work.cost
@@ -296,13 +296,13 @@ def gather(low, high, near, k, others, best, ups, layout, work):
     return kept
 
 
-@kernel
+@inlined_kernel
 def bound_of(sequence, near, k, others, diversity, work):
     """Return the bound of a part, the last of the sequence that it needs, and how many of ``work.kept`` give it.
 
     sequence: int64[n], the gathered neighbours, in the order of their costs.
     """
-    bound, at_bound, kept_size = np.int64(INFINITE), -1, 0
+    bound, at_bound, kept_size = INFINITE, -1, 0
     size, held, total, records = 0, np.int64(0), np.int64(0), np.int64(0)
     reset_values(work.values)
     for s in range(len(sequence)):
@@ -321,7 +321,7 @@ def bound_of(sequence, near, k, others, diversity, work):
     return bound, at_bound, kept_size
 
 
-@kernel
+@inlined_kernel
 def join_enough(low, sequence, last, size, near, k, diversity, work):
     """Write an allowed box into ``work.joined``: the neighbours in ``work.kept``, and as many others as it takes."""
     joined = work.joined
@@ -346,7 +346,7 @@ def join_enough(low, sequence, last, size, near, k, diversity, work):
             count_values(near.position[i], diversity, work.values)
 
 
-@kernel
+@inlined_kernel
 def slack_of(box, near, k, others, ups, layout, work):
     """Return the slack that a box leaves. box: int64[chains]."""
     spent = joined_cost(box, near, 0, ups, layout)  # the nearest neighbour is no wider than the record itself

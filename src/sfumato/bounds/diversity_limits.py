@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel
 
 
 class DiversityLimits(NamedTuple):
@@ -34,7 +34,7 @@ class DistinctValues(NamedTuple):
     clock: NDArray[np.int64]
 
 
-@kernel
+@inner_kernel
 def reset_values(counted):
     """Begin a new count. counted: DistinctValues."""
     counted.clock[0] += 1
@@ -42,7 +42,7 @@ def reset_values(counted):
         counted.different[a] = 0
 
 
-@kernel
+@inner_kernel
 def count_values(position, diversity, counted):
     """Count the sensitive values of a record, each once in the present count."""
     for v in range(diversity.starts[position], diversity.starts[position + 1]):
@@ -52,7 +52,7 @@ def count_values(position, diversity, counted):
             counted.different[diversity.owner[value]] += 1
 
 
-@kernel
+@inner_kernel
 def values_suffice(diversity, counted):
     """Return whether as many different values were counted as a box must hold."""
     for a in range(len(diversity.needed)):  # noqa: SIM110 - a generator is not compiled well

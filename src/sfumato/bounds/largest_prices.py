@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel
 
 
 class LargestPrices(NamedTuple):
@@ -21,7 +21,7 @@ class LargestPrices(NamedTuple):
     record: NDArray[np.int64]
 
 
-@kernel
+@inner_kernel
 def add_price(price, copies, record, limit, size, held, total, largest):
     """Insert a price if it is among the ``limit`` largest; return the numbers of entries and copies, and their sum.
 

@@ -91,9 +91,11 @@ def anonymize(
         from sfumato.api import anonymize_to_file
         from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
         from sfumato.policy import merge_flags
-        from sfumato.report.release import refuse_trial
 
-        refuse_trial(trial and report is not None)
+        if report is not None:
+            from sfumato.report.release import refuse_trial
+
+            refuse_trial(trial)
         full_policy = merge_flags(load_policy(policy), **flags)
         asked = {
             DRY_RUN: dry_run,

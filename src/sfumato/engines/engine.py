@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sfumato.evaluation.public_figures import Examination
 from sfumato.methods import AUTO, method_named
@@ -19,13 +19,15 @@ from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.fingerprints import Fingerprints
-from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import ClassRecipe
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Domain
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.target import CertifiedTable, ReleasePage
 from sfumato.taxonomies.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from sfumato.releases.recoding import Recoding
 
 
 class Input(Protocol):

@@ -14,13 +14,13 @@ from typing import Any, Protocol, Self
 
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.evaluation.audit.audit import AuditReport
+from sfumato.evaluation.parameter_values import ALL
 from sfumato.evaluation.release_losses import Losses
 from sfumato.methods import Kinds, Method, check_method, method_named, methods
 from sfumato.methods.clustering.nearest_neighbour_groups import PerimeterBounds
 from sfumato.policy import Policy, merge_flags
 from sfumato.requirements import Requirements
 
-ALL = "all"
 UNEXPECTED = SfumatoError.exit_code
 
 

@@ -10,6 +10,9 @@ from itertools import accumulate, pairwise
 
 from sfumato.errors import UsageError
 
+ALL = "all"
+"""In place of names: every method or model that suits what is asked for."""
+
 MOST = 20
 """The most values of a range that are computed at first; a longer range is sampled."""
 

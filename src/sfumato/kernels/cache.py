@@ -14,6 +14,7 @@ and its kernel is compiled again.
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import logging
 import os
@@ -22,7 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import IO, Any
@@ -46,19 +47,25 @@ _LOCK_FLAGS = os.O_CREAT | os.O_APPEND | os.O_WRONLY | getattr(os, "O_NONBLOCK",
 
 
 class KernelCache(caching._Cache):
-    """The machine code of one kernel, in the form in which numba asks for it while it holds its compiler lock."""
+    """The machine code of one kernel, in the form in which numba asks for it while it holds its compiler lock.
 
-    def __init__(self, function: FunctionType, directory: Path) -> None:
+    directory: None if nothing is kept.
+    """
+
+    def __init__(self, function: FunctionType, directory: Path | None) -> None:
         self._function = function
         self._directory = directory
         self._lock: _FileLock | None = None
         self._depth = 0
 
     def compiling(self, compile_kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Return ``compile_kernel`` with a lock around it from the first miss to its end, however it ends."""
+        """Return ``compile_kernel`` with a lock around it from the first miss to its end, however it ends.
+
+        Garbage is not collected meanwhile: a compiler makes many small objects, and almost all live until it is done.
+        """
 
         def compile_once(*arguments: Any) -> Any:
-            with global_compiler_lock:
+            with global_compiler_lock, _without_garbage_collection():
                 self._depth += 1
                 try:
                     return compile_kernel(*arguments)
@@ -90,6 +97,8 @@ class KernelCache(caching._Cache):
             _write(path, serialize.dumps(data._reduce()))
 
     def _path(self, arguments: Any, codegen: Any) -> Path | None:
+        if self._directory is None:
+            return None
         try:
             code = fingerprint(self._function, arguments)
         except CannotHashError:
@@ -109,6 +118,17 @@ class KernelCache(caching._Cache):
 
     def flush(self) -> None:
         """Do nothing: a file never becomes stale."""
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _load(path: Path, target_context: Any) -> Any:

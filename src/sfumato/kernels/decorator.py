@@ -1,4 +1,4 @@
-"""The one decorator for compiled kernels.
+"""The decorators of compiled kernels.
 
 Kernels take arrays and numbers, never frames, files or policies. They release the interpreter's lock, so that plain
 threads run them side by side.
@@ -11,19 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numba
-from numba.core import compiler, event, types
+from numba.core import event
 from numba.core.ccallback import CFunc
 
 from sfumato.kernels.cache import KernelCache
 from sfumato.kernels.cache_directory import cache_directory
-
-# The compiler class relies on numba's internals, so it is used only with versions that all tests were run with. Other
-# versions compile kernels in numba's own way: the results are the same, the wait on first use is longer.
-TRIED = ("0.68",)
 
 # Checks make code longer. No kernel relies on an exception for a division by zero.
 CHECKS: dict[str, Any] = {"boundscheck": False, "error_model": "numpy"}
@@ -31,26 +26,25 @@ OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, **CHECKS}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` on first use and keep the machine code for later processes.
-
-    A kernel that another kernel calls becomes part of that kernel and is not compiled by itself.
-    """
-    compilers = _compilers()
-    compiled: Any = numba.njit(**OPTIONS, pipeline_class=compilers.whole)(function)
+    """Compile a function that Python calls, on first use, and keep the machine code for later processes."""
+    compiled: Any = numba.njit(**OPTIONS)(function)
     without_jit = compiled is function
-    if without_jit:
-        return function
-    _keep_machine_code(compiled, function)
-    if compilers.part is None:
-        return cast(Callable[..., Any], compiled)
-    part: Any = numba.njit(**OPTIONS, pipeline_class=compilers.part)(function)
-    # Numba gives every constant a type of its own, which must not lead to a version of its own.
-    compiled.get_call_template = lambda arguments, keywords: part.get_call_template(
-        [types.unliteral(argument) for argument in arguments],  # type: ignore[no-untyped-call]
-        keywords,
-    )
-    compiled.get_overload = part.get_overload
+    if not without_jit:
+        _keep_machine_code(compiled, function)
     return cast(Callable[..., Any], compiled)
+
+
+def inner_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only kernels call: it becomes a part of them, and Python cannot call it."""
+    return cast(Callable[..., Any], numba.njit(**OPTIONS, no_cpython_wrapper=True)(function))
+
+
+def inlined_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Put the statements of a function where a kernel calls it: for one that is called in a single place.
+
+    An inner kernel is compiled by itself and then once more as a part of each kernel that reaches it; this one is not.
+    """
+    return cast(Callable[..., Any], numba.njit(**OPTIONS, inline="always")(function))
 
 
 def entrance(function: Callable[..., Any], signature: Any) -> Any:
@@ -60,34 +54,15 @@ def entrance(function: Callable[..., Any], signature: Any) -> Any:
     """
     if numba.njit(function) is function:  # without a JIT
         return function
-    options = {"nopython": True, **CHECKS}
-    compiled: Any = CFunc(function, signature, locals={}, options=options, pipeline_class=_compilers().whole)
+    compiled: Any = CFunc(function, signature, locals={}, options={"nopython": True, **CHECKS})
     _keep_machine_code(compiled, function)
     compiled.compile()
     return compiled
 
 
 def _keep_machine_code(compiled: Any, function: Any) -> None:
-    directory = cache_directory()
-    if directory is not None:
-        compiled._cache = KernelCache(function, directory)
-        compiled.compile = compiled._cache.compiling(compiled.compile)
-
-
-class _Compilers(NamedTuple):
-    """whole: compiles kernels that Python calls. part: those that other kernels call; None if ``whole`` does both."""
-
-    whole: Any
-    part: Any
-
-
-@cache
-def _compilers() -> _Compilers:
-    if not numba.__version__.startswith(tuple(f"{version}." for version in TRIED)):
-        return _Compilers(compiler.Compiler, None)
-    from sfumato.kernels.compiler import KernelCompiler, PartCompiler
-
-    return _Compilers(KernelCompiler, PartCompiler)
+    compiled._cache = KernelCache(function, cache_directory())
+    compiled.compile = compiled._cache.compiling(compiled.compile)
 
 
 class _CompilationListener(event.Listener):

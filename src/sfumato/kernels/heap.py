@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel
 
 
-@kernel
+@inner_kernel
 def push(heap, key):
     """Add a key. heap: int64, with room for one more."""
     heap[0] += 1
@@ -16,14 +16,14 @@ def push(heap, key):
     heap[i] = key
 
 
-@kernel
+@inner_kernel
 def pop(heap):
     """Remove the lowest key."""
     heap[0] -= 1
     replace_lowest(heap, heap[heap[0] + 1])
 
 
-@kernel
+@inner_kernel
 def replace_lowest(heap, key):
     """Replace the lowest key by ``key``."""
     i = 1

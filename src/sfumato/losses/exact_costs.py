@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel, kernel
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
 from sfumato.taxonomies.code_tree import CodeTree
 
@@ -157,7 +157,7 @@ def attribute_cost(layout, units, attribute, low, high):
     return units[entry + 1]
 
 
-@kernel
+@inner_kernel
 def box_cost(low, high, layout, units):
     """Return the cost of one record in a box. low, high: int64[d]; layout, units: see Costs."""
     total = np.int64(0)
@@ -176,7 +176,7 @@ def box_costs(low, high, layout, units):
     return costs
 
 
-@kernel
+@inner_kernel
 def widened_cost(low, high, codes, layout, units):
     """Return the cost of a box after a record is added. low, high, codes: uint[d]; layout, units: see Costs."""
     total = np.int64(0)
@@ -186,7 +186,7 @@ def widened_cost(low, high, codes, layout, units):
     return total
 
 
-@kernel
+@inner_kernel
 def widen(low, high, codes):
     """Widen a box so that it holds a record; return whether it grew. low, high: int64[d], changed; codes: uint[d]."""
     grew = False

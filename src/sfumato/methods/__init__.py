@@ -6,34 +6,54 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
+from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any, Literal
 
 from sfumato.errors import UsageError
-from sfumato.methods.anatomy import Anatomy
-from sfumato.methods.auto import Auto
-from sfumato.methods.clustering.k_member import KMember
-from sfumato.methods.clustering.nearest_neighbour_groups import NearestNeighbourGroups
-from sfumato.methods.clustering.topdown import TopDown
 from sfumato.methods.coded_workload import CodedWorkload, ForWorkload, Kinds
-from sfumato.methods.lattice.cell_peeling import CellPeeling
-from sfumato.methods.lattice.datafly import Datafly
-from sfumato.methods.lattice.global_recoding import GlobalRecoding
-from sfumato.methods.lattice.incognito import Incognito
-from sfumato.methods.lattice.samarati import Samarati
-from sfumato.methods.lattice.single_dimensional import SingleDimensional
-from sfumato.methods.lattice.top_down_specialization import TopDownSpecialization
-from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
-from sfumato.methods.trees.close_k import InformationDependency
-from sfumato.methods.trees.eligible_tree import EligibleTree
-from sfumato.methods.trees.gain_tree import GainTree
-from sfumato.methods.trees.mondrian import MondrianMethod
-from sfumato.orderings import orderings
+from sfumato.orderings import Ordering, orderings
 from sfumato.requirements import Requirements
 
-AUTO = Auto.name
+AUTO = "auto"
 ALSO_NAMED = {"mondrian:median": "mondrian"}
+
+# Where each built-in method is, and how it is made there. Each ordering has methods as well, after ``auto``. A module
+# is loaded when one of its methods is asked for: a run declares no kernels that it does not need.
+_HOME: dict[str, tuple[str, str, dict[str, Any]]] = {
+    AUTO: ("auto", "Auto", {}),
+    "mapping-median": ("trees.close_k", "InformationDependency", {"point": "median"}),
+    "mapping-median:values": ("trees.close_k", "InformationDependency", {"point": "values"}),
+    "close-k": ("trees.close_k", "InformationDependency", {"point": "close-k"}),
+    "mondrian": ("trees.mondrian", "MondrianMethod", {}),
+    "mondrian-relaxed": ("trees.mondrian", "MondrianMethod", {"splits": "relaxed"}),
+    "mondrian:published": ("trees.mondrian", "MondrianMethod", {"rule": "published"}),
+    "mondrian:ordered": ("trees.mondrian", "MondrianMethod", {"rule": "ordered"}),
+    "mondrian:information-gain": ("trees.mondrian", "MondrianMethod", {"rule": "information-gain"}),
+    "mondrian:regression": ("trees.mondrian", "MondrianMethod", {"rule": "regression"}),
+    "mondrian:selection": ("trees.mondrian", "MondrianMethod", {"rule": "selection"}),
+    "gain-tree": ("trees.gain_tree", "GainTree", {}),
+    "eligible-tree": ("trees.eligible_tree", "EligibleTree", {}),
+    "cell-peeling": ("lattice.cell_peeling", "CellPeeling", {}),
+    "topdown": ("clustering.topdown", "TopDown", {}),
+    "topdown:lower-ncp": ("clustering.topdown", "TopDown", {"reading": "lower-ncp"}),
+    "single-dimensional": ("lattice.single_dimensional", "SingleDimensional", {}),
+    "tds": ("lattice.top_down_specialization", "TopDownSpecialization", {}),
+    "nng": ("clustering.nearest_neighbour_groups", "NearestNeighbourGroups", {}),
+    "k-member": ("clustering.k_member", "KMember", {}),
+    "global": ("lattice.global_recoding", "GlobalRecoding", {}),
+    "datafly": ("lattice.datafly", "Datafly", {}),
+    "samarati": ("lattice.samarati", "Samarati", {}),
+    "incognito": ("lattice.incognito", "Incognito", {}),
+    "anatomy": ("anatomy", "Anatomy", {}),
+}
+_LINES: dict[str, Literal["box", "extent"]] = {
+    "": "box",
+    "-fast": "extent",
+}  # by the end of the name: what the line of an ordering is cut by
 
 __all__ = [
     "AUTO",
@@ -50,37 +70,42 @@ __all__ = [
 ]
 
 
-@cache
 def methods() -> dict[str, Method]:
     """Return every method by name: the built-in ones first, then those of installed packages."""
-    built_in: list[Method] = [Auto()]
-    for ordering in orderings().values():
-        built_in += [OptimalOneDimensional(ordering=ordering, cost=cost) for cost in ("box", "extent")]
-    built_in += [InformationDependency(point=point) for point in ("median", "values", "close-k")]
-    built_in += [MondrianMethod(), MondrianMethod(splits="relaxed")]
-    built_in += [MondrianMethod(rule="published"), MondrianMethod(rule="ordered")]
-    built_in += [
-        MondrianMethod(rule="information-gain"),
-        MondrianMethod(rule="regression"),
-        MondrianMethod(rule="selection"),
-    ]
-    built_in += [GainTree(), EligibleTree(), CellPeeling(), TopDown(), TopDown(reading="lower-ncp")]
-    built_in += [SingleDimensional(), TopDownSpecialization(), NearestNeighbourGroups(), KMember()]
-    built_in += [GlobalRecoding(), Datafly(), Samarati(), Incognito()]
-    built_in.append(Anatomy())
-    by_name = {method.name: method for method in built_in}
-    for entry in entry_points(group="sfumato.methods"):
-        by_name.setdefault(entry.name, entry.load())
-    return by_name
+    return {name: made() for name, made in _makers().items()}
 
 
 def method_named(name: str) -> Method:
     """Return the method of this name; raise UsageError where there is none."""
-    known = methods()
     name = ALSO_NAMED.get(name, name)
-    if name not in known:
-        raise UsageError.unknown_choice("method", name, list(known))
-    return known[name]
+    if name not in _makers():
+        raise UsageError.unknown_choice("method", name, list(_makers()))
+    return _makers()[name]()
+
+
+@cache
+def _makers() -> dict[str, Callable[[], Method]]:
+    """Return by name what makes each method, once."""
+    makers: dict[str, Callable[[], Method]] = {AUTO: partial(_built_in, AUTO)}
+    for ordering in orderings().values():
+        for end, cost in _LINES.items():
+            makers[f"{ordering.name}{end}"] = partial(_line, ordering, cost)
+    makers |= {name: partial(_built_in, name) for name in _HOME}
+    for entry in entry_points(group="sfumato.methods"):
+        makers.setdefault(entry.name, entry.load)
+    return {name: cache(make) for name, make in makers.items()}
+
+
+def _built_in(name: str) -> Method:
+    module, kind, settings = _HOME[name]
+    method: Method = getattr(import_module(f"sfumato.methods.{module}"), kind)(**settings)
+    return method
+
+
+def _line(ordering: Ordering, cost: Literal["box", "extent"]) -> Method:
+    from sfumato.methods.line.optimal_cut import OptimalOneDimensional
+
+    return OptimalOneDimensional(ordering=ordering, cost=cost)
 
 
 def chosen_name(name: str, workload: CodedWorkload | None) -> str:

@@ -15,23 +15,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import total_cost
 from sfumato.methods.class_counting import Counting
-from sfumato.methods.lattice.cell_peeling import CellPeeling
 from sfumato.methods.line.diverse_cut import strictest_frequency
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.method import ClassBatch, Effort, Method, Records
-from sfumato.methods.search.improvement import Improvement, SearchLimits, times_more
-from sfumato.methods.trees.eligible_tree import EligibleTree
 from sfumato.methods.trees.gain_tree import GainTree
 from sfumato.orderings import Hilbert, Snake
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
+
+if TYPE_CHECKING:
+    from sfumato.methods.search.improvement import SearchLimits
 
 WHOLE, SAMPLE = 1 << 17, 1 << 16  # tables of more than WHOLE records are tried on SAMPLE of them
 EXACT = 1 << 20  # up to this many records the result is compared with that of ``hilbert``
@@ -63,6 +63,8 @@ class Auto:
         candidates, facts = _least(records, requirements, progress)
         batch = candidates[0]
         if requirements.decided_by_kernel and records.effort != Effort("fast"):
+            from sfumato.methods.search.improvement import Improvement
+
             limits = limits_of(records.effort, requirements, records.count)
             if _is_repaired(records, requirements):
                 candidates = _with_repaired(candidates, facts, records, requirements, progress)
@@ -96,6 +98,8 @@ def _with_repaired(
     progress: Progress,
 ) -> list[ClassBatch]:
     """Return as many candidates, the least loss first, from these and from repaired classes for k alone."""
+    from sfumato.methods.search.improvement import Improvement
+
     alone = Requirements(tuple(part for part in requirements.parts if part.attribute is None))
     with progress.phase("repair", None):
         improvement = Improvement(_least(records, alone, progress)[0][0], records, alone)
@@ -111,6 +115,8 @@ def _with_repaired(
 
 def limits_of(effort: Effort, requirements: Requirements, records: int) -> SearchLimits:
     """Return when the search ends."""
+    from sfumato.methods.search.improvement import SearchLimits, times_more
+
     if effort.seconds is not None:
         return SearchLimits(MOST_ROUNDS, effort.seconds)
     if effort.level == "best":
@@ -133,8 +139,12 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
     frequency = strictest_frequency(tried, requirements)
     ways: tuple[Method, ...] = (*CURVES, GainTree())
     if frequency is not None:
+        from sfumato.methods.trees.eligible_tree import EligibleTree
+
         ways = (*ways, EligibleTree())
     if records.effort != Effort() and (frequency is None or requirements.least_class > frequency.l):
+        from sfumato.methods.lattice.cell_peeling import CellPeeling
+
         ways = (*ways, CellPeeling())  # where l demands more than k, cells take long and lose more than the tree
     progress.expect(len(ways) * tried.count + (0 if tried is records else records.count))
 

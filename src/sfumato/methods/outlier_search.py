@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import ABOVE_CODES, INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, kernel
 from sfumato.losses.exact_costs import box_cost, total_cost
 from sfumato.methods.clustering.kd_tree import build_kd_tree, nearest_neighbours
 from sfumato.methods.level_parts import every_part_holds
@@ -229,7 +229,7 @@ def stretch_savings(codes, record_of, starts, price, layout, units):
         for step in range(steps):
             two_extremes(codes, record_of[begin:end], stays, lowest, highest)
             loss[step] = box_cost(lowest[0], highest[0], layout, units) * (size - step)
-            least, leaving = np.int64(INFINITE), NONE
+            least, leaving = INFINITE, NONE
             for position in range(size):
                 if not stays[position]:
                     continue
@@ -263,7 +263,7 @@ def stretch_savings(codes, record_of, starts, price, layout, units):
     return saving
 
 
-@kernel
+@inlined_kernel
 def two_extremes(codes, record_of, stays, lowest, highest):
     """Write the two lowest and the two highest codes of the rows that stay, by attribute, into int64[2, d] each."""
     lowest[:] = ABOVE_CODES

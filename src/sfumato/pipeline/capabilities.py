@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.errors import UsageError
 from sfumato.methods import AUTO, Kinds, Method, check_method, chosen_name, method_named, methods
-from sfumato.methods.auto import Auto
 from sfumato.methods.lattice.lattice_method import LatticeMethod
-from sfumato.methods.line.optimal_cut import OptimalOneDimensional
-from sfumato.methods.trees.gain_tree import GainTree
-from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.policy import Policy
 from sfumato.releases.learn_recoding import learns_rules, regional
 
@@ -166,14 +162,20 @@ LEARNING_FEATURES = (
 
 
 def _rule(name: str) -> str | None:
+    from sfumato.methods.trees.mondrian import MondrianMethod
+
     method = method_named(name)
     return method.rule if isinstance(method, MondrianMethod) else None
 
 
 def takes_method(engine: str, method: Method) -> bool:
     """Whether an engine can form the classes of a method."""
-    if engine == MEMORY or isinstance(method, Auto | LatticeMethod):
+    if engine == MEMORY or method.name == AUTO or isinstance(method, LatticeMethod):
         return True
+    from sfumato.methods.line.optimal_cut import OptimalOneDimensional
+    from sfumato.methods.trees.gain_tree import GainTree
+    from sfumato.methods.trees.mondrian import MondrianMethod
+
     if isinstance(method, OptimalOneDimensional):
         # An ordering from another package may not say.
         return getattr(method.ordering, "needs_no_table", False)
@@ -184,6 +186,8 @@ def takes_method(engine: str, method: Method) -> bool:
 
 def learns_by(engine: str, method: Method) -> bool:
     """Whether an engine can learn rules by a method. Samples and selections need the records in memory."""
+    from sfumato.methods.trees.mondrian import MondrianMethod
+
     if engine == DISK:
         learnt = isinstance(method, MondrianMethod) and takes_method(DISK, method) and method.rule != "selection"
         return learnt or isinstance(method, LatticeMethod)

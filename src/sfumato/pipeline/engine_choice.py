@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from sfumato.engines.disk.engine import DiskEngine
 from sfumato.engines.engine import Engine, Input, LearningEngine
-from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.engines.spark.session import is_spark_frame
 from sfumato.engines.target_output import check_kept_columns, check_target_location
 from sfumato.errors import UsageError
 from sfumato.methods import AUTO, method_named
 from sfumato.methods.lattice.lattice_method import LatticeMethod
-from sfumato.methods.trees.mondrian import MondrianMethod
 from sfumato.pipeline.capabilities import (
     DISK,
     MEMORY,
@@ -30,12 +27,15 @@ from sfumato.pipeline.capabilities import (
 from sfumato.pipeline.plan import Plan
 from sfumato.policy import Policy
 from sfumato.progress import Progress
-from sfumato.report.codebook import check_codebook
 from sfumato.tables.external.free_memory import free_memory
 from sfumato.tables.locations import codebook_path
 from sfumato.tables.sources.input_table import open_input
 from sfumato.tables.sources.source import Source, is_statistical_file, kind_of_file
 from sfumato.tables.sources.text_stream import beginning_of_text
+
+if TYPE_CHECKING:
+    from sfumato.engines.disk.engine import DiskEngine
+    from sfumato.engines.memory.engine import MemoryEngine
 
 BASE = 300 * 10**6  # what a run takes before it reads a record
 RECORD, COLUMN = 40, 10  # bytes that a record takes in memory, by itself and for every column; measured
@@ -88,14 +88,14 @@ def choose_engine(
     if target is not None:
         check_target_location(data, target, tables=tables_of(policy), force=force, trial=trial)
         if policy.release.codebook:
+            from sfumato.report.codebook import check_codebook
+
             check_codebook(codebook_path(target), force=force)
     plan, source = plan_run(data, policy)
     if target is not None:
         check_kept_columns(policy, source, target)
     progress.decisions["engine"] = plan.as_dict()
-    if plan.engine == DISK:
-        return Chosen(DiskEngine(plan.memory, progress), source)
-    return Chosen(MemoryEngine(), source, plan.warnings)
+    return Chosen(_engine(plan, progress), source, () if plan.engine == DISK else plan.warnings)
 
 
 def tables_of(policy: Policy) -> int:
@@ -107,9 +107,17 @@ def choose_learning_engine(data: object, policy: Policy, progress: Progress) -> 
     """Choose the engine that learns rules, and open the table."""
     plan, source = plan_run(data, policy, refuse_unsupported_learning)
     progress.decisions["engine"] = {"engine": plan.engine, "reason": plan.reason}
-    if plan.engine == DISK:
-        return DiskEngine(plan.memory, progress), source
-    return MemoryEngine(), source
+    return _engine(plan, progress), source
+
+
+def _engine(plan: Plan, progress: Progress) -> DiskEngine | MemoryEngine:
+    if plan.engine != DISK:
+        from sfumato.engines.memory.engine import MemoryEngine
+
+        return MemoryEngine()
+    from sfumato.engines.disk.engine import DiskEngine
+
+    return DiskEngine(plan.memory, progress)
 
 
 def wants_spark(data: object, policy: Policy) -> bool:
@@ -161,9 +169,7 @@ def plan_run(
 def _way(policy: Policy) -> str:
     if isinstance(method_named(policy.method.name), LatticeMethod):
         return "levels"
-    if not policy.method.name.startswith(MondrianMethod().name) and not (
-        policy.workload and policy.method.name == AUTO
-    ):
+    if not policy.method.name.startswith("mondrian") and not (policy.workload and policy.method.name == AUTO):
         return "line"
     return "samples" if policy.engine.sampled or policy.workload.selection else "counts"
 

@@ -15,7 +15,6 @@ from sfumato.evaluation.audit.audit import pseudonym_remark
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.kernels.decorator import on_compilation
 from sfumato.methods import method_named
-from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.pipeline.capabilities import check_method_of, refuse_unsupported
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -115,6 +114,8 @@ def check_added_names(policy: Policy, names: Sequence[str]) -> None:
 
 def _check_separable(policy: Policy, kept: Sequence[str]) -> None:
     """Refuse columns that would tie the two tables together, or that have no place in them."""
+    from sfumato.methods.anatomy import COUNT, GROUP
+
     required = {settings.attribute for settings in policy.privacy.sensitive}
     for name in kept:
         role = policy.columns[name].role if name in policy.columns else "other"

@@ -6,22 +6,23 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sfumato._version import __version__
 from sfumato.engines.engine import Draft
 from sfumato.errors import SfumatoWarning
-from sfumato.evaluation.aggregates import Aggregate, aggregates_of
 from sfumato.evaluation.public_figures import Examination, public_figures
 from sfumato.methods import method_named
-from sfumato.pictures.classes import plot_classes
-from sfumato.pictures.picture import Picture
 from sfumato.pipeline.capabilities import AGGREGATES, CODEBOOK, PLOT, REPORT, REPORT_PRIVATE, SPARK
-from sfumato.report.codebook import Codebook, check_codebook, codebook_of
-from sfumato.report.private import PrivateReport, private_report
-from sfumato.report.release import ReleaseReport, check_report, refuse_trial, release_report
 from sfumato.tables.locations import FileLocation, codebook_path, location_of
 from sfumato.tables.targets.target import ReleasePage
+
+if TYPE_CHECKING:
+    from sfumato.evaluation.aggregates import Aggregate
+    from sfumato.pictures.picture import Picture
+    from sfumato.report.codebook import Codebook
+    from sfumato.report.private import PrivateReport
+    from sfumato.report.release import ReleaseReport
 
 
 class Release:
@@ -78,6 +79,8 @@ class Release:
 
     def aggregates(self, by: str | Sequence[str] = ()) -> list[Aggregate]:
         """Return MIN, MAX, AVG and SUM of a release of statistics, also by what it shows for some columns."""
+        from sfumato.evaluation.aggregates import aggregates_of
+
         AGGREGATES.refuse_on(self._draft.engine.name)
         source, _ = self._draft.engine.sources(self._draft.rows)
         grids = self._draft.rows.outcome.facts.get("statistics", {})
@@ -87,6 +90,8 @@ class Release:
         self, x: str | None = None, y: str | None = None, *, title: str | None = None, theme: str = "light"
     ) -> Picture:
         """Draw the classes on two quasi-identifiers, by default those with the most distinct released values."""
+        from sfumato.pictures.classes import plot_classes
+
         PLOT.refuse_on(self._draft.engine.name)
         source, _ = self._draft.engine.sources(self._draft.rows)
         return plot_classes(source, self.policy, self._draft.job.taxonomies, x, y, title=title, theme=theme)
@@ -97,6 +102,8 @@ class Release:
         It may go wherever the release may go. After ``write`` it also names the files and their hashes. With ``force``
         it replaces any file. A trial has none.
         """
+        from sfumato.report.release import check_report, refuse_trial, release_report
+
         refuse_trial(self.trial)
         REPORT.refuse_on(self._draft.engine.name)
         if path is not None:
@@ -121,6 +128,8 @@ class Release:
 
         It may go wherever the release may go. After ``write`` it also says how the files are written.
         """
+        from sfumato.report.codebook import codebook_of
+
         CODEBOOK.refuse_on(self._draft.engine.name)
         draft, files = self._draft, () if self.certificate is None else self.certificate["files"]
         with draft.job.progress.phase("report"):
@@ -128,12 +137,16 @@ class Release:
 
     def report_private(self, path: str | Path, *, force: bool = False) -> PrivateReport:
         """Write a page that compares the release with the counts of the original. It must not be shared."""
+        from sfumato.report.release import check_report
+
         check_report(Path(path), force=force)
         report = self._private_report()
         report.write(path, force=force)
         return report
 
     def _private_report(self) -> PrivateReport:
+        from sfumato.report.private import private_report
+
         REPORT_PRIVATE.refuse_on(self._draft.engine.name)
         draft, job = self._draft, self._draft.job
         with job.progress.phase("report"):
@@ -197,6 +210,8 @@ def codebook_target(draft: Draft, target: str | Path, wanted: bool | None, *, fo
         return None
     path = codebook_path(target)
     if wanted:
+        from sfumato.report.codebook import check_codebook
+
         check_codebook(path, force=force)
         return path
     if path.exists():

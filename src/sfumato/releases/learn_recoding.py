@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +13,15 @@ from sfumato.methods import AUTO, Method, method_named, methods
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.method import Records, Regional
-from sfumato.methods.trees.region_tree import Tiling
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.local_recoding import shown_classes
 from sfumato.releases.recoding import Recoding
 from sfumato.requirements import Requirements
 from sfumato.taxonomies.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from sfumato.methods.trees.region_tree import Tiling
 
 DEFAULT = "mondrian"
 

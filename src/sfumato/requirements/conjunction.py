@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.requirements.requirement import Hierarchy, Requirements
 
 EXACT = 1e-12  # the audit's allowance for rounding
@@ -135,7 +135,7 @@ def class_holds(tests, size, count, known, largest, different):
     return True
 
 
-@kernel
+@inner_kernel
 def distribution_holds(kind, rank, bound, count, known, reference, numbers, nodes, weight):
     """Whether the values of a class meet one requirement on their distribution.
 
@@ -205,14 +205,14 @@ def distribution_holds(kind, rank, bound, count, known, reference, numbers, node
     return True
 
 
-@kernel
+@inlined_kernel
 def recursive_holds(rank, bound, count, known):
     """Whether the largest count is below ``bound`` times the sum of all but the rank - 1 largest counts."""
     largest, rest = largest_and_rest(rank, count, known)
     return len(count) > 0 and largest < bound * rest * BELOW
 
 
-@kernel
+@inner_kernel
 def largest_and_rest(rank, count, known):
     """Return the largest count, and the sum of all but the rank - 1 largest counts.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,14 @@ from sfumato.methods.lattice.node_results import SuppressionLimits
 from sfumato.methods.level_parts import divided
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
-from sfumato.methods.outlier_search import OutlierSearch, estimates
 from sfumato.methods.suppression import surplus_rows
 from sfumato.progress import Progress
-from sfumato.releases.learn_recoding import grown_recoding, regional
 from sfumato.releases.local_recoding import shown_classes
-from sfumato.releases.recoding import Recoding
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Codes, Domain
+
+if TYPE_CHECKING:
+    from sfumato.releases.recoding import Recoding
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,11 @@ def method_for(table: TableInMemory) -> Method:
     """Return the method that forms the classes: one with regions if the policy releases regions."""
     policy = table.job.policy
     method = method_named(chosen_name(policy.method.name, table.records.workload))
-    if policy.release.boxes == "regions" and not isinstance(method, LatticeMethod):
-        return regional(method)
-    return method
+    if policy.release.boxes != "regions" or isinstance(method, LatticeMethod):
+        return method
+    from sfumato.releases.learn_recoding import regional
+
+    return regional(method)
 
 
 def check_policy(table: TableInMemory) -> None:
@@ -76,6 +79,9 @@ def _empty_selections(table: TableInMemory) -> list[str]:
 
 def learn_recoding(table: TableInMemory) -> Recoding:
     """Learn the recoding whose regions meet the policy on the records of the table."""
+    from sfumato.releases.learn_recoding import grown_recoding, regional
+    from sfumato.releases.recoding import Recoding
+
     job, method = table.job, method_for(table)
     if isinstance(method, LatticeMethod):
         levels = _chosen_levels(table, method)[0].numbers
@@ -162,6 +168,8 @@ def assign(
         if most == 0:
             yield classes_of(records)
             return
+        from sfumato.methods.outlier_search import OutlierSearch, estimates
+
         price = round(suppression_cost * records.costs.full)
         best, trials = OutlierSearch(records, requirements, most, price, classes_of, progress).best()
         progress.decisions.update(best.decisions)

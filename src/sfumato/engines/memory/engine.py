@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +30,13 @@ from sfumato.evaluation.public_figures import Examination
 from sfumato.policy import InputOptions
 from sfumato.releases.fingerprints import Fingerprints, fingerprints
 from sfumato.releases.ordered_fingerprints import ordered_fingerprints
-from sfumato.releases.recoding import Recoding
 from sfumato.releases.run_record import record_secret
 from sfumato.tables.coding.profile import Encoder
 from sfumato.tables.sources.frames import to_frame
 from sfumato.tables.sources.source import Source, open_source
+
+if TYPE_CHECKING:
+    from sfumato.releases.recoding import Recoding
 
 
 class MemoryEngine:

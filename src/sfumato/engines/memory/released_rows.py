@@ -23,7 +23,6 @@ from sfumato.methods.method import ClassBatch, Records
 from sfumato.policy import Policy
 from sfumato.policy.column_forms import SUMMARIES
 from sfumato.progress import Progress
-from sfumato.releases.anatomy_tables import separated
 from sfumato.releases.local_recoding import LEFT_OUT, Recoded, Recoder, Spread, released_columns
 from sfumato.releases.statistics import class_statistic, grid_of, has_statistics, stated
 from sfumato.requirements import ClassCounts, Requirements
@@ -176,6 +175,8 @@ def arrange(
 
 def _two_tables(table: TableInMemory, batches: Iterator[ClassBatch], sensitive: str) -> tuple[pa.Table, pa.Table]:
     """Return every record with its group, and the sensitive values of each group."""
+    from sfumato.releases.anatomy_tables import separated
+
     encoded, records = table.encoded, table.records
     group = np.full(encoded.count, -1, np.int64)
     count = 0

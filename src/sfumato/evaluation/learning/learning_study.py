@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from sfumato.errors import UsageError
 from sfumato.evaluation.comparison_points import Point, points_of
 from sfumato.evaluation.learning.folds import USUAL, check_folds
-from sfumato.evaluation.learning.models import ALL, Model, check_models, load_learners, models_named
+from sfumato.evaluation.learning.models import Model, check_models, load_learners, models_named
+from sfumato.evaluation.parameter_values import ALL
 from sfumato.methods import AUTO
 from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.policy import Policy

@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from sfumato.errors import UsageError
 from sfumato.evaluation.learning.discretisation import thresholds
 from sfumato.evaluation.learning.features import Features
+from sfumato.evaluation.parameter_values import ALL
 
 Kind = Literal["classification", "regression"]
 Target = NDArray[Any]
 Learn = Callable[[Features, Target, Features, int], Target]
 MOST_CATEGORIES = 256
 TREES = 40
-ALL = "all"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import COST, FIRST, HIGH, LOW, SIZE
 
@@ -72,7 +72,7 @@ def agglomerate(part, rules, tally, owner):
     return count
 
 
-@kernel
+@inlined_kernel
 def first_clusters(part, rules, tally, owner):
     """Return the clusters that agglomeration begins with. owner: int64[n], overwritten."""
     codes = part.codes
@@ -109,7 +109,7 @@ def first_clusters(part, rules, tally, owner):
     return clusters
 
 
-@kernel
+@inlined_kernel
 def join(part, clusters, one, other, rules, tally):
     """Join cluster ``one`` to cluster ``other``."""
     after, facts, box = clusters
@@ -125,7 +125,7 @@ def join(part, clusters, one, other, rules, tally):
     facts[other, LACK] = lack_of(part, clusters, other, NONE, rules, tally)
 
 
-@kernel
+@inner_kernel
 def lack_of(part, clusters, cluster, other, rules, tally):
     """Return how many records a cluster, or two together, lack to be a class; other: NONE for one cluster."""
     after, facts, _ = clusters
@@ -142,7 +142,7 @@ def lack_of(part, clusters, cluster, other, rules, tally):
     return tally.lack(part.values, tally.rows, count, rules.least, tally.whole, tally.real, tally.counts)
 
 
-@kernel
+@inlined_kernel
 def reduces_lack(part, clusters, cluster, other, rules, tally):
     """Return whether two clusters lack less together than separately; with k alone they always do."""
     if len(tally.counts) == 0:
@@ -151,11 +151,11 @@ def reduces_lack(part, clusters, cluster, other, rules, tally):
     return together < clusters.facts[cluster, LACK] + clusters.facts[other, LACK]
 
 
-@kernel
+@inlined_kernel
 def find_nearest(part, clusters, cluster, rules, tally):
     """Find the cluster that is cheapest to join, among those that reduce what is lacking if there are any."""
     facts = clusters.facts
-    nearest, least_added = NONE, np.int64(INFINITE)
+    nearest, least_added = NONE, INFINITE
     for any_other in range(2):
         for other in range(len(facts)):
             if other != cluster and facts[other, SIZE] > 0:
@@ -167,7 +167,7 @@ def find_nearest(part, clusters, cluster, rules, tally):
     facts[cluster, NEAREST], facts[cluster, ADDED] = nearest, least_added
 
 
-@kernel
+@inner_kernel
 def increase(facts, box, one, other, rules, limit):
     """Return the cost that joining two clusters, or classes, adds, or ``limit`` where it is not below that."""
     size = facts[one, SIZE] + facts[other, SIZE]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import widen, widened_cost
 from sfumato.methods.method import BATCH_CLASSES, ClassBatch, Records
 from sfumato.orderings import Hilbert
@@ -141,10 +141,10 @@ def form_classes(classes, codes, k, enough, layout, units):
     return done
 
 
-@kernel
+@inlined_kernel
 def farthest(classes, codes, last, layout, units):
     """Return the free record that is farthest from ``last``."""
-    best, most = np.int64(NONE), np.int64(-1)
+    best, most = NONE, np.int64(-1)
     for i in range(classes.state[FREE]):
         record = np.int64(classes.free[i])
         cost = widened_cost(codes[last], codes[last], codes[record], layout, units)
@@ -153,10 +153,10 @@ def farthest(classes, codes, last, layout, units):
     return best
 
 
-@kernel
+@inlined_kernel
 def cheapest(classes, codes, low, high, layout, units):
     """Return the free record that widens the box low..high least."""
-    best, least = np.int64(NONE), np.int64(INFINITE)
+    best, least = NONE, INFINITE
     for i in range(classes.state[FREE]):
         record = np.int64(classes.free[i])
         cost = widened_cost(low, high, codes[record], layout, units)
@@ -165,7 +165,7 @@ def cheapest(classes, codes, low, high, layout, units):
     return best
 
 
-@kernel
+@inner_kernel
 def take(classes, group, record, count):
     """Put ``count`` copies of a free record into a class."""
     state = classes.state
@@ -191,7 +191,7 @@ def join_rest(classes, codes, layout, units):
     for number in range(len(codes)):
         record = np.int64(number)
         while classes.copies[record] > 0:
-            best, least = np.int64(NONE), np.int64(INFINITE)
+            best, least = NONE, INFINITE
             for group in range(classes.state[CLASSES]):
                 low, high = classes.low[group], classes.high[group]
                 before = widened_cost(low, high, low, layout, units)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE, STACK_SIZE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import Costs, attribute_cost
 from sfumato.tables.coding.domains import Codes
@@ -138,7 +138,7 @@ def first_records(order, spans):
     return least
 
 
-@kernel
+@inner_kernel
 def distance(codes, record, low, high, box, limit, widest, layout, units):
     """Return the distance of a record to a box; INFINITE if it is above ``limit``, or above ``widest`` on an attribute.
 
@@ -153,11 +153,11 @@ def distance(codes, record, low, high, box, limit, widest, layout, units):
         gap = attribute_cost(layout, units, q, np.int64(lower), np.int64(upper))
         total += gap
         if gap > widest or total > limit:
-            return np.int64(INFINITE)
+            return INFINITE
     return total
 
 
-@kernel
+@inner_kernel
 def overlap(low, high, box, other_low, other_high, other):
     """Return whether two boxes have a point in common. Boxes are row numbers of low, high: uint[., d]."""
     for q in range(low.shape[1]):
@@ -176,7 +176,7 @@ def search_neighbours(tree, begin, end, k, layout, units, neighbours):
     distances, positions = np.empty(min(k, m) + 1, np.int64), np.empty(min(k, m) + 1, np.int64)
     waiting, bounds = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE, np.int64)
     for own in range(begin, end):
-        size, held, limit = 0, np.int64(0), np.int64(INFINITE)
+        size, held, limit = 0, np.int64(0), INFINITE
         if own > begin:
             # The neighbours are no farther than those of the previous record, by the triangle inequality.
             limit = reach[own - 1] + distance(codes, own, codes, codes, own - 1, INFINITE, INFINITE, layout, units)
@@ -224,7 +224,7 @@ def search_neighbours(tree, begin, end, k, layout, units, neighbours):
             box_low[own, q], box_high[own, q] = lowest, highest
 
 
-@kernel
+@inlined_kernel
 def push(distances, positions, size, to_position, position, order):
     """Add a position to a heap of ``size``; the farthest is on top, among equally far ones the last in order."""
     at = size
@@ -239,7 +239,7 @@ def push(distances, positions, size, to_position, position, order):
     distances[at], positions[at] = to_position, position
 
 
-@kernel
+@inlined_kernel
 def pop(distances, positions, size, order):
     """Remove the top of a heap, which then has ``size`` entries."""
     to_position, position = distances[size], positions[size]

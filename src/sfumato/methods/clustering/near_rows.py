@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 
@@ -60,7 +60,7 @@ def compare(part, order, together, of_one_value, rules, near, costs):
                     insert(codes, values, other, cost, of_one_value, near[row], costs[row])
 
 
-@kernel
+@inlined_kernel
 def insert(codes, values, other, cost, of_one_value, near, costs):
     """Insert a row among the near ones of another, unless its equal is there or enough nearer ones have its value."""
     i, same = len(near) - 1, 0
@@ -83,7 +83,7 @@ def insert(codes, values, other, cost, of_one_value, near, costs):
     near[i], costs[i] = other, cost
 
 
-@kernel
+@inner_kernel
 def equal(table, one, other):
     """Return whether two rows of a table are equal."""
     q = 0

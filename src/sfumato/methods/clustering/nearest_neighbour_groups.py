@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE, STACK_SIZE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import attribute_cost, box_cost, box_costs, exact_costs, widen
 from sfumato.methods.clustering.kd_tree import KdTree, build_kd_tree, distance, nearest_neighbours, overlap
@@ -278,7 +278,7 @@ def join_boxes(tree, neighbours, picked, left, level, layout, units, owner):
     low, high = box_low.copy(), box_high.copy()  # the boxes of the classes as they grow
     waiting, bounds = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE, np.int64)
     for own in left:
-        best, chosen_distance, chosen, widest = np.int64(INFINITE), np.int64(INFINITE), NONE, 2 * reach[own]
+        best, chosen_distance, chosen, widest = INFINITE, INFINITE, NONE, 2 * reach[own]
         waiting[0], bounds[0] = 0, 0
         depth = 1
         while depth > 0:
@@ -290,7 +290,7 @@ def join_boxes(tree, neighbours, picked, left, level, layout, units, owner):
             node = waiting[depth]
             far = spans[node, 2]
             if far != NONE:
-                near, to_near, to_far = node + 1, np.int64(INFINITE), np.int64(INFINITE)
+                near, to_near, to_far = node + 1, INFINITE, INFINITE
                 if nodes[near]:
                     to_near = distance(codes, own, node_low, node_high, near, limit, widest, layout, units)
                 if nodes[far]:
@@ -377,7 +377,7 @@ def cut_classes(groups, codes, k, level, layout, units):
     return entries[:filled], counts[:filled], cuts[: classes + 1]
 
 
-@kernel
+@inner_kernel
 def by_attribute(line, codes, q):
     """Return distinct records, int64[n], in the order of their codes on attribute q, then of all codes."""
     keys = np.empty(len(line), np.int64)
@@ -386,7 +386,7 @@ def by_attribute(line, codes, q):
     return np.sort(keys) % len(codes)
 
 
-@kernel
+@inlined_kernel
 def best_cut(line, share, rows, codes, k, level, layout, units):
     """Return the attribute to cut a class on, and how many of its ``rows`` come before the cut; k or more on each side.
 
@@ -397,7 +397,7 @@ def best_cut(line, share, rows, codes, k, level, layout, units):
     fewest, most = k, rows - k
     if n > LARGE_CLASS:
         fewest, most = max(k, rows // 4), min(rows - k, rows - rows // 4)
-    best, least, attribute, cut = np.int64(INFINITE), np.int64(INFINITE), 0, np.int64(0)
+    best, least, attribute, cut = INFINITE, INFINITE, 0, np.int64(0)
     low, high = np.empty(d, np.int64), np.empty(d, np.int64)
     until, after = np.empty(n, np.int64), np.empty(n, np.int64)  # costs of the boxes up to a record, and from it on
     for q in range(d):
@@ -423,7 +423,7 @@ def best_cut(line, share, rows, codes, k, level, layout, units):
     return attribute, cut
 
 
-@kernel
+@inner_kernel
 def box_costs_along(ordered, codes, low, high, layout, units, costs):
     """Write the cost of the box of the first t + 1 records into costs[t]. low, high: int64[d], overwritten."""
     for q in range(len(low)):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE, STACK_SIZE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import attribute_cost, widen, widened_cost
 from sfumato.methods.method import Records
 from sfumato.tables.coding.domains import Codes
@@ -82,7 +82,7 @@ def build_tree(classes, codes, k, layout, units):
         fit_node(classes, node)
 
 
-@kernel
+@inner_kernel
 def fit_class(classes, codes, group, k, layout, units):
     """Compute the box and the cost of a class from its entries; a class without entries gets an empty box."""
     node = len(classes.low) // 2 + group
@@ -99,7 +99,7 @@ def fit_class(classes, codes, group, k, layout, units):
             classes.lending[node] = classes.cost[group]
 
 
-@kernel
+@inner_kernel
 def fit_node(classes, node):
     """Compute the box and the lending cost of a node from the two nodes below."""
     one, other = 2 * node, 2 * node + 1
@@ -109,7 +109,7 @@ def fit_node(classes, node):
     classes.lending[node] = max(classes.lending[one], classes.lending[other])
 
 
-@kernel
+@inner_kernel
 def refit(classes, codes, group, k, layout, units):
     """Update a class that has changed, and all nodes above it."""
     fit_class(classes, codes, group, k, layout, units)
@@ -132,20 +132,20 @@ def repair_classes(criterion, classes, codes, first, last, k, layout, units):
             if classes.size[group] + classes.size[other] < 2 * k:
                 join(classes, group, other)
             else:
-                choose_loan(classes, codes, group, other, k, np.int64(INFINITE), low, high, layout, units)
+                choose_loan(classes, codes, group, other, k, INFINITE, low, high, layout, units)
                 move_loan(classes, group, other, k)
             refit(classes, codes, group, k, layout, units)
             refit(classes, codes, other, k, layout, units)
 
 
-@kernel
+@inlined_kernel
 def cheapest_partner(criterion, classes, codes, group, k, low, high, layout, units):
     """Return the class that is cheapest to join ``group`` with or to borrow from, the first among equals."""
     width = len(classes.low) // 2
     own, size = width + group, classes.size[group]
     by_growth = criterion == BY_GROWTH
     cost = classes.cost[group] if by_growth else np.int64(0)  # what its records pay before
-    best, best_group = np.int64(INFINITE), np.int64(NONE)
+    best, best_group = INFINITE, NONE
     waiting, bounds = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE, np.int64)
     waiting[0], bounds[0] = 1, 0
     left = 1
@@ -163,7 +163,7 @@ def cheapest_partner(criterion, classes, codes, group, k, low, high, layout, uni
             else:
                 paid = size * cost + ((k - size) * classes.cost[other] if by_growth else 0)
                 repaired = choose_loan(classes, codes, group, other, k, (best + paid) // k, low, high, layout, units)
-                value = k * repaired - paid if repaired < INFINITE else np.int64(INFINITE)
+                value = k * repaired - paid if repaired < INFINITE else INFINITE
             if value < best or (value == best and other < best_group):
                 best, best_group = value, other
             continue
@@ -187,7 +187,7 @@ def cheapest_partner(criterion, classes, codes, group, k, low, high, layout, uni
     return best_group
 
 
-@kernel
+@inlined_kernel
 def first_class(node, width):
     """Return the lowest class under a node."""
     while node < width:
@@ -195,7 +195,7 @@ def first_class(node, width):
     return node - width
 
 
-@kernel
+@inner_kernel
 def is_above(node, leaf):
     """Return whether a node is the leaf, or above it."""
     while leaf > node:
@@ -203,7 +203,7 @@ def is_above(node, leaf):
     return leaf == node
 
 
-@kernel
+@inner_kernel
 def joined_cost(low, high, node, other_low, other_high, other, layout, units):
     """Return the cost of the smallest box that holds the boxes of two nodes, row numbers of uint[., d]."""
     total = np.int64(0)
@@ -213,7 +213,7 @@ def joined_cost(low, high, node, other_low, other_high, other, layout, units):
     return total
 
 
-@kernel
+@inner_kernel
 def choose_loan(classes, codes, group, lender, k, most, low, high, layout, units):
     """Mark in ``taken`` what the class borrows: in turn, the entry that widens its box least.
 
@@ -228,7 +228,7 @@ def choose_loan(classes, codes, group, lender, k, most, low, high, layout, units
         entry = classes.after[entry]
     cost, lacking = np.int64(0), k - classes.size[group]
     while lacking > 0:
-        best, cost = np.int64(NONE), np.int64(INFINITE)
+        best, cost = NONE, INFINITE
         entry = classes.head[lender]
         while entry != NONE:
             if classes.taken[entry] == 0:
@@ -237,19 +237,19 @@ def choose_loan(classes, codes, group, lender, k, most, low, high, layout, units
                     best, cost = entry, grown
             entry = classes.after[entry]
         if cost > most:
-            return np.int64(INFINITE)
+            return INFINITE
         classes.taken[best] = min(lacking, classes.held[best])
         lacking -= classes.taken[best]
         widen(low, high, codes[classes.record[best]])
     return cost
 
 
-@kernel
+@inlined_kernel
 def move_loan(classes, group, lender, k):
     """Move the entries in ``taken`` from the lender to the class."""
     classes.size[lender] -= k - classes.size[group]
     classes.size[group] = k
-    before, entry = np.int64(NONE), classes.head[lender]
+    before, entry = NONE, classes.head[lender]
     while entry != NONE:
         following, moved = classes.after[entry], entry
         if classes.taken[entry] < classes.held[entry]:
@@ -268,7 +268,7 @@ def move_loan(classes, group, lender, k):
         entry = following
 
 
-@kernel
+@inlined_kernel
 def join(classes, group, other):
     """Move all entries of the other class to the class."""
     last = classes.head[other]

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import NONE, STACK_SIZE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.threads import in_threads, slices, thread_count
 from sfumato.losses.exact_costs import widen, widened_cost
 from sfumato.methods.clustering.small_class_repair import (
@@ -206,7 +206,7 @@ def divide(reading, codes, weights, line, begin, end, k, layout, units, is_other
     return middle
 
 
-@kernel
+@inlined_kernel
 def all_equal(codes, line, begin, end):
     """Return whether the records of line[begin:end] are equal."""
     for position in range(begin + 1, end):
@@ -216,7 +216,7 @@ def all_equal(codes, line, begin, end):
     return True
 
 
-@kernel
+@inlined_kernel
 def shuffle(line, begin, end):
     """Put line[begin:end] into an order that looks random and follows from its present order and its place alone."""
     state = np.uint64(begin) << np.uint64(32) | np.uint64(end)
@@ -235,7 +235,7 @@ def far_records(codes, line, begin, end, layout, units):
     one, other = np.int64(line[begin]), np.int64(line[begin])
     distance = np.int64(-1)
     for _ in range(ROUNDS):
-        farthest, most = np.int64(NONE), np.int64(-1)
+        farthest, most = NONE, np.int64(-1)
         for position in range(begin, end):
             record = np.int64(line[position])
             if record != one:
@@ -248,7 +248,7 @@ def far_records(codes, line, begin, end, layout, units):
     return one, other
 
 
-@kernel
+@inner_kernel
 def assign(codes, weights, line, begin, end, one, other, by_size, k, layout, units, is_other):
     """Mark the records of line[begin:end] that go to ``other``, not to ``one``; return if either is alone and below k.
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import Costs, attribute_cost, attribute_costs
 from sfumato.methods.class_counting import Counting
@@ -232,7 +232,7 @@ def take_cells(part, weights, levels, choices, range_of, limits, rules, tally, l
     key, table, stamp, number = words[:n], words[n:], slots[0], slots[1]
     for i in range(n):
         free[i] = i
-    slot_count, left, made, round_number, above = len(stamp), n, 0, 0, np.int64(-1)
+    slot_count, left, made, round_number, above = len(stamp), n, np.int64(0), 0, np.int64(-1)
     for band in range(len(limits)):
         limit = limits[band]
         for choice in range(len(choices)):
@@ -240,7 +240,7 @@ def take_cells(part, weights, levels, choices, range_of, limits, rules, tally, l
                 continue
             count = in_band(part.codes, free, left, levels, choices[choice], above, limit, ends, members, key)
             round_number += 1
-            cells = 0
+            cells = np.int64(0)
             for i in range(count):
                 slot = np.int64((key[i] ^ (key[i] >> np.uint64(32))) & np.uint64(slot_count - 1))
                 while stamp[slot] == round_number and table[slot] != key[i]:
@@ -272,7 +272,7 @@ def take_cells(part, weights, levels, choices, range_of, limits, rules, tally, l
         above = limit
 
 
-@kernel
+@inlined_kernel
 def in_band(codes, free, left, levels, choice, above, limit, start, members, key):
     """Write the free records whose cell costs above ``above`` and at most ``limit``, and its key; return how many."""
     count, d = 0, codes.shape[1]
@@ -295,7 +295,7 @@ def in_band(codes, free, left, levels, choice, above, limit, start, members, key
     return count
 
 
-@kernel
+@inlined_kernel
 def test_cells(part, members, cell, member_count, cells, size, ends, line, made, rules, tally):
     """Number the cells that meet the requirements, from ``made`` on; return the new number of classes.
 
@@ -332,7 +332,7 @@ def place_rest(part, owner, count, rules, tally):
     for row in range(len(owner)):
         if owner[row] != NONE:
             continue
-        least, target = np.int64(INFINITE), count
+        least, target = INFINITE, count
         for class_id in range(count):
             added = np.int64(0)
             for q in range(d):
@@ -349,7 +349,7 @@ def place_rest(part, owner, count, rules, tally):
             add_to_class(size, box, codes, row, target)
 
 
-@kernel
+@inner_kernel
 def add_to_class(size, box, codes, row, class_id):
     """Widen the box of a class to hold a row, and count the row."""
     for q in range(codes.shape[1]):
@@ -359,7 +359,7 @@ def add_to_class(size, box, codes, row, class_id):
     size[class_id] += 1
 
 
-@kernel
+@inlined_kernel
 def holds_with(part, owner, class_id, row, rules, tally):
     """Return whether a class meets the requirements with one more row."""
     tally.rows[0] = row

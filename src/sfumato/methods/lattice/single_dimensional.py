@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import NONE, STACK_SIZE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.line.line import expand
 from sfumato.methods.line.optimal_cut import boxes
@@ -161,7 +161,7 @@ def cut_domain(data, codes, line, cell):
     return begins
 
 
-@kernel
+@inlined_kernel
 def find_cut(data, codes, line, cell, begin, end, forbidden, slot, grouped):
     """Return the first position of the upper part of the interval begin..end-1, NONE where no cut is allowable.
 
@@ -173,7 +173,7 @@ def find_cut(data, codes, line, cell, begin, end, forbidden, slot, grouped):
     total = np.int64(0)
     for position in range(begin, end):
         total += data.weights[line[position]]
-    best, best_distance = np.int64(NONE), total + 1
+    best, best_distance = NONE, total + 1
     lower, crossed = np.int64(0), np.int64(0)
     for position in range(begin, end):
         crossed += forbidden[position]
@@ -190,7 +190,7 @@ def find_cut(data, codes, line, cell, begin, end, forbidden, slot, grouped):
     return best
 
 
-@kernel
+@inlined_kernel
 def forbid_cuts(data, codes, line, cell, begin, end, forbidden, slot, grouped):
     """Count in ``forbidden``, as differences between positions, the cells of which a cut would make a part fail."""
     for position in range(begin, end):
@@ -219,7 +219,7 @@ def forbid_cuts(data, codes, line, cell, begin, end, forbidden, slot, grouped):
         first = last + 1
 
 
-@kernel
+@inner_kernel
 def sweep(data, codes, line, grouped, first, last, step, counters, forbidden):
     """Add the records of a cell one by one, and forbid the cuts up to which they do not meet the requirements."""
     counters.times[:] = 0

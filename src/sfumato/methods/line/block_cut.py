@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel, kernel
 from sfumato.losses.exact_costs import Costs, box_cost, widen
 from sfumato.tables.coding.domains import Codes
+
+ADDED, REMOVED = np.int64(1), np.int64(-1)
 
 
 def best_runs(
@@ -35,37 +37,54 @@ def best_runs(
     sensitive values, ``distinct[a]`` for null; a class must have ``least_distinct[a]`` different ones.
     """
     nearest = nearest_starts(starts, values, distinct, least_size, least_distinct)
-    cuts = cut_runs(codes, at, starts, nearest, costs.layout, costs.units)
-    result: NDArray[np.int64] = starts[cuts]
+    optimum, back = np.zeros((2, len(starts)), np.int64)
+    box = np.zeros((2, codes.shape[1]), np.int64)
+    cut_runs(codes, at, starts, nearest, costs.layout, costs.units, box, optimum, back)
+    result: NDArray[np.int64] = starts[followed_back(back)]
     return result
 
 
-@kernel
-def nearest_starts(starts, values, distinct, least_size, least_distinct):
+def nearest_starts(
+    starts: NDArray[np.int64],
+    values: NDArray[np.uint32],
+    distinct: NDArray[np.int64],
+    least_size: int,
+    least_distinct: NDArray[np.int64],
+) -> NDArray[np.int64]:
     """Return for each block the nearest first block of a class that ends here, -1 for none: int64[blocks]."""
-    blocks, attributes = len(starts) - 1, values.shape[0]
-    nearest = np.empty(blocks, np.int64)
-    largest = 1
-    for a in range(attributes):
-        largest = max(largest, distinct[a] + 1)
-    count = np.zeros((max(attributes, 1), largest), np.int64)
-    different = np.zeros(max(attributes, 1), np.int64)
+    nearest, different = np.empty(len(starts) - 1, np.int64), np.zeros(len(values), np.int64)
+    counts = np.zeros((len(values), int(distinct.max(initial=0)) + 1), np.int64)
+    find_nearest_starts(starts, values, distinct, least_size, least_distinct, counts, different, nearest)
+    return nearest
+
+
+def followed_back(back: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Follow the choices back from the end; return the cuts, ascending. back: int64[n + 1], begin of the last run."""
+    cuts = np.empty(len(back), np.int64)
+    return cuts[follow_back(back, cuts) :]
+
+
+@kernel
+def find_nearest_starts(starts, values, distinct, least_size, least_distinct, count, different, nearest):
+    """Write for each block the nearest first block of a class that ends here, -1 for none: int64[blocks].
+
+    count: int64[a, m], different: int64[a], how often each value occurs and how many do: all 0, overwritten.
+    """
     begin = 0
-    for end in range(blocks):
-        count_block(starts[end], starts[end + 1], values, distinct, 1, count, different)
+    for end in range(len(nearest)):
+        count_block(starts[end], starts[end + 1], values, distinct, ADDED, count, different)
         while begin < end and starts[end + 1] - starts[begin + 1] >= least_size:
             # Remove the first block; put it back if the run then fails.
-            count_block(starts[begin], starts[begin + 1], values, distinct, -1, count, different)
+            count_block(starts[begin], starts[begin + 1], values, distinct, REMOVED, count, different)
             if not enough_differ(different, least_distinct):
-                count_block(starts[begin], starts[begin + 1], values, distinct, 1, count, different)
+                count_block(starts[begin], starts[begin + 1], values, distinct, ADDED, count, different)
                 break
             begin += 1
         enough = starts[end + 1] - starts[begin] >= least_size and enough_differ(different, least_distinct)
         nearest[end] = begin if enough else -1
-    return nearest
 
 
-@kernel
+@inner_kernel
 def count_block(begin, end, values, distinct, sign, count, different):
     """Add the sensitive values of the places begin..end-1 to the counts, or subtract them with a sign of -1."""
     for a in range(values.shape[0]):
@@ -77,7 +96,7 @@ def count_block(begin, end, values, distinct, sign, count, different):
                 different[a] += (before + sign > 0) - (before > 0)
 
 
-@kernel
+@inner_kernel
 def enough_differ(different, least_distinct):
     """Return whether every attribute has as many different values as required."""
     enough = True
@@ -87,16 +106,15 @@ def enough_differ(different, least_distinct):
 
 
 @kernel
-def cut_runs(codes, at, starts, nearest, layout, units):
-    """Return the best cuts, as numbers of blocks, ascending from 0 to the number of blocks.
+def cut_runs(codes, at, starts, nearest, layout, units, box, optimum, back):
+    """Write for each number of blocks where the last run of their best partition begins to back: int64[blocks + 1].
 
     codes: uint[m, d], C-order; at: uint32[places]; nearest: int64[blocks]; layout, units: see losses.exact_costs.Costs.
+    box: int64[2, d]; optimum, back: int64[blocks + 1], all 0; overwritten.
     """
-    blocks, d = len(starts) - 1, codes.shape[1]
-    optimum, back = np.zeros(blocks + 1, np.int64), np.zeros(blocks + 1, np.int64)
+    blocks, d, low, high = len(starts) - 1, codes.shape[1], box[0], box[1]
     for end in range(1, blocks + 1):
         optimum[end] = INFINITE
-    low, high = np.zeros(d, np.int64), np.zeros(d, np.int64)
     for end in range(1, blocks + 1):
         latest = nearest[end - 1]
         if latest < 0:
@@ -119,20 +137,15 @@ def cut_runs(codes, at, starts, nearest, layout, units):
                 if value < optimum[end]:
                     optimum[end] = value
                     back[end] = begin
-    return follow_back(back)
 
 
 @kernel
-def follow_back(back):
-    """Follow the choices back from the end; return the cuts, ascending. back: int64[n + 1], begin of the last run."""
-    classes, end = 0, len(back) - 1
+def follow_back(back, cuts):
+    """Write the cuts to the end of ``cuts``, ascending; return where they begin. back, cuts: int64[n + 1]."""
+    end, i = len(back) - 1, len(cuts) - 1
     while end > 0:
+        cuts[i] = end
         end = back[end]
-        classes += 1
-    cuts = np.zeros(classes + 1, np.int64)
-    end = len(back) - 1
-    while classes > 0:
-        cuts[classes] = end
-        end = back[end]
-        classes -= 1
-    return cuts
+        i -= 1
+    cuts[i] = 0
+    return i

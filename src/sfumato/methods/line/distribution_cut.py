@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.kernels.constants import INFINITE
 from sfumato.kernels.decorator import kernel
 from sfumato.losses.exact_costs import Costs, box_cost, widen
-from sfumato.methods.line.block_cut import follow_back
+from sfumato.methods.line.block_cut import followed_back
 from sfumato.requirements.conjunction import Conjunction, class_holds
 from sfumato.tables.coding.domains import Codes
 
@@ -42,8 +42,8 @@ def best_windows(
     """
 
     def cut(reach: int) -> tuple[int, NDArray[np.int64]]:
-        total, cuts = cut_windows(codes, at, values, tests, least_size, reach, costs.layout, costs.units)
-        return int(total), cuts
+        total, back = cut_windows(codes, at, values, tests, least_size, reach, costs.layout, costs.units)
+        return int(total), followed_back(back)
 
     reach = min(max(FIRST_REACH, 4 * least_size), len(at))
     total, cuts = cut(reach)
@@ -59,7 +59,7 @@ def best_windows(
 
 @kernel
 def cut_windows(codes, at, values, tests, least_size, reach, layout, units):
-    """Return the least cost and the cuts of the best partition into runs of at most ``reach`` places."""
+    """Return the least cost of a partition into runs of at most ``reach`` places, and where each last run begins."""
     n, d = len(at), codes.shape[1]
     attributes, m = values.shape[0], tests.reference.shape[1]
     optimum, back = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
@@ -98,4 +98,4 @@ def cut_windows(codes, at, values, tests, least_size, reach, layout, units):
                 optimum[end] = value_of_run
                 back[end] = begin
     # Without a partition every place leads back to the start, and the cost is INFINITE.
-    return optimum[n], follow_back(back)
+    return optimum[n], back

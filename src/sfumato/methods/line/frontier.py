@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.heap import pop, push, replace_lowest
 
 # The weight of a count in the keys of the heap by place. It is typed: numba would compile again for the literal 0.
@@ -49,11 +49,12 @@ def frontier_classes(
     if l < 1 or len(known) == 0 or int(np.bincount(value[known]).max()) * l > len(known):
         raise ValueError("the table is not eligible: a value has more than 1/l of the records, or no record has one")
     whole = len(known) == len(value)
-    class_of_known, classes, fallbacks = form_classes(
-        position if whole else position[known], value if whole else value[known], values, l
-    )
-    class_of = class_of_known if whole else class_of_known[_nearest(position, known)]
-    return class_of, int(classes), int(fallbacks)
+    class_of, following = np.empty((2, len(known)), np.int64)
+    of_value, of_class = np.zeros((4, values + 1), np.int64), np.empty((2, 2 * l - 1), np.int64)
+    with_count = np.zeros(len(known) // l + 1, np.int64)
+    line = (position, value) if whole else (position[known], value[known])
+    classes, fallbacks = form_classes(*line, values, l, class_of, following, of_value, with_count, of_class)
+    return class_of if whole else class_of[_nearest(position, known)], int(classes), int(fallbacks)
 
 
 def _nearest(position: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -68,14 +69,15 @@ def _nearest(position: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[n
 
 
 @kernel
-def form_classes(position, value, values, l):
-    """Apply Fig. 8 and 9 to an eligible table without nulls; return classes, int64[n], their number, fall-back steps.
+def form_classes(position, value, values, l, class_of, following, of_value, with_count, of_class):
+    """Apply Fig. 8 and 9 to an eligible table without nulls; return the number of classes and of fall-back steps.
 
-    position: int64[n], ascending. value: uint[n], below ``values``. Neither is modified.
+    position: int64[n], ascending. value: uint[n], below ``values``. class_of: int64[n], filled with classes. following:
+    int64[n], with the next place of the same value. of_value: int64[4, values + 1], with_count: int64[n // l + 1], all
+    0, with the number of values by their number of records. of_class: int64[2, 2 l - 1], overwritten.
     """
     n = np.int64(len(value))
-    class_of, following = np.zeros(n, np.int64), np.zeros(n, np.int64)  # following: the next place of the same value
-    count, first = np.zeros(values, np.int64), np.zeros(values, np.int64)  # H of the paper; the frontier
+    count, first = of_value[0], of_value[1]  # H of the paper; the frontier
     for v in range(values):
         first[v] = NONE
     for place in range(n - 1, -1, -1):
@@ -83,15 +85,14 @@ def form_classes(position, value, values, l):
         following[place] = first[value[place]]
         first[value[place]] = place
         count[value[place]] += 1
-    with_count = np.zeros(n // l + 1, np.int64)  # the number of values by their number of records
     # Both heaps hold one key for each remaining value (see ``lowest``): by place, and by count and place.
-    near, frequent = np.zeros(values + 1, np.int64), np.zeros(values + 1, np.int64)
+    near, frequent = of_value[2], of_value[3]
     for v in range(values):
         if count[v] > 0:
             with_count[count[v]] += 1
             push(near, first[v])
             push(frequent, n * (n - count[v]) + first[v])
-    chosen, seen = np.zeros(2 * l - 1, np.int64), np.zeros(l, np.int64)
+    chosen, seen = of_class[0], of_class[1, :l]
     remaining, classes, fallbacks = n, np.int64(0), 0
     while remaining > 0:
         heap, scale = near, BY_PLACE
@@ -124,10 +125,10 @@ def form_classes(position, value, values, l):
                 assign(place, classes, class_of, value, count, with_count, first, following)
                 remaining -= 1
         classes += 1
-    return class_of, classes, fallbacks
+    return classes, fallbacks
 
 
-@kernel
+@inner_kernel
 def assign(place, number, class_of, value, count, with_count, first, following):
     """Put the frontier record at ``place`` into class ``number`` and advance the frontier of its value."""
     v = value[place]
@@ -138,7 +139,7 @@ def assign(place, number, class_of, value, count, with_count, first, following):
     with_count[count[v]] += 1
 
 
-@kernel
+@inlined_kernel
 def joining_place(chosen, seen, remaining, near, position, value, class_of, count, with_count, first):
     """Apply Fig. 9: return the place of the record that joins the class of the ``chosen`` places, or NONE.
 
@@ -165,7 +166,7 @@ def joining_place(chosen, seen, remaining, near, position, value, class_of, coun
     return NONE
 
 
-@kernel
+@inner_kernel
 def lowest(heap, scale, value, class_of, count, first):
     """Return the place of the lowest key, after renewing or removing the keys of records that have a class by now.
 
@@ -184,7 +185,7 @@ def lowest(heap, scale, value, class_of, count, first):
     return place
 
 
-@kernel
+@inner_kernel
 def take_lowest(heap, scale, value, class_of, count, first):
     """Return the place of the lowest key, and remove the key."""
     place = lowest(heap, scale, value, class_of, count, first)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
     AFTER,
@@ -31,6 +31,7 @@ from sfumato.methods.search.mutable_classes import (
     FIRST,
     HIGH,
     HIGH2,
+    LEFT,
     LOW,
     LOW2,
     OWNER,
@@ -50,6 +51,7 @@ WIDTH = 3  # first links that are followed
 DEEP = 12  # near rows that are tried after the first link
 GAIN, LENGTH, CLOSED, CLOCK = range(4)  # entries of Chain.best
 MET, CHANGED = range(2)  # columns of Chain.classes
+NO_LINKS, OPEN_END, CLOSED_END = np.int64(0), np.int64(0), np.int64(1)
 
 
 class Chain(NamedTuple):
@@ -58,14 +60,13 @@ class Chain(NamedTuple):
     rows: int64[2, LINKS + 1], the rows whose places are taken, in the present and in the best chain; an open chain ends
     with a row of the class that the last one goes to. best: int64[4], the gain of the best chain, its number of links,
     whether it is closed; and a clock. begun: int64[2, WIDTH], first links and their gains. classes: int64[c, 2], when a
-    class was last visited and last changed. left: int64[1, 2, d], the box of the first class without the first row.
+    class was last visited and last changed.
     """
 
     rows: NDArray[np.int64]
     best: NDArray[np.int64]
     begun: NDArray[np.int64]
     classes: NDArray[np.int64]
-    left: NDArray[np.int64]
 
 
 @kernel
@@ -81,7 +82,6 @@ def chain_search(part, owner, near, rules, tally, passes):
         np.zeros(4, np.int64),
         np.empty((2, WIDTH), np.int64),
         np.zeros((count, 2), np.int64),
-        np.empty((1, 2, part.codes.shape[1]), np.int64),
     )
     tried_at = np.empty(n, np.int64)
     for row in range(n):
@@ -104,7 +104,7 @@ def chain_search(part, owner, near, rules, tally, passes):
     return total
 
 
-@kernel
+@inlined_kernel
 def has_changed(classes, chain, near, row, tried_at):
     """Return whether the class of a row costs anything and a class near it has changed since ``tried_at``."""
     own = classes.rows[row, OWNER]
@@ -118,12 +118,12 @@ def has_changed(classes, chain, near, row, tried_at):
     return changed > tried_at
 
 
-@kernel
+@inlined_kernel
 def take_chain(part, classes, near, first, rules, tally, chain, width):
     """Take the best chain that begins with a row, if it gains; return the gain."""
     rows, facts, own = classes.rows, classes.facts, classes.rows[first, OWNER]
     size, cost = facts[own, SIZE], facts[own, COST]
-    rest = cost_without(classes, own, part.codes, first, rules, chain.left)
+    rest = cost_without(classes, own, part.codes, first, rules, LEFT)
     saved = -INFINITE
     if holds_with(part, classes, own, NONE, first, rules, tally):
         saved = size * cost - (size - 1) * rest
@@ -136,25 +136,27 @@ def take_chain(part, classes, near, first, rules, tally, chain, width):
         chain.begun[0, start] = NONE
     best[CLOCK] += 1
     met[own, MET] = best[CLOCK]
-    next_link(part, classes, near, first, first, 0, np.int64(0), saved, most, rules, tally, chain, width)
+    next_link(part, classes, near, first, first, NO_LINKS, NO_LINKS, saved, most, rules, tally, chain, width)
     for start in range(width):
         last, gain = chain.begun[0, start], chain.begun[1, start]
         if last == NONE:
             break
         best[CLOCK] += 1
         met[own, MET] = best[CLOCK]
-        links = 0
+        links = NO_LINKS
         while links < LINKS and last != NONE and gain + most > best[GAIN]:
             met[rows[last, OWNER], MET] = best[CLOCK]
             chain.rows[0, links] = last
             links += 1
-            last, gain = next_link(part, classes, near, first, last, links, gain, saved, most, rules, tally, chain, 0)
+            last, gain = next_link(
+                part, classes, near, first, last, links, gain, saved, most, rules, tally, chain, NO_LINKS
+            )
     if best[GAIN] > 0:
         apply_chain(part, classes, first, own, rules, chain)
     return best[GAIN]
 
 
-@kernel
+@inner_kernel
 def next_link(part, classes, near, first, last, links, gain, saved, most, rules, tally, chain, width):
     """Try every end and every further link of a chain; return the row of the best next link and the gain with it.
 
@@ -182,19 +184,19 @@ def next_link(part, classes, near, first, last, links, gain, saved, most, rules,
             below = (open_gain + cost * size) // (size + 1) + 1
             added = cost_with(box, class_id, codes, last, rules, below) * (size + 1) - cost * size
             if added < open_gain and holds_with(part, classes, class_id, last, NONE, rules, tally):
-                keep_best(chain, links, near_row, gain + saved - added, False)
+                keep_best(chain, links, near_row, gain + saved - added, OPEN_END)
         other = facts[class_id, FIRST]
         while other != NONE:
             below = cost + (gain + most - best[GAIN]) // size + 1
             link_gain = gain - size * (cost_instead(box, class_id, codes, last, other, rules, below) - cost)
             if link_gain + most > best[GAIN]:
                 limit = own_cost + max(link_gain - best[GAIN], 0) // own_size + 1
-                closed = link_gain + own_size * (own_cost - cost_with(chain.left, 0, codes, other, rules, limit))
+                closed = link_gain + own_size * (own_cost - cost_with(box, LEFT, codes, other, rules, limit))
                 if (closed > best[GAIN] or link_gain > best_gain or width > 0) and holds_with(
                     part, classes, class_id, last, other, rules, tally
                 ):
                     if closed > best[GAIN] and holds_with(part, classes, own, other, first, rules, tally):
-                        keep_best(chain, links, other, closed, True)
+                        keep_best(chain, links, other, closed, CLOSED_END)
                     if link_gain > best_gain:
                         best_row, best_gain = other, link_gain
                     keep_first_link(chain.begun, width, other, link_gain)
@@ -202,7 +204,7 @@ def next_link(part, classes, near, first, last, links, gain, saved, most, rules,
     return best_row, best_gain
 
 
-@kernel
+@inlined_kernel
 def keep_first_link(begun, width, row, gain):
     """Insert a first link if it is among the best. begun: see Chain."""
     i = width - 1
@@ -214,7 +216,7 @@ def keep_first_link(begun, width, row, gain):
     begun[0, i], begun[1, i] = row, gain
 
 
-@kernel
+@inner_kernel
 def keep_best(chain, links, last, gain, closed):
     """Record the present chain with one more row as the best."""
     for i in range(links):
@@ -223,7 +225,7 @@ def keep_best(chain, links, last, gain, closed):
     chain.best[GAIN], chain.best[LENGTH], chain.best[CLOSED] = gain, links + 1, closed
 
 
-@kernel
+@inlined_kernel
 def apply_chain(part, classes, first, own, rules, chain):
     """Move every row of the best chain to its new class."""
     length, closed, row = chain.best[LENGTH], chain.best[CLOSED], first
@@ -246,7 +248,7 @@ def apply_chain(part, classes, first, own, rules, chain):
     chain.classes[own, CHANGED] = chain.best[CLOCK]
 
 
-@kernel
+@inner_kernel
 def cost_instead(box, class_id, codes, row, less, rules, limit):
     """Return the cost of a class with ``row`` in place of ``less``; any number from ``limit`` up if it is not below."""
     total = np.int64(0)

@@ -13,14 +13,16 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.constants import NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
     AFTER,
     COST,
     FIRST,
     HIGH,
+    LEFT,
     LOW,
+    OTHER_LEFT,
     OWNER,
     SIZE,
     cost_with,
@@ -33,7 +35,7 @@ from sfumato.methods.search.mutable_classes import (
 )
 
 
-@kernel
+@inner_kernel
 def search(part, classes, rules, tally, passes):
     """Improve the classes of a part in at most ``passes`` passes over its rows; return the gain."""
     total = np.int64(0)
@@ -49,15 +51,14 @@ def search(part, classes, rules, tally, passes):
     return total
 
 
-@kernel
+@inlined_kernel
 def best_step(part, classes, row, rules, tally):
     """Take the best step that begins with a row, if it gains; return the gain."""
     own = classes.rows[row, OWNER]
     size, cost = classes.facts[own, SIZE], classes.facts[own, COST]
     if cost == 0:
         return np.int64(0)
-    left = np.empty((1, 2, part.codes.shape[1]), np.int64)
-    rest = cost_without(classes, own, part.codes, row, rules, left)
+    rest = cost_without(classes, own, part.codes, row, rules, LEFT)
     may_leave = holds_with(part, classes, own, NONE, row, rules, tally)
     gain, other, target, third = np.int64(0), NONE, NONE, NONE
     if may_leave:
@@ -67,12 +68,12 @@ def best_step(part, classes, row, rules, tally):
     if target == NONE:
         if rest == cost:
             return np.int64(0)
-        gain, other = best_exchange(part, classes, row, rules, tally, left, rest)
+        gain, other = best_exchange(part, classes, row, rules, tally, rest)
         target = NONE if other == NONE else classes.rows[other, OWNER]
         if not may_leave:
             nearest, added = nearest_class(part, classes, row, rules, tally, size * (cost - rest))
             if nearest != NONE:
-                ejection_gain, ejected = best_ejection(part, classes, row, nearest, rules, tally, left, added, gain)
+                ejection_gain, ejected = best_ejection(part, classes, row, nearest, rules, tally, added, gain)
                 if ejected != NONE:
                     gain, other, target, third = ejection_gain, ejected, nearest, classes.rows[ejected, OWNER]
     if target != NONE:
@@ -88,12 +89,11 @@ def best_step(part, classes, row, rules, tally):
     return gain
 
 
-@kernel
-def best_exchange(part, classes, row, rules, tally, left, rest):
-    """Return the gain of the best exchange and the row to exchange with. left, rest: the own class without ``row``."""
+@inlined_kernel
+def best_exchange(part, classes, row, rules, tally, rest):
+    """Return the gain of the best exchange and the row to exchange with. rest: the cost of LEFT, without ``row``."""
     codes, (rows, facts, box), own = part.codes, classes, classes.rows[row, OWNER]
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
-    other_left = np.empty(left.shape, np.int64)
     potential = own_size * (own_cost - rest)
     gain, partner = np.int64(0), NONE
     for class_id in range(len(facts)):
@@ -106,12 +106,12 @@ def best_exchange(part, classes, row, rules, tally, left, rest):
             continue
         other = facts[class_id, FIRST]
         while other != NONE:
-            cost_here = cost_with(left, 0, codes, other, rules, own_cost)
+            cost_here = cost_with(box, LEFT, codes, other, rules, own_cost)
             if cost_here < own_cost:
                 new_gain = own_size * (own_cost - cost_here)
-                cost_without(classes, class_id, codes, other, rules, other_left)
+                cost_without(classes, class_id, codes, other, rules, OTHER_LEFT)
                 below = cost + (new_gain - gain) // size + 1
-                cost_there = cost_with(other_left, 0, codes, row, rules, below)
+                cost_there = cost_with(box, OTHER_LEFT, codes, row, rules, below)
                 new_gain -= size * (cost_there - cost)
                 if (
                     cost_there < below
@@ -124,23 +124,22 @@ def best_exchange(part, classes, row, rules, tally, left, rest):
     return gain, partner
 
 
-@kernel
-def best_ejection(part, classes, row, to, rules, tally, left, added, least):
+@inlined_kernel
+def best_ejection(part, classes, row, to, rules, tally, added, least):
     """Return the best gain above ``least`` if ``row`` goes to ``to`` and a row of a third class comes in; and that."""
-    codes, (rows, facts, _), own = part.codes, classes, classes.rows[row, OWNER]
+    codes, (rows, facts, box), own = part.codes, classes, classes.rows[row, OWNER]
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
-    third_left = np.empty(left.shape, np.int64)
     gain, incoming = least, NONE
     for other in range(len(codes)):
         class_id = rows[other, OWNER]
         size, class_cost = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
         if class_id == own or class_id == to or size <= rules.least:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
             continue
-        cost_here = cost_with(left, 0, codes, other, rules, own_cost + 1)
+        cost_here = cost_with(box, LEFT, codes, other, rules, own_cost + 1)
         new_gain = own_size * (own_cost - cost_here) - added
         if cost_here > own_cost or new_gain + class_cost <= gain:
             continue
-        new_gain += class_cost - (size - 1) * cost_without(classes, class_id, codes, other, rules, third_left)
+        new_gain += class_cost - (size - 1) * cost_without(classes, class_id, codes, other, rules, OTHER_LEFT)
         if (
             new_gain > gain
             and holds_with(part, classes, own, other, row, rules, tally)
@@ -150,7 +149,7 @@ def best_ejection(part, classes, row, to, rules, tally, left, added, least):
     return gain, incoming
 
 
-@kernel
+@inlined_kernel
 def dissolve(part, classes, class_id, rules, tally):
     """Give the rows of a class to other classes, each where it costs least, if that gains; return the gain."""
     codes, (rows, facts, box) = part.codes, classes

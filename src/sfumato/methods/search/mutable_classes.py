@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import ABOVE_CODES, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
 
 # Columns of MutableClasses.rows, .facts and .box.
 OWNER, AFTER, BEFORE = range(3)
 FIRST, SIZE, COST = range(3)
 LOW, HIGH, LOW2, HIGH2 = range(4)
+LEFT, OTHER_LEFT = np.int64(-1), np.int64(-2)  # boxes without a row, at the end of MutableClasses.box
+BOXES_LEFT = 2
 
 
 class SearchRules(NamedTuple):
@@ -41,9 +43,9 @@ class MutableClasses(NamedTuple):
     """The class of each row of a part, and the facts of each class. A class of size 0 is unused.
 
     rows: int64[n, 3], the class of a row and its neighbours in the list of the class, NONE at its ends. facts:
-    int64[c, 3], the first row, the size and the cost of one record. box: int64[c, 4, d], the lowest and highest codes
-    of a class, and the lowest and highest once a row that has them is removed. The arrays are few, since each takes
-    time to compile.
+    int64[c, 3], the first row, the size and the cost of one record. box: int64[c + 2, 4, d], the lowest and highest
+    codes of a class, and the lowest and highest once a row that has them is removed; then working space for LEFT and
+    OTHER_LEFT. The arrays are few, since each takes time to compile.
     """
 
     rows: NDArray[np.int64]
@@ -51,7 +53,7 @@ class MutableClasses(NamedTuple):
     box: NDArray[np.int64]
 
 
-@kernel
+@inner_kernel
 def class_count(owner):
     """Return the number of classes. owner: int64[n], the class of each row, numbered without gaps."""
     count = np.int64(0)
@@ -60,15 +62,15 @@ def class_count(owner):
     return count
 
 
-@kernel
+@inner_kernel
 def build_classes(part, owner, most, rules):
     """Return the MutableClasses of a part, with room for ``most``. owner: int64[n], the class of each row."""
     n, d = part.codes.shape
     classes = MutableClasses(
-        np.empty((n, 3), np.int64), np.zeros((most, 3), np.int64), np.empty((most, 4, d), np.int64)
+        np.empty((n, 3), np.int64), np.empty((most, 3), np.int64), np.empty((most + BOXES_LEFT, 4, d), np.int64)
     )
     for class_id in range(most):
-        classes.facts[class_id, FIRST] = NONE
+        classes.facts[class_id, FIRST], classes.facts[class_id, SIZE] = NONE, 0
     for row in range(n):
         link(classes, row, owner[row])
     for class_id in range(most):
@@ -76,7 +78,7 @@ def build_classes(part, owner, most, rules):
     return classes
 
 
-@kernel
+@inner_kernel
 def link(classes, row, class_id):
     """Put a row into a class, without updating the box of the class."""
     rows, facts, _ = classes
@@ -88,7 +90,7 @@ def link(classes, row, class_id):
     facts[class_id, SIZE] += 1
 
 
-@kernel
+@inner_kernel
 def unlink(classes, row):
     """Remove a row from its class, without updating the box of the class."""
     rows, facts, _ = classes
@@ -103,7 +105,7 @@ def unlink(classes, row):
     facts[class_id, SIZE] -= 1
 
 
-@kernel
+@inner_kernel
 def update_class(part, classes, class_id, rules):
     """Recompute the box and the cost of a class."""
     codes, (rows, facts, box) = part.codes, classes
@@ -133,7 +135,7 @@ def update_class(part, classes, class_id, rules):
     facts[class_id, COST] = total
 
 
-@kernel
+@inner_kernel
 def cost_with(box, class_id, codes, row, rules, limit):
     """Return the cost of a box with one more row, or any number from ``limit`` up if it is not below that."""
     total = np.int64(0)
@@ -146,21 +148,21 @@ def cost_with(box, class_id, codes, row, rules, limit):
     return total
 
 
-@kernel
+@inner_kernel
 def cost_without(classes, class_id, codes, row, rules, left):
-    """Return the cost of a class without one of its rows, 0 if it was the last. left: int64[1, 2, d], gets its box."""
+    """Return the cost of a class without one of its rows, 0 if it was the last. left: where its box is written."""
     box = classes.box
     total, has_others = np.int64(0), classes.facts[class_id, SIZE] > 1
     for q in range(codes.shape[1]):
         code = codes[row, q]
-        left[0, LOW, q] = box[class_id, LOW2 if code == box[class_id, LOW, q] else LOW, q]
-        left[0, HIGH, q] = box[class_id, HIGH2 if code == box[class_id, HIGH, q] else HIGH, q]
+        box[left, LOW, q] = box[class_id, LOW2 if code == box[class_id, LOW, q] else LOW, q]
+        box[left, HIGH, q] = box[class_id, HIGH2 if code == box[class_id, HIGH, q] else HIGH, q]
         if has_others:
-            total += attribute_cost(rules.layout, rules.units, q, left[0, LOW, q], left[0, HIGH, q])
+            total += attribute_cost(rules.layout, rules.units, q, box[left, LOW, q], box[left, HIGH, q])
     return total
 
 
-@kernel
+@inner_kernel
 def nearest_class(part, classes, row, rules, tally, limit):
     """Return the other class that holds with the row at the least added cost below ``limit``, and that cost.
 
@@ -180,7 +182,7 @@ def nearest_class(part, classes, row, rules, tally, limit):
     return nearest, best
 
 
-@kernel
+@inner_kernel
 def holds_with(part, classes, class_id, more, less, rules, tally):
     """Return whether a class meets the requirements with row ``more`` added and row ``less`` removed; NONE for none."""
     if classes.facts[class_id, SIZE] + (more != NONE) - (less != NONE) < rules.least:
@@ -190,7 +192,7 @@ def holds_with(part, classes, class_id, more, less, rules, tally):
     return lack_with(part, classes, class_id, more, less, rules, tally) == 0
 
 
-@kernel
+@inner_kernel
 def lack_with(part, classes, class_id, more, less, rules, tally):
     """Return how many records a class lacks with row ``more`` added and row ``less`` removed; NONE for none."""
     row, count = classes.facts[class_id, FIRST], 0

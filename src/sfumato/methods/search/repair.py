@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, kernel
 from sfumato.methods.search.exchange_chains import cost_instead
 from sfumato.methods.search.mutable_classes import (
     AFTER,
@@ -58,7 +58,7 @@ def repair(part, owner, near, rules, tally):
     return spent
 
 
-@kernel
+@inlined_kernel
 def nearest_exchange(part, classes, class_id, lack, near, rules, tally, tried, clock):
     """Return the cheapest exchange with a near class after which a class lacks less: its cost and the two rows or NONE.
 

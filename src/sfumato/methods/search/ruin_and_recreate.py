@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.methods.clustering.agglomeration import agglomerate, increase
 from sfumato.methods.search.local_search import search
 from sfumato.methods.search.mutable_classes import (
@@ -32,7 +32,7 @@ SPARE = 8  # room for additional classes
 SHUFFLE = 2  # the distance of a class is raised at random, by up to one part in this many
 
 
-@kernel
+@inner_kernel
 def next_random(state):
     """Return a random number and advance the state. state: uint64[1], not 0."""
     number = state[0]
@@ -69,7 +69,7 @@ def rebuild(part, owner, most, rules, tally, first, tries, near, passes, state):
     return gained
 
 
-@kernel
+@inlined_kernel
 def part_of(part, chosen):
     """Return the part that has the chosen rows: int64[n]."""
     codes = np.empty((len(chosen), part.codes.shape[1]), np.int64)
@@ -82,7 +82,7 @@ def part_of(part, chosen):
     return SearchPart(codes, values)
 
 
-@kernel
+@inlined_kernel
 def rows_of(classes, class_ids, count):
     """Return the rows of the first ``count`` classes in ``class_ids``, ascending, and their total cost."""
     rows, facts, _ = classes
@@ -100,7 +100,7 @@ def rows_of(classes, class_ids, count):
     return chosen, cost
 
 
-@kernel
+@inlined_kernel
 def replace_classes(part, classes, class_ids, count, cost, rebuilt, chosen, rules):
     """Replace the first ``count`` of ``class_ids`` by the rebuilt classes if they cost no more; return the gain."""
     facts = classes.facts
@@ -134,7 +134,7 @@ def replace_classes(part, classes, class_ids, count, cost, rebuilt, chosen, rule
     return cost - total
 
 
-@kernel
+@inlined_kernel
 def neighbours(classes, centre, rules, class_ids, state):
     """Fill ``class_ids`` with a class and its nearest ones by the cost of joining, with some noise; return how many."""
     facts = classes.facts
@@ -144,7 +144,7 @@ def neighbours(classes, centre, rules, class_ids, state):
     for class_id in range(len(facts)):
         if class_id == centre or facts[class_id, SIZE] == 0:
             continue
-        limit = distances[count - 1] if count == len(class_ids) else np.int64(INFINITE)
+        limit = distances[count - 1] if count == len(class_ids) else INFINITE
         added = increase(facts, classes.box, centre, class_id, rules, limit)
         added += added // SHUFFLE // 1024 * np.int64(next_random(state) % np.uint64(1024))
         if count == len(class_ids) and added >= distances[count - 1]:

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.decorator import entrance, kernel
+from sfumato.kernels.decorator import entrance, inlined_kernel, kernel
 from sfumato.requirements.conjunction import DISTINCT, FREQUENCY, SIZE, Conjunction, distribution_holds
 
 HEAD = 4  # numbers that give the lengths of the packed arrays
@@ -101,7 +101,7 @@ def lack_of_counted(values, rows, count, least, whole, real, counts):
     return lack
 
 
-@kernel
+@inlined_kernel
 def packed_holds(test, whole, real, counts):
     """Return whether a class meets a requirement on a distribution, packed by ``tally_for``."""
     t, attributes, m, s = whole[0], whole[1], whole[2], whole[3]

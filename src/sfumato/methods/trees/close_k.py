@@ -39,7 +39,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.methods.line.line import expand
 from sfumato.methods.line.optimal_cut import boxes
 from sfumato.methods.method import BATCH_CLASSES, ClassBatch, Records
@@ -209,7 +209,7 @@ def cut_sets(sets, k, rule, enough):
     return done
 
 
-@kernel
+@inlined_kernel
 def find_cut(sets, level, k, rule):
     """Return the attribute to cut and the last entry of the lower part; -1 where there is none."""
     d = sets.mapped.shape[1]
@@ -233,7 +233,7 @@ def find_cut(sets, level, k, rule):
     return -1, NO_ENTRY
 
 
-@kernel
+@inlined_kernel
 def measure_dependency(sets, level):
     """Write w1 * DEP * k by attribute into dependency[0]. The integers are exact for as many records as costs are."""
     records = sets.level[level, RECORDS]
@@ -254,7 +254,7 @@ def measure_dependency(sets, level):
         sets.dependency[0, q] = weight * weight * sets.dependency[1, q] + sets.dependency[2, q]
 
 
-@kernel
+@inlined_kernel
 def is_less_dependent(sets, level, q, other):
     """Return whether attribute q depends less than the other. With equally many values, integers decide."""
     if sets.mapped[level, q, DISTINCT] == sets.mapped[level, other, DISTINCT]:
@@ -262,7 +262,7 @@ def is_less_dependent(sets, level, q, other):
     return sets.dependency[0, q] < sets.dependency[0, other]
 
 
-@kernel
+@inlined_kernel
 def median_cut(sets, level, q, k):
     """Apply eq. 7: return the last entry of the lower part, NO_ENTRY where a part has fewer than k records."""
     records = sets.level[level, RECORDS]
@@ -278,7 +278,7 @@ def median_cut(sets, level, q, k):
     return last if k <= lower <= records - k else NO_ENTRY
 
 
-@kernel
+@inlined_kernel
 def middle_value_cut(sets, level, q, k):
     """Apply eq. 7 to the values: return the last entry of the lower part, NO_ENTRY where a part has fewer than k."""
     at, end = sets.offset[q], sets.mapped[level, q, END]
@@ -290,7 +290,7 @@ def middle_value_cut(sets, level, q, k):
     return last if k <= lower <= sets.level[level, RECORDS] - k else NO_ENTRY
 
 
-@kernel
+@inlined_kernel
 def close_k_cut(sets, level, q, k):
     """Apply eq. 8: return the last entry of the lower part, NO_ENTRY where a part has fewer than k records."""
     records = sets.level[level, RECORDS]
@@ -318,7 +318,7 @@ def close_k_cut(sets, level, q, k):
     return pre if lower <= upper else np.int64(sets.entry[at + fin, BEFORE])
 
 
-@kernel
+@inlined_kernel
 def take_smaller(sets, level, q, last):
     """Write the part of fewer distinct records into ``moved``; return how many, and whether it is the lower part."""
     at, end = sets.offset[q], sets.mapped[level, q, END]
@@ -338,14 +338,14 @@ def take_smaller(sets, level, q, last):
     return take(sets, level, q, first, stop), is_lower
 
 
-@kernel
+@inlined_kernel
 def take_all(sets, level):
     """Write the distinct records of a set into ``moved``; return how many."""
     end = sets.mapped[level, 0, END]
     return take(sets, level, np.int64(0), np.int64(sets.entry[sets.offset[0] + end, AFTER]), end)
 
 
-@kernel
+@inner_kernel
 def take(sets, level, q, first, stop):
     """Write the distinct records of the entries from first to before stop into ``moved``; return how many."""
     at, members = sets.offset[q], 0
@@ -358,7 +358,7 @@ def take(sets, level, q, first, stop):
     return members
 
 
-@kernel
+@inlined_kernel
 def remove_moved(sets, level, members):
     """Subtract the first ``members`` of ``moved`` from the counts of a set; return their number of records."""
     entry, ppa, mapped = sets.entry, sets.ppa, sets.mapped[level]
@@ -383,7 +383,7 @@ def remove_moved(sets, level, members):
     return records
 
 
-@kernel
+@inner_kernel
 def put_into_class(sets, members, begin):
     """Turn the first ``members`` of ``moved`` into a class at ``begin`` in the line; return its number of records."""
     records = 0
@@ -436,7 +436,7 @@ def form_set(sets, level, members):
         sets.mapped[level, q, DISTINCT], sets.mapped[level, q, SQUARES] = end - first, squares
 
 
-@kernel
+@inlined_kernel
 def sorted_by_entry(sets, q, members):
     """Return the first ``members`` of ``moved`` in the order of their entries along q; ``moved`` may be rearranged.
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import ABOVE_CODES, INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import Costs, attribute_cost
 from sfumato.methods.line.diverse_cut import strictest_frequency
@@ -34,6 +34,7 @@ from sfumato.methods.trees.gain_tree import (
     COUNT,
     HIGH,
     LOW,
+    NEXT,
     REST_HIGH,
     REST_LOW,
     GainTree,
@@ -104,13 +105,14 @@ def eligible_leaves(
     """
     n, d = codes.shape
     order, weights = np.arange(n, dtype=np.uint32), np.ones(n, np.int64)
-    spare, begins = np.empty_like(order), np.zeros(n, np.bool_)
+    spare, by_slot, begins = np.empty_like(order), np.empty_like(order), np.zeros(n, np.bool_)
     largest = int(codes.max(initial=0)) + 1
 
     def grow(part: tuple[int, int], stop: int) -> None:
         span = slice(*part)
         buffers = gain_buffers(part[1] - part[0], d, largest)
-        line = order[span], spare[span], begins[span]
+        counts = np.zeros((3, limits.values + 1), np.int64)
+        line = order[span], spare[span], by_slot[span], begins[span], counts
         grow_tree(*line, codes, weights, values, limits, stop, categorical, costs.layout, costs.units, buffers)
 
     grow((0, n), BLOCK)
@@ -121,16 +123,16 @@ def eligible_leaves(
 
 
 @kernel
-def grow_tree(order, spare, begins, codes, weights, values, limits, stop, categorical, layout, units, buffers):
+def grow_tree(
+    order, spare, by_slot, begins, counts, codes, weights, values, limits, stop, categorical, layout, units, buffers
+):
     """Divide rows until parts have at most ``stop`` rows or no division is left; mark where each part begins.
 
-    order: uint32[m], changed; spare: uint32[m], overwritten; begins: bool[m].
+    order: uint32[m], changed; spare, by_slot: uint32[m], overwritten; begins: bool[m]. counts: see eligible_division.
     """
-    waiting = np.empty((len(order) + 1, 2), np.int64)
+    waiting = buffers.parts
     waiting[0, 0], waiting[0, 1] = 0, len(order)
     depth = 1
-    counts = np.zeros((3, limits.values + 1), np.int64)
-    by_slot = np.empty(len(order), np.uint32)
     while depth > 0:
         depth -= 1
         begin, end = waiting[depth, 0], waiting[depth, 1]
@@ -148,28 +150,29 @@ def grow_tree(order, spare, begins, codes, weights, values, limits, stop, catego
             depth += 2
 
 
-@kernel
+@inlined_kernel
 def eligible_division(order, by_slot, codes, weights, values, counts, limits, categorical, layout, units, buffers):
     """Return the division with the least cost that leaves both sides eligible: see gain_tree.best_division.
 
     by_slot: uint32[>= m], overwritten. counts: int64[3, v + 1], overwritten: the counts of values in all rows, up to a
     slot, and in a slot.
     """
-    n, d = len(order), codes.shape[1]
-    low, high = np.empty(d, np.int64), np.empty(d, np.int64)
+    n, d, whole, box = len(order), codes.shape[1], len(buffers.box) - 1, buffers.box
     for q in range(d):
-        low[q], high[q] = ABOVE_CODES, NONE
-    clear(counts, 0)
-    for row in order:
+        box[whole, LOW, q], box[whole, HIGH, q] = ABOVE_CODES, NONE
+    clear(counts[0])
+    for i in range(n):
+        row = order[i]
         counts[0, values[row]] += 1
         for q in range(d):
             code = np.int64(codes[row, q])
-            low[q], high[q] = min(low[q], code), max(high[q], code)
-    best, attribute, limit, alone = np.int64(INFINITE), NONE, np.int64(NONE), False
+            box[whole, LOW, q], box[whole, HIGH, q] = min(box[whole, LOW, q], code), max(box[whole, HIGH, q], code)
+    best, attribute, limit, alone = INFINITE, NONE, NONE, False
     if n >= 2 * max(limits.least, limits.l):
         for q in range(d):
-            if low[q] < high[q]:
-                slots = fill_slots(order, codes, weights, q, low[q], high[q], buffers)
+            low, high = box[whole, LOW, q], box[whole, HIGH, q]
+            if low < high:
+                slots = fill_slots(order, codes, weights, q, low, high, buffers)
                 sort_by_slot(order, slots, by_slot, buffers)
                 cost, slot, single = eligible_slot(
                     slots, n, best, by_slot, values, counts, limits, categorical[q], layout, units, buffers
@@ -179,39 +182,38 @@ def eligible_division(order, by_slot, codes, weights, values, counts, limits, ca
     return attribute, limit, alone
 
 
-@kernel
+@inlined_kernel
 def sort_by_slot(order, slots, by_slot, buffers):
     """Put rows in the order of their slots. by_slot: uint32[>= m], filled."""
-    slot_of = buffers.slot
-    next_free = np.zeros(slots + 1, np.int64)
+    slot_of, facts, before = buffers.slot, buffers.slots, np.int64(0)
     for slot in range(slots):
-        next_free[slot + 1] = next_free[slot] + buffers.slots[slot, COUNT]
+        facts[slot, NEXT] = before
+        before += facts[slot, COUNT]
     for i in range(len(order)):
         slot = slot_of[i]
-        by_slot[next_free[slot]] = order[i]
-        next_free[slot] += 1
+        by_slot[facts[slot, NEXT]] = order[i]
+        facts[slot, NEXT] += 1
 
 
-@kernel
+@inlined_kernel
 def eligible_slot(slots, n, below, by_slot, values, counts, limits, categorical, layout, units, buffers):
     """Return the least cost of a division by slot, if under ``below``, the slot, and whether it is a side alone."""
     slot_facts, box = buffers.slots, buffers.box
-    d = box.shape[2]
-    before_box = np.empty((2, d), np.int64)
+    d, whole = box.shape[2], len(box) - 1
     for q in range(d):
         box[slots, REST_LOW, q], box[slots, REST_HIGH, q] = ABOVE_CODES, NONE
-        before_box[LOW, q], before_box[HIGH, q] = ABOVE_CODES, NONE
+        box[whole, REST_LOW, q], box[whole, REST_HIGH, q] = ABOVE_CODES, NONE
     for slot in range(slots - 1, -1, -1):
         for q in range(d):
             box[slot, REST_LOW, q] = min(box[slot + 1, REST_LOW, q], box[slot, LOW, q])
             box[slot, REST_HIGH, q] = max(box[slot + 1, REST_HIGH, q], box[slot, HIGH, q])
     best, best_slot, single, before = below, NONE, False, np.int64(0)
-    clear(counts, 1)
+    clear(counts[1])
     for slot in range(slots - 1):
         rows = slot_facts[slot, COUNT]
         if rows == 0:
             continue
-        clear(counts, 2)
+        clear(counts[2])
         for i in range(before, before + rows):
             counts[1, values[by_slot[i]]] += 1
             counts[2, values[by_slot[i]]] += 1
@@ -224,28 +226,31 @@ def eligible_slot(slots, n, below, by_slot, values, counts, limits, categorical,
                 low, high = box[slot, LOW, q], box[slot, HIGH, q]
                 rest_low, rest_high = box[slot + 1, REST_LOW, q], box[slot + 1, REST_HIGH, q]
                 if upto:
-                    low, high = min(low, before_box[LOW, q]), max(high, before_box[HIGH, q])
+                    low, high = min(low, box[whole, REST_LOW, q]), max(high, box[whole, REST_HIGH, q])
                 else:
-                    rest_low, rest_high = min(rest_low, before_box[LOW, q]), max(rest_high, before_box[HIGH, q])
+                    rest_low, rest_high = (
+                        min(rest_low, box[whole, REST_LOW, q]),
+                        max(rest_high, box[whole, REST_HIGH, q]),
+                    )
                 cost += size * attribute_cost(layout, units, q, low, high)
                 cost += (n - size) * attribute_cost(layout, units, q, rest_low, rest_high)
             if cost < best and both_eligible(counts[0], counts[1 if upto else 2], limits):
                 best, best_slot, single = cost, slot, upto == 0
         before += rows
         for q in range(d):
-            before_box[LOW, q] = min(before_box[LOW, q], box[slot, LOW, q])
-            before_box[HIGH, q] = max(before_box[HIGH, q], box[slot, HIGH, q])
+            box[whole, REST_LOW, q] = min(box[whole, REST_LOW, q], box[slot, LOW, q])
+            box[whole, REST_HIGH, q] = max(box[whole, REST_HIGH, q], box[slot, HIGH, q])
     return best, best_slot, single
 
 
-@kernel
-def clear(counts, line):
-    """Set one row of the counts to 0."""
-    for value in range(counts.shape[1]):
-        counts[line, value] = 0
+@inner_kernel
+def clear(counts):
+    """Set counts to 0: int64[v + 1]."""
+    for value in range(len(counts)):
+        counts[value] = 0
 
 
-@kernel
+@inlined_kernel
 def both_eligible(all_counts, some_counts, limits):
     """Return whether no value has more than 1/l of some records, or of the others. counts: int64[v + 1], null last."""
     known, known_some, largest, largest_rest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import ABOVE_CODES, INFINITE, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.exact_costs import Costs, attribute_cost
 from sfumato.methods.line.line import rows_along
@@ -32,7 +32,7 @@ from sfumato.tables.coding.domains import Codes
 from sfumato.tables.coding.sorting import sort_numbers
 
 BLOCK = 1 << 14  # one thread divides a part of up to this many records to the end; also the sample of a larger part
-CODE, COUNT = range(2)  # columns of GainBuffers.slots
+CODE, COUNT, NEXT = range(3)  # columns of GainBuffers.slots
 LOW, HIGH, REST_LOW, REST_HIGH = range(4)  # of GainBuffers.box
 FEW_CODES, CODES_A_RECORD = 16, 2  # codes are counted in a table if that is not much larger than the part
 
@@ -116,8 +116,9 @@ class GainBuffers(NamedTuple):
     """Working space for a part of the records, by position in it or by slot: a code of an attribute.
 
     packed: uint64[m]. parts: int64[m + 1, 2], the parts that wait to be divided. slot: int64[m], the slot of each
-    record. slots: int64[s, 2], the code of a slot and its number of rows. box: int64[s, 4, d], the box of a slot and
-    that of all slots from it on; the last entry has the box of the part and that of the slots so far.
+    record. slots: int64[s, 3], the code of a slot, its number of rows, and where its next row goes. box: int64[s, 4,
+    d], the box of a slot and that of all slots from it on; the last entry has the box of the part and that of the slots
+    so far.
     """
 
     packed: NDArray[np.uint64]
@@ -130,7 +131,7 @@ class GainBuffers(NamedTuple):
 def gain_buffers(records: int, attributes: int, largest: int) -> GainBuffers:
     """Return working space for ``records`` records with codes below ``largest``."""
     count = min(largest, FEW_CODES + CODES_A_RECORD * records) + 2
-    slots, box = np.empty((count, 2), np.int64), np.empty((count, 4, attributes), np.int64)
+    slots, box = np.empty((count, 3), np.int64), np.empty((count, 4, attributes), np.int64)
     parts = np.empty((records + 1, 2), np.int64)
     return GainBuffers(np.empty(records, np.uint64), parts, np.empty(records, np.int64), slots, box)
 
@@ -159,7 +160,7 @@ def divide(order, sample, spare, codes, weights, categorical, layout, units, lea
     return middle
 
 
-@kernel
+@inner_kernel
 def separate_sides(order, spare, codes, attribute, limit, alone):
     """Sort the records by the sides of a division, stably; return how many are on the first side, 0 for none.
 
@@ -182,7 +183,7 @@ def separate_sides(order, spare, codes, attribute, limit, alone):
     return middle
 
 
-@kernel
+@inlined_kernel
 def best_division(order, codes, weights, categorical, layout, units, least, buffers):
     """Return the division with the least cost: its attribute or NONE, a code, and whether the code is a side alone.
 
@@ -198,7 +199,7 @@ def best_division(order, codes, weights, categorical, layout, units, least, buff
         for q in range(d):
             code = np.int64(codes[record, q])
             box[whole, LOW, q], box[whole, HIGH, q] = min(box[whole, LOW, q], code), max(box[whole, HIGH, q], code)
-    best, attribute, limit, alone = np.int64(INFINITE), NONE, np.int64(NONE), False
+    best, attribute, limit, alone = INFINITE, NONE, NONE, False
     if total >= 2 * least:
         for q in range(d):
             low, high = box[whole, LOW, q], box[whole, HIGH, q]
@@ -210,7 +211,7 @@ def best_division(order, codes, weights, categorical, layout, units, least, buff
     return attribute, limit, alone
 
 
-@kernel
+@inner_kernel
 def fill_slots(order, codes, weights, attribute, low, high, buffers):
     """Count the records of a part by their code on one attribute, with the box of each code; return how many slots.
 
@@ -250,7 +251,7 @@ def fill_slots(order, codes, weights, attribute, low, high, buffers):
     return count
 
 
-@kernel
+@inlined_kernel
 def division_by_slot(count, total, least, categorical, layout, units, buffers):
     """Return the least cost of a division by slot, the slot, and whether it is a side alone."""
     slots, box = buffers.slots, buffers.box
@@ -262,7 +263,7 @@ def division_by_slot(count, total, least, categorical, layout, units, buffers):
         for q in range(d):
             box[slot, REST_LOW, q] = min(box[slot + 1, REST_LOW, q], box[slot, LOW, q])
             box[slot, REST_HIGH, q] = max(box[slot + 1, REST_HIGH, q], box[slot, HIGH, q])
-    best, best_slot, single, before = np.int64(INFINITE), NONE, False, np.int64(0)
+    best, best_slot, single, before = INFINITE, NONE, False, np.int64(0)
     for slot in range(count - 1):
         rows = slots[slot, COUNT]
         if rows == 0:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import ABOVE_CODES, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.methods.method import BATCH_CLASSES, ClassBatch
 from sfumato.methods.trees.sampled_tests import SampledTests
@@ -291,14 +291,14 @@ def grow(rule, units, spare, weight, shared, buffers, sensitive, tasks, selected
     return made
 
 
-@kernel
+@inner_kernel
 def add_node(nodes, node, parent, begin, end, weight, rule):
     """Fill in a new node, which is a leaf until it is divided. rule: the split rule to divide it by."""
     nodes[node, PARENT], nodes[node, ATTRIBUTE], nodes[node, FIRST_CHILD] = parent, NONE, NONE
     nodes[node, BEGIN], nodes[node, END], nodes[node, WEIGHT], nodes[node, RULE] = begin, end, weight, rule
 
 
-@kernel
+@inlined_kernel
 def smallest_box(codes, begin, end, low, high):
     """Compute the box around records begin..end-1, at least one. low, high: int64[d], filled."""
     for q in range(len(low)):

@@ -25,7 +25,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, kernel
 from sfumato.requirements.conjunction import (
     ALPHA,
     BETA,
@@ -179,7 +179,7 @@ def sample_holds(tests, parts, size, count, known, largest, different):
     return True
 
 
-@kernel
+@inlined_kernel
 def variance_plausible(count, numbers, n, bound, z):
     """Return whether n values, given as counts, come from values whose variance is not below ``bound``."""
     if n < 2:

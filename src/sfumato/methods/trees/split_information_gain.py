@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel
 from sfumato.methods.trees.split_targets import COUNT, SLOT, START
 
 
-@kernel
+@inner_kernel
 def log_units(count, tasks):
     """Return count log2 count, in units."""
     if count < len(tasks.logarithms):
@@ -21,7 +21,7 @@ def log_units(count, tasks):
     return np.int64(np.rint(count * np.log2(count) * tasks.scale))
 
 
-@kernel
+@inlined_kernel
 def purity_of_classes(begin, end, step, classes, tasks, counters, side):
     """Fill in the purity of the groups from ``begin`` to each group before ``end``.
 

@@ -27,14 +27,14 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.constants import ABOVE_CODES, NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.trees.split_tests import allowed_thresholds, frequency_set, natural_parts, parts_hold
 
 STRICT_MEDIAN, RELAXED_MEDIAN, PUBLISHED_MEDIAN = 0, 1, 4  # see region_tree for the rules between them
 
 
-@kernel
+@inlined_kernel
 def split_by_median(rule, units, begin, end, low, high, shared, buffers, sensitive):
     """Split a region; return the attribute or NONE, the number of parts in ``buffers``, and a share (see ``divide``).
 
@@ -108,7 +108,7 @@ def widest(rule, tried, low, high, shared):
     return best
 
 
-@kernel
+@inlined_kernel
 def published_of(units, attribute, begin, end, low, high, shared, buffers, sensitive):
     """Split a region on one attribute by the published rule. See ``median_of``."""
     groups = frequency_set(units, attribute, begin, end, low, high, buffers, sensitive)
@@ -126,7 +126,7 @@ def published_of(units, attribute, begin, end, low, high, shared, buffers, sensi
     return 0, 0
 
 
-@kernel
+@inner_kernel
 def nearest_to_median(upto, groups, allowed):
     """Return the last group below the allowed threshold that is nearest to the median, NONE where there is none.
 
@@ -140,7 +140,7 @@ def nearest_to_median(upto, groups, allowed):
     return best
 
 
-@kernel
+@inner_kernel
 def cut_after(group, groups, buffers):
     """Divide a frequency set into two parts: the groups up to ``group``, and those after it."""
     buffers.first[0], buffers.last[0], buffers.ends[0] = 0, buffers.code[group], buffers.upto[group + 1]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.constants import NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.methods.trees.split_information_gain import purity_of_classes
 from sfumato.methods.trees.split_median import cut_after
 from sfumato.methods.trees.split_regression import purity_of_numbers
@@ -36,14 +36,14 @@ SETTLED = -1  # in place of the number of parts: nothing is left to gain
 BRANCHES = -2  # in place of the last group below a threshold: a split along the branches of the domain
 
 
-@kernel
+@inlined_kernel
 def split_by_targets(units, begin, end, low, high, shared, buffers, sensitive, tasks, counters):
     """Return the split of a region: its attribute or NONE, and the number of parts in ``buffers``, or SETTLED.
 
     low, high: int64[d], the smallest box around the units begin..end-1.
     """
     # A kernel is compiled again for every literal that it is called with, so literals are converted to int64.
-    best, best_at, best_gain, settled = np.int64(NONE), np.int64(NONE), 0.0, False
+    best, best_at, best_gain, settled = NONE, NONE, 0.0, False
     for attribute in range(len(low)):
         if low[attribute] == high[attribute] or settled:
             continue
@@ -76,7 +76,7 @@ def gain_of(units, attribute, begin, end, low, high, best_gain, shared, buffers,
     gain = counters.gain[max(at, 0)]
     if at != NONE and gain >= least_gain and gain > best_gain:
         return at, gain, settled
-    return np.int64(NONE), 0.0, settled
+    return NONE, 0.0, settled
 
 
 @kernel
@@ -89,7 +89,7 @@ def take_split(units, attribute, at, begin, end, low, high, shared, buffers, sen
     return 2
 
 
-@kernel
+@inner_kernel
 def best_threshold(units, groups, least_gain, shared, buffers, sensitive, gain):
     """Return the last group below the allowable threshold with the largest gain, at least ``least_gain``, or NONE.
 
@@ -110,7 +110,7 @@ def best_threshold(units, groups, least_gain, shared, buffers, sensitive, gain):
     return best if best_gain >= least_gain else NONE
 
 
-@kernel
+@inlined_kernel
 def add_gains(units, attribute, begin, end, low, high, groups, branches, tasks, buffers, counters):
     """Fill ``counters.gain`` with the gain of each threshold or, with ``branches``, gain[0] with that of the parts.
 
@@ -144,7 +144,7 @@ def add_gains(units, attribute, begin, end, low, high, groups, branches, tasks, 
     return settled
 
 
-@kernel
+@inner_kernel
 def purity(target, begin, end, step, tasks, counters, side):
     """Compute the purity of the groups from ``begin`` on, by the kind of the target."""
     classes = tasks.targets[CLASSES, target]

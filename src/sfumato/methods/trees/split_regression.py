@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel
 from sfumato.methods.trees.split_targets import COUNT, SLOT, START, TOTAL
 
 
-@kernel
+@inner_kernel
 def square_units(total, count):
     """Return total squared divided by count, rounded to an integer so that sums are exact."""
     if count == 0:
@@ -22,7 +22,7 @@ def square_units(total, count):
     return np.int64(np.rint(np.float64(total) * np.float64(total) / count))
 
 
-@kernel
+@inlined_kernel
 def purity_of_numbers(begin, end, step, counters, side):
     """Fill in the purity of the groups from ``begin`` to each group before ``end``.
 

@@ -14,19 +14,19 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.constants import NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel
 from sfumato.methods.trees.split_prediction import BRANCHES, best_threshold, take_split
 from sfumato.methods.trees.split_targets import BEFORE
 from sfumato.methods.trees.split_tests import WEIGHT, frequency_set, natural_parts, parts_hold
 
 
-@kernel
+@inlined_kernel
 def split_by_selection(units, begin, end, low, high, shared, buffers, sensitive, selected, counters):
     """Return the split of a region: its attribute or NONE, and the number of parts in ``buffers``.
 
     low, high: int64[d], the smallest box around the units begin..end-1.
     """
-    best, best_at, best_gain = np.int64(NONE), np.int64(NONE), 0.0
+    best, best_at, best_gain = NONE, NONE, 0.0
     met = np.ones(len(selected.weights), np.bool_)
     for box in range(len(met)):
         for q in range(len(low)):
@@ -53,7 +53,7 @@ def split_by_selection(units, begin, end, low, high, shared, buffers, sensitive,
     return best, parts
 
 
-@kernel
+@inlined_kernel
 def add_reductions(units, attribute, begin, end, groups, branches, met, selected, buffers, counters):
     """Fill ``counters.gain`` with the imprecision that each threshold saves, or gain[0] with that of the parts.
 
@@ -104,7 +104,7 @@ def add_reductions(units, attribute, begin, end, groups, branches, met, selected
                 gain[group] += selected.weights[box] * (whole - left)
 
 
-@kernel
+@inlined_kernel
 def edge_between(below, above, attribute, met, selected):
     """Return the last code below a threshold between two codes: at the edge of a selection where there is one."""
     for box in range(len(met)):

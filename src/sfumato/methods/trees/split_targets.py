@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import NONE
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel
 from sfumato.methods.coded_workload import ClassTarget, CodedWorkload, NumberTarget, Scales
 from sfumato.methods.trees.split_tests import CODES_A_UNIT, FEW_CODES, VALUES, WEIGHT
 from sfumato.tables.coding.sorting import sort_numbers
@@ -239,7 +239,7 @@ def counters_for(units: int, largest_domain: int, tasks: SplitTargets | None) ->
     )
 
 
-@kernel
+@inlined_kernel
 def count_entries(units, target, attribute, begin, end, low, high, groups, tasks, buffers, counters):
     """Fill ``counters`` with the entries of a target in units begin..end-1, whose frequency set is in ``buffers``."""
     codes, data = units

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel
 from sfumato.losses.exact_costs import exact_widths
 from sfumato.methods.trees.sampled_tests import SampledTests, part_holds
 from sfumato.requirements.conjunction import Conjunction
@@ -140,7 +140,7 @@ def sensitive_counts(units: int, tests: Conjunction | SampledTests) -> Sensitive
     return SensitiveCounts(tests, np.empty(units, np.uint32), counts, known, largest, different)
 
 
-@kernel
+@inner_kernel
 def frequency_set(units, attribute, begin, end, low, high, buffers, sensitive):
     """Fill ``buffers`` with the frequency set of the units begin..end-1, with codes low..high; return its length."""
     codes, data = units
@@ -186,7 +186,7 @@ def frequency_set(units, attribute, begin, end, low, high, buffers, sensitive):
     return groups
 
 
-@kernel
+@inner_kernel
 def natural_parts(attribute, groups, shared, buffers):
     """Divide the codes of a frequency set along the branches of the domain, without branches that have no records.
 
@@ -207,13 +207,13 @@ def natural_parts(attribute, groups, shared, buffers):
     return parts
 
 
-@kernel
+@inner_kernel
 def least_of(parts, shared):
     """Return the fewest records of each part of a split into ``parts`` parts."""
     return shared.least[min(parts, len(shared.least)) - 1]
 
 
-@kernel
+@inner_kernel
 def add_unit(unit, data, sensitive):
     """Count the values of a unit; return its number of rows."""
     tests, _, counts, known, largest, different = sensitive
@@ -228,7 +228,7 @@ def add_unit(unit, data, sensitive):
     return weight
 
 
-@kernel
+@inner_kernel
 def clear_counts(first, last, data, sensitive):
     """Reset the counts of the units from first to last - 1 of the line to 0."""
     for i in range(first, last):
@@ -238,7 +238,7 @@ def clear_counts(first, last, data, sensitive):
         sensitive.known[a], sensitive.largest[a], sensitive.different[a] = 0, 0, 0
 
 
-@kernel
+@inner_kernel
 def parts_hold(units, parts, shared, buffers, sensitive):
     """Return whether every part in ``buffers`` meets the requirements."""
     ends, least = buffers.ends, least_of(parts, shared)
@@ -261,7 +261,7 @@ def parts_hold(units, parts, shared, buffers, sensitive):
     return True
 
 
-@kernel
+@inner_kernel
 def allowed_thresholds(units, groups, shared, buffers, sensitive):
     """Return after which codes of the frequency set both sides meet the requirements: bool[groups - 1]."""
     data, upto = units.data, buffers.upto
@@ -291,7 +291,7 @@ def allowed_thresholds(units, groups, shared, buffers, sensitive):
     return allowed
 
 
-@kernel
+@inlined_kernel
 def divide(units, spare, attribute, begin, end, parts, share, buffers):
     """Put the units begin..end-1 in the order of their parts, stably.
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel, kernel
 from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.domains import CategoricalDomain, Codes, Domain, NumericDomain
 from sfumato.tables.coding.released_labels import number_text, read_number
@@ -160,7 +160,7 @@ def hashed_words(words, key):
     return hashes
 
 
-@kernel
+@inner_kernel
 def hashed_word(word, first, second):
     """Return the SipHash-1-3 of the eight bytes of a word."""
     v0 = first ^ np.uint64(0x736F6D6570736575)
@@ -176,7 +176,7 @@ def hashed_word(word, first, second):
     return v0 ^ v1 ^ v2 ^ v3
 
 
-@kernel
+@inner_kernel
 def mixed_once(v0, v1, v2, v3):
     """Return the state after one round of SipHash."""
     v0 += v1
@@ -192,7 +192,7 @@ def mixed_once(v0, v1, v2, v3):
     return v0, v1, v2, v3
 
 
-@kernel
+@inner_kernel
 def rotated(number, bits):
     """Return a 64-bit number with its bits rotated to the left."""
     return (number << bits) | (number >> (np.uint64(64) - bits))

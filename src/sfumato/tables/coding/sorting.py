@@ -300,8 +300,8 @@ def sort_runs(rows, starts, keys):
                     else:
                         merged_keys[position], merged_rows[position] = keys[b], rows[b]
                         b += 1
-                keys[left:right] = merged_keys[: right - left]
-                rows[left:right] = merged_rows[: right - left]
+                for position in range(right - left):
+                    keys[left + position], rows[left + position] = merged_keys[position], merged_rows[position]
             width *= 2
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import UsageError
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import inner_kernel, kernel
 from sfumato.tables.coding.row_hash import text_hashes
 
 FILLED = 0.6  # of the slots, at most
@@ -129,7 +129,7 @@ def enter(slots, hashes, first):
         slots[slot] = first + text + 1
 
 
-@kernel
+@inner_kernel
 def slot_of(bounds, letters, slots, begin, end, others, code):
     """Return the slot of the text others[begin:end], or the free slot where it belongs. code: its hash."""
     mask = np.uint64(len(slots) - 1)

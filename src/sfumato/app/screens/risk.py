@@ -102,7 +102,7 @@ def _attacker(view: ProjectView, title: str, text: str, risk: float | None, more
     figure = "\N{EN DASH}" if risk is None else view.say.percent(risk)
     return element(
         "article",
-        element("h3", title),
+        element("h2", title),
         element("p", figure, class_="figure"),
         element("p", more, class_="quiet"),
         element("p", text),

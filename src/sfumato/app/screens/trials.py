@@ -41,7 +41,7 @@ def draw(view: ProjectView) -> Markup:
 def _missing(view: ProjectView) -> Markup | None:
     """What keeps a trial from being started."""
     say, policy = view.say, view.policy
-    undecided = [column for column, settings in policy.columns.items() if settings.role == "decide"]
+    undecided = [column for column, role in view.roles.items() if role == "decide"]
     if not policy.quasi_identifiers or undecided:
         text = say("page_try.undecided", count=len(undecided)) if undecided else say("page_try.no_columns")
         return element(

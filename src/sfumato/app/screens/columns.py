@@ -50,7 +50,7 @@ def draw(view: ProjectView) -> Markup:
                 )
             )
         return joined(parts)
-    roles = {column: settings.role for column, settings in view.policy.columns.items()}
+    roles = view.roles
     parts += [_summary(view, examined, roles), _remarks(view, examined), _cards(view, examined, roles)]
     parts += [_sets(view, examined), "" if view.locked else _derive(view, examined), _go_on(view, roles)]
     return joined(parts)
@@ -156,7 +156,7 @@ def _card(
         )
     return element(
         "article",
-        element("h3", name(column["name"]), id=title),
+        element("h2", name(column["name"]), id=title),
         element("p", column["description"], class_="quiet") if column["description"] else "",
         "" if figure is None else _figure(view, column, figure),
         element("p", facts, class_="quiet"),
@@ -313,8 +313,8 @@ def _go_on(view: ProjectView, roles: Mapping[str, str]) -> Markup:
 def role(view: ProjectView, form: PostedForm) -> None:
     """Give a column its role."""
     column, chosen = _column(view, form.text("column")), form.text("role")
-    if chosen not in ROLES or column not in view.policy.columns:
-        raise UsageError("this column or role does not exist. Load the page again.")
+    if chosen not in ROLES:
+        raise UsageError("this role does not exist. Load the page again.")
     if chosen == "pseudonym" and view.policy.privacy.pseudonym_key is None:
         key = view.project.directory / KEY_FILE
         if not key.exists():
@@ -350,12 +350,12 @@ def _proposed_settings(view: ProjectView, column: str) -> dict[str, Any]:
 
 def with_role(data: dict[str, Any], column: str, role: str, as_quasi_identifier: Mapping[str, Any]) -> dict[str, Any]:
     """The policy with another role for a column, and without what no longer fits it."""
-    before = data["columns"][column]
+    before = data.get("columns", {}).get(column, {"role": UNDECIDED})
     if before["role"] == role:
         return data
     nulls = {"nulls": before["nulls"]} if "nulls" in before and role != "identifier" else {}
     settings = dict(as_quasi_identifier) if role == "quasi-identifier" else {}
-    columns = {**data["columns"], column: {"role": role, **settings, **nulls}}
+    columns = {**data.get("columns", {}), column: {"role": role, **settings, **nulls}}
     privacy = dict(data.get("privacy", {}))
     if role != "sensitive" and "sensitive" in privacy:
         privacy["sensitive"] = [line for line in privacy["sensitive"] if line["attribute"] != column]
@@ -373,8 +373,8 @@ def rest(view: ProjectView, form: PostedForm) -> None:
     """Leave out all columns that are still to decide."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
-        for column, settings in data["columns"].items():
-            if settings["role"] == UNDECIDED:
+        for column, role in view.roles.items():
+            if role == UNDECIDED:
                 data = with_role(data, column, "drop", {})
         return data
 
@@ -391,12 +391,12 @@ def derive(view: ProjectView, form: PostedForm) -> None:
         settings |= {"part": rule}
     else:
         settings |= {"first": form.whole("count") or 1}
-    if not made or made in view.policy.columns:
+    if not made or made in view.roles:
         raise UsageError("a derived column needs a name of its own. Choose another.")
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         changed = {**data, "derive": {**data.get("derive", {}), made: settings}}
-        return {**changed, "columns": {**data["columns"], made: {"role": UNDECIDED}}}
+        return {**changed, "columns": {**data.get("columns", {}), made: {"role": UNDECIDED}}}
 
     view.change(form, "page.steps.derive", change)
     _examine_again(view)
@@ -411,7 +411,7 @@ def underive(view: ProjectView, form: PostedForm) -> None:
     made = derived[position]
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
-        data = with_role(data, made, "drop", {}) if made in data["columns"] else data
+        data = with_role(data, made, "drop", {})
         kept = {column: settings for column, settings in data["columns"].items() if column != made}
         rules = {column: rule for column, rule in data.get("derive", {}).items() if column != made}
         return {**data, "columns": kept, "derive": rules}

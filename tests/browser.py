@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,35 @@ class Opened:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
+    def awaited(self, expression: str) -> Any:
+        """The value that the promise of an expression comes to."""
+        asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        found = self.browser.call("Runtime.evaluate", asked, session=self.session)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def wait(self, condition: str, seconds: float = 60.0) -> None:
+        """Wait until a condition holds, also while the page is exchanged for another."""
+        end = time.monotonic() + seconds
+        asked = {"expression": f"!!({condition})", "returnByValue": True}
+        while time.monotonic() < end:
+            found = self.browser.call("Runtime.evaluate", asked, session=self.session)
+            if found["result"].get("value") is True:
+                return
+            time.sleep(0.03)
+        raise AssertionError(
+            f"{condition} did not become true; the page says: {self.evaluate('document.body.innerText')}"
+        )
+
+    def go(self, address: str) -> None:
+        """Go to an address and wait until it is drawn."""
+        self.evaluate("window.left = true")
+        self.browser.call("Page.navigate", {"url": address}, session=self.session)
+        self.wait("!window.left && document.readyState === 'complete' && location.protocol.startsWith('http')")
+
+    def type(self, text: str) -> None:
+        self.browser.call("Input.insertText", {"text": text}, session=self.session)
+
     def resize(self, width: int, height: int = 900) -> None:
         shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.browser.call("Emulation.setDeviceMetricsOverride", shape, session=self.session)
@@ -68,7 +98,7 @@ class Opened:
         self.browser.call("Emulation.setEmulatedMedia", {"media": kind, "features": features}, session=self.session)
 
     def press(self, key: str, code: int) -> None:
-        written = {"text": "\r"} if key == "Enter" else {}
+        written = {"text": {"Enter": "\r", " ": " "}[key]} if key in ("Enter", " ") else {}
         for kind in ("keyDown", "keyUp"):
             event = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code} | written
             self.browser.call("Input.dispatchKeyEvent", event, session=self.session)

@@ -31,7 +31,9 @@ def project_page(view: ProjectView, screen: Screen) -> str:
     notice = element("p", say("page.published"), class_="note") if view.locked else ""
     body = joined([heading, task, notice, screen.draw(view)])
     parts = [
-        element("p", say("page.original"), class_="warning-frame", role="note") if screen.original else "",
+        element("section", say("page.original"), class_="warning-frame", aria_label=say("page.warning"))
+        if screen.original
+        else "",
         _top(view),
         element("div", _steps(view, screen), _main(view, body), _policy(view), class_="columns"),
     ]
@@ -177,7 +179,7 @@ def _policy(view: ProjectView) -> Markup:
     ]
     return element(
         "aside",
-        element("details", element("summary", say("page.policy")), *content, id="policy"),
+        element("details", element("summary", say("page.policy")), *content, id="policy", open=True),
         aria_label=say("page.policy"),
     )
 

@@ -31,7 +31,7 @@ import tomli_w
 
 from sfumato.app.data_folder import PROJECT_SUFFIX, DataFolder
 from sfumato.app.durable_files import private_directory, read_json, write_durably, write_json
-from sfumato.errors import InputError, OutputError, PolicyError
+from sfumato.errors import WITHOUT_UMLAUTS, InputError, OutputError, PolicyError
 from sfumato.policy import Policy
 from sfumato.tables.targets.file_operations import lock
 
@@ -305,7 +305,7 @@ class ProjectStore:
         return self.project(directory.name.removesuffix(PROJECT_SUFFIX))
 
     def _new_directory(self, title: str) -> Path:
-        plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+        plain = unicodedata.normalize("NFKD", title.translate(WITHOUT_UMLAUTS)).encode("ascii", "ignore").decode()
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-_")[:60] or "table"
         number = 1
         while True:

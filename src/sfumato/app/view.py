@@ -83,6 +83,12 @@ class ProjectView(View):
         result = BackgroundRun(self.project.directory / "runs" / number).result
         return None if result is None else result.get("found")
 
+    @cached_property
+    def roles(self) -> dict[str, str]:
+        """The role of every column of the table; one that the policy does not name, as after undo, is to decide."""
+        found = {column["name"]: "decide" for column in (self.examined or {"columns": ()})["columns"]}
+        return found | {column: settings.role for column, settings in self.policy.columns.items()}
+
 
 Draw = Callable[[ProjectView], Markup]
 Action = Callable[[ProjectView, PostedForm], str | None]

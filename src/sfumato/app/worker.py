@@ -73,6 +73,7 @@ class ReportedProgress(Progress):
         self._dirty = True
 
     def end(self) -> None:
+        """Listen no longer to the wish to stop."""
         self._ended.set()
         self._watcher.join()
 
@@ -121,10 +122,15 @@ class RunContext:
 
 
 def main(directory: Path) -> int:
-    """Do the run and write its result. Returns the exit code."""
-    run = BackgroundRun(directory)
+    """Do the run, which a signal may stop. Returns the exit code."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return 0 if do_run(directory) == "done" else 1
+
+
+def do_run(directory: Path) -> str:
+    """Do the run and write its result. Returns the state in which it ended."""
+    run = BackgroundRun(directory)
     progress = ReportedProgress(run)
     remarks: list[str] = []
 
@@ -137,11 +143,10 @@ def main(directory: Path) -> int:
         warnings.simplefilter("always", ReadingWarning)
         warnings.showwarning = noted
         result = _result(run, progress)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     progress.end()
     seconds = {name: round(value, 3) for name, value in progress.seconds.items()}
     write_json(directory / "result.json", {**result, "seconds": seconds, "reading": remarks, "ended": time.time()})
-    return 0 if result["state"] == "done" else 1
+    return str(result["state"])
 
 
 def _result(run: BackgroundRun, progress: ReportedProgress) -> dict[str, Any]:
@@ -149,6 +154,7 @@ def _result(run: BackgroundRun, progress: ReportedProgress) -> dict[str, Any]:
         from sfumato.app.run_kinds import RUN_KINDS
 
         found = RUN_KINDS[run.kind](RunContext(run, progress))
+        progress.end()  # from here on nobody can stop it
         return {"state": "done", "found": as_json(found), "cut_short": progress.stopped}
     except RunStopped:
         return {"state": "stopped"}

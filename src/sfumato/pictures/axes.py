@@ -2,8 +2,8 @@
 
 Numbers and dates are at their position, and a range reaches from its lower to its upper end: a whole number extends
 halfway to its neighbours, a date over its day. Categories are in the order of the taxonomy's leaves, and a group covers
-its leaves; without a taxonomy every released value is a separate category, in the order of the text. ``*`` covers the
-whole axis. Null has a separate strip after the other values.
+its leaves; without a taxonomy every released value is a separate category, in the order of the text. ``*``, which says
+nothing, and null have a strip each after the other values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Range = tuple[float, float]
 
 DAY = 86_400_000.0  # milliseconds, the unit of time in pictures
 THINNEST = 3.0  # units of the picture: smaller spans are drawn with this width, so that they are visible
-STRIP, GAP = 18.0, 9.0  # the width of the strip of null, and of the space before it
+STRIP, GAP = 18.0, 9.0  # the width of the strip of ``*`` or null, and of the space before it
 LABEL = 15.0  # the space that the label of a category needs
 LAST_CHARACTER = chr(0x10FFFF)
 
@@ -47,6 +47,15 @@ class Labels:
     borders: list[float]
 
 
+@dataclass(frozen=True)
+class AxisStrip:
+    """The strip of ``*``, or of null, which has no name."""
+
+    name: str
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Axis:
     """An axis with a length of ``length`` units of the picture; ``spans[value]`` is the span of a released value."""
@@ -56,15 +65,11 @@ class Axis:
     length: float
     low: float
     high: float
-    end: float  # after the strip of null, if there is one
+    end: float  # after the strips, if there are any
     spans: NDArray[np.float64]
     whole: bool = False
     labels: Labels | None = None
-
-    @property
-    def null(self) -> Range | None:
-        """The span of the strip of null, or None if there is none."""
-        return None if self.end == self.high else (self.end - STRIP * (self.end - self.low) / self.length, self.end)
+    strips: tuple[AxisStrip, ...] = ()
 
     def drawn(self) -> NDArray[np.float64]:
         """The spans, widened where they would be too thin to see."""
@@ -178,23 +183,26 @@ def _finished(
     whole: bool = False,
     labels: Labels | None = None,
 ) -> Axis:
-    """The axis with the spans of ``*`` and, if it occurs, of null."""
-    end = high
-    strip: Range = (high, high)
-    if None in texts:
-        unit = (high - low) / (length - STRIP - GAP)
-        end = high + (STRIP + GAP) * unit
-        strip = (high + GAP * unit, end)
-    all_spans = [
-        strip if text is None else (low, end) if span is None else span for text, span in zip(texts, spans, strict=True)
-    ]
+    """The axis with strips for ``*`` and null, if they occur."""
+    has_plain = any(span is not None for span in spans)  # an axis of ``*`` alone has no strip for it
+    names = [*([WHOLE] if WHOLE in texts and has_plain else []), *([""] if None in texts else [])]
+    unit = (high - low) / (length - len(names) * (STRIP + GAP))
+    ends = [high + number * (STRIP + GAP) * unit for number in range(1, len(names) + 1)]
+    strips = {name: AxisStrip(name, end - STRIP * unit, end) for name, end in zip(names, ends, strict=True)}
+
+    def span_of(text: str | None, span: Range | None) -> Range:
+        strip = strips.get(text or "") if span is None else None
+        return span or ((low, high) if strip is None else (strip.low, strip.high))
+
+    all_spans = [span_of(text, span) for text, span in zip(texts, spans, strict=True)]
     return Axis(
         name=name,
         kind=kind,
         length=length,
         low=low,
         high=high,
-        end=end,
+        end=max([high, *ends]),
+        strips=tuple(strips.values()),
         spans=np.array(all_spans, np.float64).reshape(-1, 2),
         whole=whole,
         labels=labels,

@@ -1,4 +1,4 @@
-"""Draw an axis of released values: ticks and names, the borders of categories, the strip of null."""
+"""Draw an axis of released values: ticks and names, the borders of categories, the strips of ``*`` and null."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from itertools import pairwise
 from textwrap import wrap
 from typing import Any
 
-from sfumato.pictures.axes import Axis
+from sfumato.pictures.axes import DAY, Axis
 from sfumato.pictures.picture import readable
 from sfumato.pictures.theme import TEXT_SIZE, Theme
+from sfumato.texts import ENGLISH, Texts
 
 LETTER = 0.55 * TEXT_SIZE  # the usual width of a letter
 LONGEST_NAME = 180
@@ -21,6 +22,13 @@ TICK = 70  # the distance of ticks
 MOST_BORDERS = 60  # more lines between categories would merge into grey
 
 
+def date_ticks(low: float, high: float, length: float) -> dict[str, Any]:
+    """The ticks of an axis of dates: years, months or days, in one format, and no more than fit side by side."""
+    days = (high - low) / DAY
+    form, letters = ("%Y", 4) if days > 3 * 366 else ("%b %Y", 8) if days > 92 else ("%e %b", 6)
+    return {"format": form, "tickCount": max(int(length / (2.2 * letters * LETTER)), 2)}
+
+
 @dataclass(frozen=True)
 class Direction:
     """An axis with the direction in which it is drawn, horizontal or vertical."""
@@ -28,6 +36,7 @@ class Direction:
     axis: Axis
     channel: str  # x | y
     theme: Theme
+    say: Texts = ENGLISH
 
     def encoding(self, low: str, high: str | None = None) -> dict[str, Any]:
         """The encoding of marks whose positions are in these fields."""
@@ -46,7 +55,7 @@ class Direction:
         return {self.channel: position} | ({} if high is None else {f"{self.channel}2": {"field": high}})
 
     def ground(self) -> list[dict[str, Any]]:
-        """The layers under the classes: the borders of categories, and the strip of null."""
+        """The layers under the classes: the borders of categories, and the strips of ``*`` and null."""
         layers = []
         borders = self.axis.labels.borders if self.axis.labels is not None else []
         if 0 < len(borders) <= MOST_BORDERS:
@@ -57,23 +66,23 @@ class Direction:
                     "encoding": self.encoding("low"),
                 }
             )
-        if self.axis.null is not None:
-            low, high = self.axis.null
+        for strip in self.axis.strips:
             edge: dict[str, Any] = {"y": {"value": "height"}} if self.channel == "x" else {"x": {"value": 0}}
             distance = 5 if self.axis.labels is not None else 9  # the names of categories have no ticks
             offset: dict[str, Any] = (
                 {"dy": distance, "baseline": "top"} if self.channel == "x" else {"dx": -distance, "align": "right"}
             )
-            strip = {"values": [{"low": low, "high": high, "middle": (low + high) / 2}]}
+            name = {"text": strip.name or self.say("pictures.null"), "fontStyle": "normal" if strip.name else "italic"}
+            ends = {"values": [{"low": strip.low, "high": strip.high, "middle": (strip.low + strip.high) / 2}]}
             layers += [
                 {
-                    "data": strip,
+                    "data": ends,
                     "mark": {"type": "rect", "aria": False, "color": self.theme.band},
                     "encoding": self.encoding("low", "high"),
                 },
                 {
-                    "data": strip,
-                    "mark": {"type": "text", "text": "null", "fontStyle": "italic", "color": self.theme.soft} | offset,
+                    "data": ends,
+                    "mark": {"type": "text", "color": self.theme.soft} | name | offset,
                     "encoding": self.encoding("middle") | edge,
                 },
             ]
@@ -95,12 +104,14 @@ class Direction:
             if lines is None:
                 style |= {"labelAngle": SLANT, "labelAlign": "right", "labelBaseline": "top"}
             return style
-        style |= {"tickCount": int(axis.length // TICK), "labelFlush": False}
+        style |= {"tickCount": int(axis.length // TICK), "labelFlush": False, "labelOverlap": "greedy"}
+        if axis.kind == "date":
+            style |= date_ticks(axis.low, axis.high, axis.length)
         if axis.kind == "numeric" and axis.whole:
             style["tickMinStep"] = 1
             if max(abs(axis.low), abs(axis.high)) < 10_000:
                 style["format"] = "d"  # mainly for years
-        if axis.null is not None:  # no ticks in the strip of null
+        if axis.strips:  # they have no ticks
             for part in ("labelOpacity", "tickOpacity", "gridOpacity"):
                 style[part] = {"condition": {"test": f"+datum.value > {axis.high}", "value": 0}, "value": 1}
         return style

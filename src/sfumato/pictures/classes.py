@@ -27,6 +27,7 @@ from sfumato.policy import Policy
 from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.texts import ENGLISH, Texts
 
 WIDTH, HEIGHT = 600.0, 460.0
 FACTOR = 12  # amounts that differ by more than this factor are shown by their order of magnitude
@@ -54,6 +55,7 @@ def plot_classes(
     *,
     title: str | None = None,
     theme: str = "light",
+    say: Texts = ENGLISH,
 ) -> Picture:
     """Draw the classes of a finished release. By default the axes have the most different released values."""
     look = theme_named(theme)
@@ -70,7 +72,7 @@ def plot_classes(
     if len(policy.quasi_identifiers) < 2:
         raise UsageError("the picture needs two quasi-identifiers, and the release has one. Draw another release.")
     classes = find_classes(source, class_key(policy, source.names))
-    return picture_of(classes, policy, taxonomies, x, y, look, title=title)
+    return picture_of(classes, policy, taxonomies, x, y, look, title=title, say=say)
 
 
 def picture_of(
@@ -83,6 +85,7 @@ def picture_of(
     *,
     title: str | None = None,
     most: int | None = None,
+    say: Texts = ENGLISH,
 ) -> Picture:
     """Draw classes in two columns. Of more than ``most`` rectangles, those with the most records are drawn."""
     distinct = {name: len(np.unique(classes.shown[name])) for name in policy.quasi_identifiers}
@@ -99,13 +102,13 @@ def picture_of(
         for name, length in ((x_name, WIDTH), (y_name, HEIGHT))
     ]
     remarks = [
-        f"{name} in the order of its names: its taxonomy is not available"
+        say("pictures.classes.unsorted", column=name)
         for name in (x_name, y_name)
         if policy.columns[name].taxonomy_file is not None and name not in taxonomies
     ]
     shown = classes.shown[x_name], classes.shown[y_name]
     return draw_classes(
-        classes.sizes, axes[0], shown[0], axes[1], shown[1], theme, title=title, remarks=remarks, most=most
+        classes.sizes, axes[0], shown[0], axes[1], shown[1], theme, title=title, remarks=remarks, most=most, say=say
     )
 
 
@@ -130,6 +133,7 @@ def draw_classes(
     title: str | None = None,
     remarks: Sequence[str] = (),
     most: int | None = None,
+    say: Texts = ENGLISH,
 ) -> Picture:
     """Draw classes of these sizes. ``x_shown`` and ``y_shown`` are the indices of the values that each class shows.
 
@@ -140,28 +144,22 @@ def draw_classes(
         kept = np.sort(np.argsort(-every.records, kind="stable")[:most])
         rectangles = Rectangles(every.corners[kept], every.records[kept])
         share = rectangles.records.sum() / every.records.sum()
-        remarks = [
-            *remarks,
-            f"only the {most:,} rectangles with the most records are drawn: {share:.0%} of all records",
-        ]
-    horizontal, vertical = Direction(x, "x", theme), Direction(y, "y", theme)
+        remarks = [*remarks, say("pictures.classes.most", count=most, share=say.number(share, ".0%"))]
+    horizontal, vertical = Direction(x, "x", theme, say), Direction(y, "y", theme, say)
     specification = {
         "width": x.length,
         "height": y.length,
-        "layer": [*horizontal.ground(), *vertical.ground(), _layer(rectangles, horizontal, vertical, theme)],
+        "layer": [*horizontal.ground(), *vertical.ground(), _layer(rectangles, horizontal, vertical, theme, say)],
     }
-    subtitle = _subtitle(sizes, every)
-    description = (
-        f"{subtitle}. Each rectangle covers the values of {x.name} (horizontal) and {y.name} (vertical) that a class "
-        "leaves open; the more records it has, the stronger its colour."
-    )
+    subtitle = _subtitle(sizes, every, say)
     return draw(
         specification,
         theme,
-        title=f"Classes by {x.name} and {y.name}" if title is None else title,
+        title=say("pictures.classes.title", x=x.name, y=y.name) if title is None else title,
         subtitle=[subtitle],
-        description=description,
+        description=say("pictures.classes.description", text=subtitle, x=x.name, y=y.name),
         remarks=remarks,
+        say=say,
         facts={
             "x": x.name,
             "y": y.name,
@@ -218,7 +216,9 @@ def _check_column(name: str, available: Sequence[str], quasi_identifiers: Sequen
         )
 
 
-def _layer(rectangles: Rectangles, horizontal: Direction, vertical: Direction, theme: Theme) -> dict[str, Any]:
+def _layer(
+    rectangles: Rectangles, horizontal: Direction, vertical: Direction, theme: Theme, say: Texts
+) -> dict[str, Any]:
     low, high = int(rectangles.records.min()), int(rectangles.records.max())
     bounds = amount_bounds(low, high, len(theme.amounts))
     steps = (np.searchsorted(bounds, rectangles.records, side="right") - 1).tolist()
@@ -234,12 +234,12 @@ def _layer(rectangles: Rectangles, horizontal: Direction, vertical: Direction, t
         "type": "ordinal",
         "scale": {"domain": list(range(len(bounds))), "range": shades(theme.amounts, len(bounds))},
         "legend": {
-            "title": "records",
+            "title": say("pictures.classes.records"),
             "symbolType": "square",
             "symbolSize": 200,
             "symbolOpacity": COVER,
             "symbolStrokeWidth": 0,
-            "labelExpr": f"{json.dumps(step_texts(bounds, high))}[datum.value]",
+            "labelExpr": f"{json.dumps(step_texts(bounds, high, say))}[datum.value]",
         },
     }
     return {
@@ -271,20 +271,17 @@ def shades(amounts: Sequence[str], count: int) -> list[str]:
     return [amounts[round(index * (len(amounts) - 1) / (count - 1))] for index in range(count)]
 
 
-def step_texts(bounds: Sequence[int], high: int) -> list[str]:
+def step_texts(bounds: Sequence[int], high: int, say: Texts) -> list[str]:
     """The texts of the steps for a legend, such as "10 to 19" with a dash."""
     lasts = [*(bound - 1 for bound in bounds[1:]), high]
     return [
-        f"{low:,}" if low == last else f"{low:,} \N{EN DASH} {last:,}" for low, last in zip(bounds, lasts, strict=True)
+        say.number(low) if low == last else f"{say.number(low)} \N{EN DASH} {say.number(last)}"
+        for low, last in zip(bounds, lasts, strict=True)
     ]
 
 
-def _subtitle(sizes: NDArray[np.int64], rectangles: Rectangles) -> str:
+def _subtitle(sizes: NDArray[np.int64], rectangles: Rectangles, say: Texts) -> str:
     least, most, different = int(sizes.min()), int(sizes.max()), len(rectangles.records)
-    each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    text = f"{_count(len(sizes), 'class', 'classes')} of {each} records, {int(sizes.sum()):,} in all"
-    return text if different == len(sizes) else f"{text}, on {_count(different, 'rectangle', 'rectangles')}"
-
-
-def _count(number: int, singular: str, plural: str) -> str:
-    return f"{number:,} {singular if number == 1 else plural}"
+    span = say.number(least) if least == most else say("pictures.classes.span", low=least, high=most)
+    text = say("pictures.classes.counted", count=len(sizes), span=span, records=int(sizes.sum()))
+    return text if different == len(sizes) else say("pictures.classes.merged", text=text, count=different)

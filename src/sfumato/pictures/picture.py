@@ -13,6 +13,7 @@ from sfumato.errors import UsageError
 from sfumato.pictures.theme import Theme
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import Stage, cannot_write, check_target
+from sfumato.texts import ENGLISH, Texts
 
 FORMATS = (".svg", ".png", ".pdf")
 SHARPNESS = 2.0  # pixels of a PNG for each unit of the picture
@@ -95,19 +96,28 @@ def draw(
     facts: Mapping[str, object] | None = None,
     remarks: Sequence[str] = (),
     before: float = 0.0,
+    aligned: bool = False,
+    say: Texts = ENGLISH,
 ) -> Picture:
     """Draw a Vega-Lite specification under a title. ``description`` is for readers who cannot see the picture.
 
-    ``before``: how far names extend to the left of the plot; the title starts above them.
+    ``before``: how far names extend to the left of the plot; the title starts above them. ``aligned``: it starts
+    at the left end of the whole picture. ``say``: the language of the
+    numbers and months on the axes.
     """
-    heading: dict[str, Any] = {"text": readable(title)}
+    heading: dict[str, Any] = {"text": readable(title), **({"frame": "bounds"} if aligned else {})}
     if before:
         heading["dx"] = -before
     if subtitle or remarks:
         heading["subtitle"] = [readable(line) for line in (*subtitle, *remarks)]
-    whole = {**specification, "title": heading, "config": theme.config(), "autosize": {"type": "pad"}}
-    # Nothing may be loaded from any address: the specification holds all data.
-    drawn = _converter().vegalite_to_svg(whole, vl_version=VEGA_LITE, allowed_base_urls=[])
+    whole = {"autosize": {"type": "pad"}, **specification, "title": heading, "config": theme.config()}
+    drawn = _converter().vegalite_to_svg(
+        whole,
+        vl_version=VEGA_LITE,
+        allowed_base_urls=[],  # nothing may be loaded from any address: the specification holds all data
+        format_locale=say.language.number_format(),
+        time_format_locale=say.language.locale,
+    )
     return Picture(title, description, accessible(_rounded(drawn), title, description), facts or {}, tuple(remarks))
 
 

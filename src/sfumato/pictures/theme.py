@@ -32,6 +32,12 @@ class Theme:
     grid: str
     band: str
     """The background of a strip that is not part of the axis beside it."""
+    good: str
+    """A requirement that holds. This and the next two are for text, and for the ground of text."""
+    bad: str
+    """A requirement that fails, and what must not be done."""
+    unsure: str
+    """What could not be checked."""
     series: tuple[str, ...]
     amounts: tuple[str, ...]
     """From few to many."""
@@ -92,6 +98,9 @@ LIGHT = Theme(
     line="#8a97a5",
     grid="#e8ecf0",
     band="#f3f5f7",
+    good="#1a6b50",
+    bad="#b3261e",
+    unsure="#8a5700",
     series=("#c9601e", "#1f4e8c", "#398b72", "#a059b1", "#5c94f0", "#834243", "#284002", "#5f055b"),
     amounts=("#f3c9a5", "#e5a06c", "#d27a3d", "#ad5a22", "#7c3b12", "#4a2008"),
     differences=("#12467f", "#5b8cc4", "#b7cfea", "#eceff1", "#f6d2b3", "#d9813f", "#8a3f10"),
@@ -104,6 +113,9 @@ DARK = Theme(
     line="#667482",
     grid="#262e37",
     band="#1e252d",
+    good="#63d6ab",
+    bad="#ff9184",
+    unsure="#f0bd5c",
     series=("#f0935a", "#6ea8f0", "#26d9ac", "#e8bbf3", "#d5f077", "#c35141", "#2e8c7c", "#955dbc"),
     amounts=("#5a3117", "#854a22", "#b4682f", "#dd8d4f", "#f2b88a", "#fde6d2"),
     differences=("#8cbcf5", "#4c82c0", "#2b496b", "#2a323b", "#66401f", "#bd6f34", "#f7b988"),

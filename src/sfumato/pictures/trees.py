@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from sfumato.pictures.picture import Picture
 from sfumato.pictures.svg_marks import LETTER, Box, Label, Mark, Stroke, fit_text, picture_of_marks
 from sfumato.pictures.theme import theme_named
+from sfumato.texts import ENGLISH, Texts
 
-WIDTH = 312.0
+WIDTH = 372.0
 ROW, THICK = 20.0, 11.0
 INDENT = 14.0
-BARS = 190.0  # where the bars begin
+BARS = 210.0  # where the bars begin at most
 NUMBERS = 50.0
 WIDE, LONGEST_NAME = 660.0, 400.0  # of a picture that stands alone
 BOLD = 1.1  # the width of a bold letter beside the usual one
@@ -27,19 +28,39 @@ class Branch:
     records: int
 
 
-def tree(rows: Sequence[Branch], *, title: str, subtitle: Sequence[str] = (), theme: str = "light") -> Picture:
+def tree(
+    rows: Sequence[Branch],
+    *,
+    title: str,
+    subtitle: Sequence[str] = (),
+    theme: str = "light",
+    say: Texts = ENGLISH,
+) -> Picture:
     """The nodes from the top, indented by depth, each with a bar for the records that show it."""
-    released = "; ".join(f"{row.name}: {row.records:,}" for row in rows if row.records)
-    description = f"Groups and values that the release shows, with their records. {released}."
-    return _drawn(rows, WIDTH, BARS, description, title=title, subtitle=subtitle, theme=theme)
+    released = "; ".join(f"{row.name}: {say.number(row.records)}" for row in rows if row.records)
+    description = say("pictures.tree", released=released)
+    bars = min(_names(rows) + 12, BARS)
+    return _drawn(rows, WIDTH, bars, description, title=title, subtitle=subtitle, theme=theme, say=say)
 
 
-def whole_tree(rows: Sequence[Branch], *, title: str, subtitle: Sequence[str] = (), theme: str = "light") -> Picture:
+def whole_tree(
+    rows: Sequence[Branch],
+    *,
+    title: str,
+    subtitle: Sequence[str] = (),
+    theme: str = "light",
+    say: Texts = ENGLISH,
+) -> Picture:
     """A taxonomy from the top, indented by depth, each node with a bar for the records under it."""
-    counted = "; ".join(f"{row.name}: {row.records:,}" for row in rows)
-    description = f"Groups and values of a taxonomy, with the records under each. {counted}."
-    names = max((row.depth * INDENT + len(row.name) * LETTER * BOLD for row in rows), default=0.0)
-    return _drawn(rows, WIDE, min(names, LONGEST_NAME) + 20, description, title=title, subtitle=subtitle, theme=theme)
+    counted = "; ".join(f"{row.name}: {say.number(row.records)}" for row in rows)
+    description = say("pictures.whole_tree", released=counted)
+    bars = min(_names(rows), LONGEST_NAME) + 20
+    return _drawn(rows, WIDE, bars, description, title=title, subtitle=subtitle, theme=theme, say=say)
+
+
+def _names(rows: Sequence[Branch]) -> float:
+    """The width that the names need with their indents."""
+    return max((row.depth * INDENT + len(row.name) * LETTER * BOLD for row in rows), default=0.0)
 
 
 def _drawn(
@@ -51,6 +72,7 @@ def _drawn(
     title: str,
     subtitle: Sequence[str],
     theme: str,
+    say: Texts,
 ) -> Picture:
     """Draw the rows. bars: where the bars begin."""
     look = theme_named(theme)
@@ -72,7 +94,7 @@ def _drawn(
         if row.records:
             end = bars + max(longest * row.records / most, 0.8)
             marks.append(Box(bars, middle - THICK / 2, end, middle + THICK / 2, look.series[0]))
-            marks.append(Label(end + 6, middle, f"{row.records:,}", look.soft))
+            marks.append(Label(end + 6, middle, say.number(row.records), look.soft))
     height = max(ROW * len(rows), ROW)
     marks = [*stems.values(), *marks]
     return picture_of_marks(marks, width, height, look, title=title, subtitle=subtitle, description=description)

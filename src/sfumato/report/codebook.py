@@ -8,22 +8,39 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sfumato.policy import Policy
 from sfumato.report.codebook_columns import CodebookColumn, ShownLabel, codebook_columns, separated_columns
-from sfumato.report.html import Markup, element, joined, name, name_list, section, table
-from sfumato.report.page import PAGE, page
+from sfumato.report.html import Markup, element, joined, name, name_list, table
+from sfumato.report.page import PAGE, page, with_contents
 from sfumato.report.result_files import write_text
-from sfumato.report.sentences import percent
-from sfumato.report.style import RELEASE_STYLE
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import check_target
 from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.texts import ENGLISH, Texts, texts_in
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
+SEPARATORS = {
+    ",": "codebook.file.commas",
+    ";": "codebook.file.semicolons",
+    "\t": "codebook.file.tabs",
+    "|": "codebook.file.bars",
+    " ": "codebook.file.spaces",
+}
+
+
+@dataclass(frozen=True)
+class DescribedColumns:
+    """The columns of a release in the words of one language; ``separated`` are those of its second table."""
+
+    columns: Sequence[CodebookColumn]
+    separated: Sequence[CodebookColumn]
+
+    def __len__(self) -> int:
+        return len(self.columns) + len(self.separated)
 
 
 class Codebook:
@@ -31,61 +48,63 @@ class Codebook:
 
     def __init__(
         self,
-        columns: Sequence[CodebookColumn],
-        separated: Sequence[CodebookColumn],
+        described: DescribedColumns,
+        english: DescribedColumns,
         files: Sequence[Mapping[str, Any]],
-        k: int,
+        policy: Policy,
     ) -> None:
-        self._columns = columns
-        self._separated = separated
-        self._records = columns[0].records
+        self._described = described
+        self._english = english
+        self._records = described.columns[0].records
         self._files = files
-        self._k = k
+        self._policy = policy
+        self._say = texts_in(policy.about.language)
 
     @property
     def title(self) -> str:
-        """How much the codebook explains, in a few words."""
-        return f"{self._records:,} records in {len(self._columns) + len(self._separated):,} columns"
+        """How much the codebook explains, in a few English words."""
+        return self._title_in(ENGLISH)
 
     def as_dict(self) -> dict[str, Any]:
         """The codebook as JSON values: released values, counts of the release, and what the policy says."""
-        separated = {"sensitive_columns": [column.as_dict() for column in self._separated]} if self._separated else {}
+        columns, other = self._english.columns, self._english.separated
+        separated = {"sensitive_columns": [column.as_dict() for column in other]} if other else {}
         return {
             "records": self._records,
-            "k": self._k,
+            "k": self._policy.k,
             "files": [{key: file[key] for key in ("name", "text") if key in file} for file in self._files],
-            "columns": [column.as_dict() for column in self._columns],
+            "columns": [column.as_dict() for column in columns],
             **separated,
         }
 
     def page(self) -> str:
         """The codebook as one offline HTML page."""
-        tables = [("", self._columns), ("second-", self._separated)]
+        say = self._say
+        tables = [("", self._described.columns), ("second-", self._described.separated)]
         named = [
             (f"{prefix}column-{number}", column)
             for prefix, columns in tables
             for number, column in enumerate(columns, start=1)
         ]
         files = [file["name"] for file in self._files]
-        about = (
-            "Every figure on this page is counted in the release itself. Whoever has the release and its policy can "
-            "make the same page."
-        )
+        eyebrow = say.parts("codebook.of", files=name_list(files, say, 3)) if files else [say("codebook.alone")]
+        about, title = self._policy.about, self._title_in(say)
         head = element(
             "header",
-            element("p", joined(["Codebook of ", name_list(files, 3)]) if files else "Codebook", class_="eyebrow"),
-            element("h1", self.title),
-            element("p", about, class_="soft"),
+            element("p", *eyebrow, class_="eyebrow"),
+            element("h1", about.title or title),
+            element("p", title, class_="purpose") if about.title else "",
+            element("p", say("codebook.about"), class_="soft"),
         )
-        skip = element("a", "To the columns", href="#columns", class_="skip")
-        sections = [
-            section("columns", "The columns", self._overview(named)),
-            section("labels", "How to read labels", _legend(self._columns, 1 if self._separated else self._k)),
-        ]
+        skip = element("a", say("codebook.skip"), href="#columns", class_="skip")
+        sections = [("columns", say("codebook.section.columns"), self._overview(named))]
         if texts := [file for file in self._files if "text" in file]:
-            sections.insert(1, section("files", "How the files are written", *map(_file, texts)))
-        sections += [self._column(anchor, column) for anchor, column in named]
-        return page("Codebook of a release", joined([skip, head, element("main", *sections)]), RELEASE_STYLE)
+            written = joined([_file(file, say) for file in texts])
+            sections.append(("files", say("codebook.section.files"), written))
+        k = 1 if self._described.separated else self._policy.k
+        sections.append(("labels", say("codebook.section.labels"), _legend(self._described.columns, k, say)))
+        sections += [(anchor, column.name, self._column(column)) for anchor, column in named]
+        return page(say("codebook.page_title"), joined([skip, head, with_contents(sections, say)]), say)
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the page, whole or not at all. With ``force`` it replaces any file."""
@@ -95,86 +114,114 @@ class Codebook:
         return target
 
     def __repr__(self) -> str:
-        return f"<Codebook of {len(self._columns) + len(self._separated):,} columns>"
+        return f"<Codebook of {len(self._described):,} columns>"
+
+    def _title_in(self, say: Texts) -> str:
+        return say(
+            "codebook.title",
+            records=say("codebook.records", count=self._records),
+            columns=say("codebook.columns", count=len(self._described)),
+        )
 
     def _overview(self, named: Sequence[tuple[str, CodebookColumn]]) -> Markup:
+        say = self._say
         rows = [
-            (element("a", name(column.name), href=f"#{anchor}"), column.role, column.kind, f"{column.different:,}")
+            (element("a", name(column.name), href=f"#{anchor}"), column.role, column.kind, say.number(column.different))
             for anchor, column in named
         ]
-        return table("All columns in their order", ("column", "role", "type", "different labels"), rows, text=(0, 1, 2))
+        heads = ("codebook.overview.column", "codebook.overview.role", "codebook.overview.type")
+        shown = [*map(say, heads), say("codebook.overview.different")]
+        return table(say("codebook.overview.caption"), shown, rows, text=(0, 1, 2))
 
-    def _column(self, anchor: str, column: CodebookColumn) -> Markup:
+    def _column(self, column: CodebookColumn) -> Markup:
+        say = self._say
+        records = say("codebook.column.records")
         content: list[object] = [
-            element("p", f"{column.role}, {column.kind}", class_="eyebrow"),
+            element("p", say("codebook.column.role_and_type", role=column.role, type=column.kind), class_="eyebrow"),
             element("p", column.about),
         ]
         if column.ends is not None:
-            content.append(element("p", "From ", name(column.ends[0]), " to ", name(column.ends[1]), "."))
+            low, high = map(name, column.ends)
+            content.append(element("p", *say.parts("codebook.column.ends", low=low, high=high)))
         if column.settings:
             settings = [(element("code", key), text) for key, text in column.settings.items()]
-            content.append(table("What the policy says", ("key", "meaning"), settings, text=(0, 1)))
+            heads = (say("codebook.column.key"), say("codebook.column.meaning"))
+            content.append(table(say("codebook.column.settings"), heads, settings, text=(0, 1)))
         if column.levels:
             levels = [
-                (level.name, f"{level.labels:,}", f"{level.records:,}", percent(level.records / max(self._records, 1)))
+                (
+                    level.name,
+                    say.number(level.labels),
+                    say.number(level.records),
+                    say.percent(level.records / max(self._records, 1)),
+                )
                 for level in column.levels
             ]
-            content.append(table("Levels that records show", ("level", "labels", "records", "share"), levels))
+            share = say("codebook.column.share")
+            level_heads = (say("codebook.column.level"), say("codebook.column.labels_of_level"), records, share)
+            content.append(table(say("codebook.column.levels"), level_heads, levels))
         if column.labels:
-            recoded = column.role == "quasi-identifier"
-            heads = ("label", "meaning", "records") if recoded else ("value", "records")
-            listed = [
-                (name(shown.label), *([_meaning(shown)] if recoded else []), f"{shown.records:,}")
-                for shown in column.labels
-            ]
-            caption = "Labels" if recoded else "Values"
-            content.append(table(caption, heads, listed, text=(0, 1) if recoded else (0,)))
+            content.append(self._labels(column, records))
         if column.further_labels:
-            what = "label" if column.role == "quasi-identifier" else "value"
-            what += "s" if column.further_labels > 1 else ""
-            more = " more" if column.labels else ""
-            sentence = f"{column.further_labels:,}{more} {what} in {column.further_records:,} records."
-            content.append(element("p", sentence, class_="soft"))
-        return section(anchor, column.name, *content)
+            content.append(element("p", self._further(column), class_="soft"))
+        return joined(content)
+
+    def _labels(self, column: CodebookColumn, records: str) -> Markup:
+        """The listed labels, with their meanings where they have any but themselves."""
+        say, null = self._say, self._say("report.null")
+        if not column.recoded:
+            values = [(name(shown.label, null), say.number(shown.records)) for shown in column.labels]
+            return table(say("codebook.column.values"), (say("codebook.column.value"), records), values)
+        heads = (say("codebook.column.label"), say("codebook.column.meaning"), records)
+        listed = [(name(shown.label, null), _meaning(shown, say), say.number(shown.records)) for shown in column.labels]
+        return table(say("codebook.column.labels"), heads, listed, text=(0, 1))
+
+    def _further(self, column: CodebookColumn) -> str:
+        if column.recoded:
+            key = "codebook.column.more_labels" if column.labels else "codebook.column.further_labels"
+        else:
+            key = "codebook.column.more_values" if column.labels else "codebook.column.further_values"
+        return self._say(key, count=column.further_labels, records=column.further_records)
 
 
-def _meaning(shown: ShownLabel) -> Markup:
+def _meaning(shown: ShownLabel, say: Texts) -> Markup:
     meaning = shown.meaning
     if not meaning.values:
         return joined([meaning.text])
-    values = [*meaning.values, *([""] * meaning.further)]
-    return joined([meaning.text, ": ", name_list(values, len(meaning.values))])
+    values = name_list([*meaning.values, *([""] * meaning.further)], say, len(meaning.values))
+    return joined(say.parts("codebook.meaning.listed", text=meaning.text, values=values))
 
 
-def _file(file: Mapping[str, Any]) -> Markup:
+def _file(file: Mapping[str, Any], say: Texts) -> Markup:
     text = file["text"]
     marked = codecs.lookup(text["encoding"]).name == "utf-8-sig"
-    encoding = "UTF-8 with a byte order mark" if marked else text["encoding"]
-    separator = SEPARATORS.get(text["separator"], f"the character {text['separator']}")
-    decimal = "a comma" if text["decimal"] == "," else "a point"
+    separator = text["separator"]
+    named = SEPARATORS.get(separator)
     return element(
         "p",
-        name(file["name"]),
-        f" is text in the encoding {encoding}. Its cells are separated by {separator}. Its numbers have {decimal} "
-        "before their decimal places. An empty cell is a missing value.",
+        *say.parts(
+            "codebook.file.text",
+            file=name(file["name"]),
+            encoding=say("codebook.file.marked") if marked else text["encoding"],
+            separator=say("codebook.file.character", character=separator) if named is None else say(named),
+            decimal=say("codebook.file.comma" if text["decimal"] == "," else "codebook.file.point"),
+        ),
     )
 
 
-def _legend(columns: Sequence[CodebookColumn], k: int) -> Markup:
+def _legend(columns: Sequence[CodebookColumn], k: int, say: Texts) -> Markup:
     """What the marks in labels mean, as far as they occur."""
-    labels = [shown.label for column in columns if column.role == "quasi-identifier" for shown in column.labels]
+    labels = [shown.label for column in columns if column.recoded for shown in column.labels]
     texts = [label for label in labels if label is not None]
     entries: dict[str, str] = {}
     if any(text[:1] == "[" for text in texts):
-        entries["[a..b]"] = "any value from a to b; a and b are included"
+        entries["[a..b]"] = say("codebook.legend.range")
     if "*" in texts:
-        entries["*"] = (
-            "any value of the column: the label says nothing. In a class with it, a value may also be missing"
-        )
+        entries["*"] = say("codebook.legend.whole")
     if None in labels:
-        entries["null"] = "the record has no value, and had none in the original. In a text file the cell is empty"
-    at_least = f" At least {k:,} records show the same in all quasi-identifiers together." if k > 1 else ""
-    text = f"A label stands for all values that it holds; the value of a record is one of them.{at_least}"
+        entries[say("report.null")] = say("codebook.legend.null")
+    at_least = [say("codebook.legend.at_least", k=k)] if k > 1 else []
+    text = " ".join([say("codebook.legend.about"), *at_least])
     listed = [
         joined([element("dt", element("code", mark)), element("dd", meaning)]) for mark, meaning in entries.items()
     ]
@@ -194,8 +241,14 @@ def codebook_of(
     """
     commas = [frozenset(file.get("text", {}).get("numbers", ())) for file in files]
     first, other = (commas[number] if number < len(commas) else frozenset() for number in range(2))
-    columns = codebook_columns(source, policy, taxonomies, first, separated=second is not None)
-    return Codebook(columns, [] if second is None else separated_columns(second, policy, other), files, policy.k)
+
+    def described(say: Texts) -> DescribedColumns:
+        columns = codebook_columns(source, policy, taxonomies, first, say, separated=second is not None)
+        return DescribedColumns(columns, [] if second is None else separated_columns(second, policy, other, say))
+
+    english = described(ENGLISH)
+    own = texts_in(policy.about.language)
+    return Codebook(english if own is ENGLISH else described(own), english, files, policy)
 
 
 def check_codebook(target: Path, *, force: bool = False) -> None:

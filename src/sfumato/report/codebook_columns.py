@@ -7,7 +7,7 @@ ready-made taxonomy that has the same values for every table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ from sfumato.evaluation.audit.audit import class_key
 from sfumato.evaluation.audit.shown_levels import levels_of_labels
 from sfumato.policy import ColumnSettings, Grouping, Policy
 from sfumato.releases.certificate import file_name
-from sfumato.report.label_meanings import ITSELF, LabelMeanings, Meaning
+from sfumato.report.audit_texts import audit_text
+from sfumato.report.label_meanings import LabelMeanings, Meaning
 from sfumato.report.release_facts import column_values
 from sfumato.report.value_cells import ReleasedValuesOfColumn
 from sfumato.tables.coding.released_labels import WHOLE
@@ -28,27 +29,36 @@ from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.ready import taxonomy_of_release
 from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.texts import Texts
 
 LAST = 1 << 20  # above the number of any level
 MOST_LABELS = 100  # of a quasi-identifier that are listed; those with the most records
 MOST_KEPT = 20  # values of a kept column that are listed
 ROLES = {
-    "quasi-identifier": "Recoded: a record shows a label that holds its value, and shares what it shows in all "
-    "quasi-identifiers with others.",
-    "separated": "The values are shown without the sensitive ones, which the other table has by group.",
-    "sensitive": "Sensitive: the values are those of the original.",
-    "other": "Kept: the values are those of the original.",
-    "pseudonym": "Keyed hashes in place of the values: equal values have equal hashes.",
+    "quasi-identifier": "codebook.role.quasi_identifier",
+    "sensitive": "codebook.role.sensitive",
+    "other": "codebook.role.other",
+    "pseudonym": "codebook.role.pseudonym",
+    GROUP: "codebook.role.group",
+    COUNT: "codebook.role.count",
 }
-ADDED = {
-    "min": "The smallest value that the label of {name} leaves open; empty if it has no bounds.",
-    "max": "The largest value that the label of {name} leaves open; empty if it has no bounds.",
-    "mean": "The mean of {name} in the class, rounded; empty if there is none.",
-    "median": "The lower median of {name} in the class, rounded; empty if there is none.",
+ABOUT = {
+    "quasi-identifier": "codebook.about_role.quasi_identifier",
+    "separated": "codebook.about_role.separated",
+    "sensitive": "codebook.about_role.sensitive",
+    "other": "codebook.about_role.other",
+    "pseudonym": "codebook.about_role.pseudonym",
+    "min": "codebook.about_role.min",
+    "max": "codebook.about_role.max",
+    "mean": "codebook.about_role.mean",
+    "median": "codebook.about_role.median",
+    GROUP: "codebook.about_role.group",
+    COUNT: "codebook.about_role.count",
 }
-GROUPS = {
-    GROUP: "The number of a group. The other table has the sensitive values of the group.",
-    COUNT: "How many records of the group have the value.",
+TYPES = {
+    "categorical": "codebook.type.categorical",
+    "numeric": "codebook.type.numeric",
+    "date": "codebook.type.date",
 }
 
 
@@ -74,11 +84,13 @@ class ShownLabel:
 class CodebookColumn:
     """One column of a release.
 
-    labels: those that are listed; ``further_labels`` more are not, and ``further_records`` have one of these. ends: the
-    smallest and the largest value of a kept column of numbers or dates.
+    recoded: whether it is a quasi-identifier. labels: those that are listed; ``further_labels`` more are not, and
+    ``further_records`` have one of these. ends: the smallest and the largest value of a kept column of numbers or
+    dates.
     """
 
     name: str
+    recoded: bool
     role: str
     kind: str
     about: str
@@ -125,6 +137,7 @@ def codebook_columns(
     policy: Policy,
     taxonomies: Mapping[str, Taxonomy],
     commas: Collection[str],
+    say: Texts,
     *,
     separated: bool,
 ) -> list[CodebookColumn]:
@@ -133,7 +146,7 @@ def codebook_columns(
     taxonomies: those that are files. commas: the columns whose numbers are written with a decimal comma. separated:
     whether sensitive values are in a second table.
     """
-    recoded = ROLES["separated" if separated else "quasi-identifier"]
+    recoded = say(ABOUT["separated" if separated else "quasi-identifier"])
     key = class_key(policy, source.names)
     classes = find_classes(source, key)
     added = {f"{name}_{kind}": (name, kind) for name in policy.quasi_identifiers for kind in policy.added(name)}
@@ -142,28 +155,28 @@ def codebook_columns(
         kept = classes if name in key else find_classes(source, [name])
         values = _values(kept, name, policy, taxonomies)
         if name in policy.quasi_identifiers:
-            columns.append(_recoded(values, policy, taxonomies.get(name), recoded, commas=name in commas))
+            columns.append(_recoded(values, policy, taxonomies.get(name), recoded, say, commas=name in commas))
         elif name in key:
             of, kind = added[name]
-            about = ADDED[kind].format(name=of)
-            columns.append(_kept(values, f"beside {of}", about, commas=name in commas))
+            role, about = say("codebook.role.beside", column=of), say(ABOUT[kind], column=of)
+            columns.append(_kept(values, role, about, say, commas=name in commas))
         elif name == GROUP and name not in policy.columns:
-            columns.append(_kept(values, "group", GROUPS[GROUP]))
+            columns.append(_kept_as(GROUP, values, say))
         else:
-            columns.append(_kept(values, values.role, ROLES[values.role], commas=name in commas))
+            columns.append(_kept_as(values.role, values, say, commas=name in commas))
     return columns
 
 
-def separated_columns(second: Source, policy: Policy, commas: Collection[str]) -> list[CodebookColumn]:
+def separated_columns(second: Source, policy: Policy, commas: Collection[str], say: Texts) -> list[CodebookColumn]:
     """Describe the columns of the second table of a release, which has the sensitive values of each group."""
     columns = []
     for name in second.names:
         if name in (GROUP, COUNT):
             values = _values(find_classes(second, [name]), name, policy, {})
-            columns.append(_kept(values, name, GROUPS[name]))
+            columns.append(_kept_as(name, values, say))
         else:
             values = column_values(name, *value_counts(second, name), policy, {})
-            columns.append(_kept(values, values.role, ROLES[values.role], commas=name in commas))
+            columns.append(_kept_as(values.role, values, say, commas=name in commas))
     return columns
 
 
@@ -176,14 +189,14 @@ def _values(
 
 
 def _recoded(
-    values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None, about: str, *, commas: bool
+    values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None, about: str, say: Texts, *, commas: bool
 ) -> CodebookColumn:
     column = policy.columns[values.name]
     if column.taxonomy_file is None:  # values of any other taxonomy may come from the original
         labels = [text for text in values.texts if text is not None]
         taxonomy = taxonomy_of_release(column.ready_name, labels, values.name)
     kind = column.implied_type or values.kind
-    meanings = LabelMeanings(column, kind, taxonomy)
+    meanings = LabelMeanings(column, kind, taxonomy, say)
     listed = _most_frequent(values, MOST_LABELS)
     if values.axis is not None:
         spans = values.axis.spans
@@ -193,11 +206,12 @@ def _recoded(
         listed.sort(key=lambda index: meanings.place(values.texts[index]))
     return CodebookColumn(
         values.name,
-        values.role,
-        kind,
+        True,
+        say(ROLES[values.role]),
+        say(TYPES[kind]),
         about,
-        _settings(column),
-        _levels(values, column, taxonomy),
+        _settings(column, say),
+        _levels(values, column, taxonomy, say),
         [
             ShownLabel(label, meanings.of(label), _records(values, index))
             for index, label in zip(listed, _written(values, listed, commas=commas), strict=True)
@@ -207,26 +221,32 @@ def _recoded(
     )
 
 
-def _kept(values: ReleasedValuesOfColumn, role: str, about: str, *, commas: bool = False) -> CodebookColumn:
+def _kept_as(what: str, values: ReleasedValuesOfColumn, say: Texts, *, commas: bool = False) -> CodebookColumn:
+    return _kept(values, say(ROLES[what]), say(ABOUT[what]), say, commas=commas)
+
+
+def _kept(values: ReleasedValuesOfColumn, role: str, about: str, say: Texts, *, commas: bool = False) -> CodebookColumn:
     texts = [text for text in values.texts if text is not None]
+    missing, itself = "codebook.meaning.missing_kept", "codebook.meaning.itself"
     ends = None
     if values.axis is not None and texts:
         order, _ = ascending(texts)
         first, last = (values.texts.index(texts[int(order[place])]) for place in (0, -1))
         smallest, largest = _written(values, [first, last], commas=commas)
         ends = smallest or "", largest or ""
-    listed = [] if role == "pseudonym" else _most_frequent(values, MOST_KEPT)
+    listed = [] if values.role == "pseudonym" else _most_frequent(values, MOST_KEPT)
     if ends is not None and len(texts) > MOST_KEPT:
         listed = [index for index in listed if values.texts[index] is None]
     return CodebookColumn(
         values.name,
+        False,
         role,
-        values.kind,
+        say(TYPES[values.kind]),
         about,
         {},
         [],
         [
-            ShownLabel(text, Meaning("no value" if text is None else ITSELF), _records(values, index))
+            ShownLabel(text, Meaning(say(missing if text is None else itself)), _records(values, index))
             for index, text in zip(listed, _written(values, listed, commas=commas), strict=True)
         ],
         len(values.texts),
@@ -255,7 +275,9 @@ def _further(values: ReleasedValuesOfColumn, listed: Sequence[int]) -> tuple[int
     return len(values.texts) - len(listed), values.total - int(values.records[listed].sum() if listed else 0)
 
 
-def _levels(values: ReleasedValuesOfColumn, column: ColumnSettings, taxonomy: Taxonomy | None) -> list[ShownLevel]:
+def _levels(
+    values: ReleasedValuesOfColumn, column: ColumnSettings, taxonomy: Taxonomy | None, say: Texts
+) -> list[ShownLevel]:
     """How many labels and records are on each level, from fine to coarse. Labels that fit several are on the finest."""
     found = levels_of_labels(values.texts, column, taxonomy)
     named: dict[tuple[int, str], list[int]] = {}
@@ -263,15 +285,15 @@ def _levels(values: ReleasedValuesOfColumn, column: ColumnSettings, taxonomy: Ta
     for index, text in enumerate(values.texts):
         level = None if found is None else found[index]
         if text is None:
-            place = (LAST + 1, "no value")
+            place = (LAST + 1, say("codebook.level.missing"))
         elif text == WHOLE:
-            place = (LAST, "nothing (*)")
+            place = (LAST, say("codebook.level.nothing"))
         elif level is not None:
-            place = (level[0], column.level_words(level[0]))
+            place = (level[0], audit_text(column.level_words(level[0]), say))
         elif found is None:
-            place = (1, "ranges") if is_range[index] else (0, "single values")
+            place = (1, say("codebook.level.ranges")) if is_range[index] else (0, say("codebook.level.single"))
         else:
-            place = (LAST - 1, "other groups")
+            place = (LAST - 1, say("codebook.level.other"))
         named.setdefault(place, []).append(index)
     return [
         ShownLevel(name, len(indices), int(values.records[indices].sum()))
@@ -279,37 +301,36 @@ def _levels(values: ReleasedValuesOfColumn, column: ColumnSettings, taxonomy: Ta
     ]
 
 
-def _settings(column: ColumnSettings) -> dict[str, str]:
+def _settings(column: ColumnSettings, say: Texts) -> dict[str, str]:
     """What the policy says about a quasi-identifier, by key."""
-    rule = column.taxonomy
-    described = {
-        "taxonomy": _taxonomy(column) if rule is not None else None,
-        "round": None if column.round is None else f"the ends of ranges are multiples of {column.round:g}",
-        "bottom": None if column.bottom is None else f"{column.bottom:g} and everything below is one value",
-        "top": None if column.top is None else f"{column.top:g} and everything above is one value",
-        "finest": None if column.finest is None else f"nothing finer than {column.level_words(column.finest)} is shown",
-        "coarsest": None
-        if column.coarsest is None
-        else f"nothing coarser than {column.level_words(column.coarsest)} is shown",
-    }
-    return {key: text for key, text in described.items() if text is not None}
+    described: dict[str, str] = {}
+    if column.taxonomy is not None:
+        described["taxonomy"] = _taxonomy(column, say)
+    if column.round is not None:
+        described["round"] = say("codebook.setting.round", width=say.number(column.round, "g"))
+    if column.bottom is not None:
+        described["bottom"] = say("codebook.setting.bottom", bound=say.number(column.bottom, "g"))
+    if column.top is not None:
+        described["top"] = say("codebook.setting.top", bound=say.number(column.top, "g"))
+    if column.finest is not None:
+        described["finest"] = say("codebook.setting.finest", level=audit_text(column.level_words(column.finest), say))
+    if column.coarsest is not None:
+        level = audit_text(column.level_words(column.coarsest), say)
+        described["coarsest"] = say("codebook.setting.coarsest", level=level)
+    return described
 
 
-def _taxonomy(column: ColumnSettings) -> str:
+def _taxonomy(column: ColumnSettings, say: Texts) -> str:
     rule = column.taxonomy
     if not isinstance(rule, Grouping):
         if column.taxonomy_file is None:
-            return "none: a label is a value, or nothing"
-        return f"the groups of the file {file_name(column.taxonomy_file)}"
+            return say("codebook.setting.flat")
+        return say("codebook.setting.file", file=file_name(column.taxonomy_file))
     if rule.ready is not None:
-        return f"the ready-made taxonomy {rule.ready}: {', '.join(column.level_names)}"
+        return say("codebook.setting.ready", name=rule.ready, levels=", ".join(column.level_names))
     if rule.prefix is not None:
-        return f"groups by their first {_listed(rule.prefix)} characters"
+        return say("codebook.setting.prefix", lengths=say.alternatives(rule.prefix))
     if rule.calendar is not None:
-        return f"periods of a calendar: {_listed(rule.calendar)}"
-    return f"intervals of {_listed(f'{width:g}' for width in rule.intervals or ())}"
-
-
-def _listed(items: Iterable[object]) -> str:
-    *first, last = map(str, items)
-    return f"{', '.join(first)} or {last}" if first else last
+        return say("codebook.setting.calendar", units=say.alternatives(rule.calendar))
+    widths = [say.number(width, "g") for width in rule.intervals or ()]
+    return say("codebook.setting.intervals", widths=say.alternatives(widths))

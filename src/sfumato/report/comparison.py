@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from typing import Any, Protocol, TypeVar
 
 from sfumato._version import __version__
 from sfumato.evaluation.comparison_points import Point, Row, exit_code, least_losses, table_text
+from sfumato.pictures.bars import RankedBar, ranked_bars
 from sfumato.pictures.curves import Scale
 from sfumato.pictures.picture import Picture, side_by_side
-from sfumato.report.page import class_attribute, definitions, page, plain_table, themed
+from sfumato.report.html import Markup, element, joined
+from sfumato.report.page import definitions, in_widths, page, row_table
 from sfumato.report.result_files import Results, curves_of, scale_for
+from sfumato.texts import ENGLISH
 
 TITLE = "Methods side by side"
 FEW = 4
+BARS, NARROW_BARS = 520.0, 330.0  # widths of the bars of methods
 FAILED = {2: "refused", 3: "infeasible"}
 MEASURES = {
     "GCP": "information loss: the share of its column's range or taxonomy that a released value leaves open, on "
@@ -100,8 +103,21 @@ class Comparison(Results):
             "seconds": {name: round(value, 4) for name, value in self._seconds.items()},
         }
 
+    @property
+    def _at_one_point(self) -> bool:
+        """Whether all methods were tried with one k and l, so that there is no curve to draw."""
+        return len({row.label for row in self.results}) == 1
+
     def loss(self, theme: str = "light", narrow: bool = False) -> Picture:
-        """The curves of the loss."""
+        """The curves of the loss; with one k and l, a bar for each method, from the least loss to the most."""
+        if self._at_one_point:
+            least = {id(row) for row in least_losses(self.results)}
+            rows = [
+                RankedBar(row.method, row.gcp, f"{row.gcp:.2%}", id(row) in least)
+                for row in self.results
+                if row.gcp is not None
+            ]
+            return self._ranked(rows, "Information loss (GCP)", theme, narrow=narrow)
         # If one method loses many times more than another, an axis from 0 would merge all the others into one line.
         by_label: dict[str, list[float | None]] = {}
         for row in self.results:
@@ -112,7 +128,14 @@ class Comparison(Results):
         return self._curves("gcp", "Information loss", "information loss (GCP)", theme, scale, ".3~p", narrow)
 
     def time(self, theme: str = "light", narrow: bool = False) -> Picture:
-        """The curves of the time to form the classes."""
+        """The curves of the time to form the classes; with one k and l, a bar for each method."""
+        if self._at_one_point:
+            rows = [
+                RankedBar(row.method, seconds, f"{seconds:.3f} s")
+                for row in self.results
+                if (seconds := row.partition_seconds) is not None
+            ]
+            return self._ranked(rows, "Seconds to form the classes", theme, narrow=narrow)
         scale = scale_for([row.partition_seconds for row in self.results])
         return self._curves("partition_seconds", "Time", "seconds to form the classes", theme, scale, None, narrow)
 
@@ -124,7 +147,7 @@ class Comparison(Results):
     def page(self) -> str:
         """The results as one offline HTML page."""
         drawn = (self.loss, self.time) if self.has_results else ()
-        return page(TITLE, self._body([themed(picture) for picture in drawn]))
+        return page(TITLE, self._body([in_widths(picture) for picture in drawn]), ENGLISH)
 
     def table(self) -> str:
         """The rows as CSV."""
@@ -132,7 +155,7 @@ class Comparison(Results):
 
     def _repr_html_(self) -> str:
         pictures = [self.loss(), self.time()] if self.has_results else []
-        return self._body([f"<div>{picture.svg}</div>" for picture in pictures])
+        return self._body([element("div", Markup(picture.svg)) for picture in pictures])
 
     def __repr__(self) -> str:
         failed = sum(row.code != 0 for row in self.results)
@@ -143,17 +166,27 @@ class Comparison(Results):
     ) -> Picture:
         return curves_of(self.results, y, title, y_title, theme=theme, scale=scale, form=form, narrow=narrow)
 
-    def _body(self, pictures: Sequence[str]) -> str:
+    def _ranked(self, rows: Sequence[RankedBar], title: str, theme: str, *, narrow: bool) -> Picture:
+        where = f"{title} at {self.results[0].label}"
+        return ranked_bars(rows, title=where, width=NARROW_BARS if narrow else BARS, theme=theme)
+
+    def _body(self, pictures: Sequence[Markup]) -> Markup:
         names = ", ".join(self._points[0].policy.quasi_identifiers)
         about = f"{self.records:,} records; quasi-identifiers {names}. Every measured release passed its audit."
-        parts = [f"<h1>{TITLE}</h1>\n", f'<p class="soft">{escape(about)}</p>\n']
-        if not self.complete:
-            parts.append(f"<p>Interrupted after {len(self.results):,} of {self.points:,} points.</p>\n")
-        parts += [f"<p>{escape(text)}</p>\n" for text in remarks(self.results)]
-        parts += [f'<div class="pictures">{"".join(pictures)}</div>\n', _table(self.results)]
+        interrupted = f"Interrupted after {len(self.results):,} of {self.points:,} points."
         shown = columns_of(self.results)
-        parts.append(definitions({name: text for name, text in MEASURES.items() if name == "seconds" or name in shown}))
-        return "".join(parts)
+        measures = {name: text for name, text in MEASURES.items() if name == "seconds" or name in shown}
+        return joined(
+            [
+                element("h1", TITLE),
+                element("p", about, class_="soft"),
+                "" if self.complete else element("p", interrupted),
+                *(element("p", text) for text in remarks(self.results)),
+                element("div", *pictures, class_="pictures"),
+                _table(self.results),
+                definitions(measures, ENGLISH),
+            ]
+        )
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
@@ -236,7 +269,7 @@ def places(selected: Sequence[Row], rows: Sequence[Row]) -> list[str]:
     return phrases
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _table(rows: Sequence[Row]) -> Markup:
     """The rows as an HTML table. The least loss of each k and l stands out."""
     with_l = any(row.l is not None for row in rows)
     least = {id(row) for row in least_losses(rows)}
@@ -248,25 +281,24 @@ def _table(rows: Sequence[Row]) -> str:
         cells = leading_cells(row, with_l=with_l)
         if row.code == 0:
             cells += [
-                f"<td{class_attribute('least' if head == 'GCP' and id(row) in least else '')}>{cell(row)}</td>"
+                element("td", cell(row), class_="least" if head == "GCP" and id(row) in least else None)
                 for head, cell in columns.items()
             ]
-            cells.append(f'<td class="text long">{escape(row.holds)}</td>')
+            cells.append(element("td", row.holds, class_="text long"))
         else:
             cells.append(error_cell(row, len(columns) + 1))
-        first = class_attribute("first" if before not in (None, row.label) else "")
-        lines.append(f"<tr{first}>{''.join(cells)}</tr>\n")
+        lines.append(element("tr", *cells, class_="first" if before not in (None, row.label) else None))
         before = row.label
-    return plain_table(heads, lines, text=("method", "what holds"))
+    return row_table(heads, lines, text=("method", "what holds"))
 
 
-def leading_cells(row: Row, *, with_l: bool) -> list[str]:
+def leading_cells(row: Row, *, with_l: bool) -> list[Markup]:
     """The cells of k, l and the method, with which every row begins."""
-    parameters = [f"<td>{row.k:,}</td>", *([f"<td>{row.l:,}</td>"] if with_l else [])]
-    return [*parameters, f'<td class="text">{escape(row.method)}</td>']
+    parameters = [row.k, *([row.l] if with_l else [])]
+    numbers = [element("td", "" if number is None else f"{number:,}") for number in parameters]
+    return [*numbers, element("th", row.method, scope="row", class_="text")]
 
 
-def error_cell(row: Row, columns: int) -> str:
+def error_cell(row: Row, columns: int) -> Markup:
     """The cell that takes the place of the figures in a row that failed."""
-    text = f"{outcome(row)}: {row.error}"
-    return f'<td class="text long soft" colspan="{columns}">{escape(text)}</td>'
+    return element("td", f"{outcome(row)}: {row.error}", class_="text long soft", colspan=str(columns))

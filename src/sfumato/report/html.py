@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from sfumato.pictures.picture import readable
+from sfumato.texts import Texts
 
 LONGEST = 120  # characters of a name or value; longer ones are shortened
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
@@ -32,11 +33,19 @@ def joined(content: Iterable[object]) -> Markup:
     return Markup("".join(part if isinstance(part, Markup) else escape(readable(str(part))) for part in content))
 
 
-def name(text: str | None) -> Markup:
-    """A name or value of the table, shortened if too long, and isolated so that it cannot reverse its surroundings."""
+def name(text: str | None, null: str = "null") -> Markup:
+    """A name or value of the table, shortened if too long, and isolated so that it cannot reverse its surroundings.
+
+    ``null`` stands for a missing value.
+    """
     if text is None:
-        return element("em", "null")
+        return element("em", null)
     return element("bdi", shortened(text), title=text[: 10 * LONGEST] if len(text) > LONGEST else None)
+
+
+def capitalised(text: str) -> str:
+    """The text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
@@ -44,14 +53,14 @@ def shortened(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def name_list(texts: Sequence[str], most: int = 12) -> Markup:
+def name_list(texts: Sequence[str], say: Texts, most: int = 12) -> Markup:
     """Several names as part of a sentence: the first ``most``, and the number of the others."""
     shown = [name(text) for text in texts[:most]]
     if len(texts) > most:
-        shown.append(joined([f"{len(texts) - most:,} more"]))
+        shown.append(joined([say("report.more_names", count=len(texts) - most)]))
     if len(shown) < 2:
         return joined(shown)
-    return joined([Markup(", ".join(shown[:-1])), " and ", shown[-1]])
+    return joined(say.parts("words.and", first=Markup(", ".join(shown[:-1])), last=shown[-1]))
 
 
 def table(
@@ -93,6 +102,19 @@ def preformatted(text: str, label: str) -> Markup:
 def folded(summary: object, *content: object) -> Markup:
     """Content that opens on demand."""
     return element("details", element("summary", summary), *content)
+
+
+def meter(share: float) -> Markup:
+    """A bar for a share from 0 to 1; the figure stands beside it. It has no style of its own, only attributes."""
+    wide = f"{100 * min(max(share, 0.0), 1.0):.1f}%"
+    ground = element("rect", width="100%", height="100%", rx="2", fill="var(--band)")
+    return element(
+        "svg",
+        ground,
+        element("rect", width=wide, height="100%", rx="2", fill="var(--accent)"),
+        class_="bar",
+        aria_hidden="true",
+    )
 
 
 def section(anchor: str, title: str, *content: object) -> Markup:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from sfumato._version import __version__
@@ -28,8 +27,10 @@ from sfumato.pictures.curves import curves
 from sfumato.pictures.interval_chart import NARROW, WIDTH, EstimateGroup, NamedEstimate, intervals
 from sfumato.pictures.picture import Picture, side_by_side
 from sfumato.report.comparison import by_error
-from sfumato.report.page import class_attribute, definitions, page, plain_table, themed
+from sfumato.report.html import Markup, element, joined
+from sfumato.report.page import definitions, in_widths, page, row_table
 from sfumato.report.result_files import Results, scale_for
+from sfumato.texts import ENGLISH
 
 TITLE = "Learning from releases"
 COLUMNS = 2  # pictures beside each other
@@ -131,10 +132,10 @@ class Evaluation(Results):
 
     def page(self) -> str:
         """The results as one offline HTML page."""
-        return page(TITLE, self._body([themed(draw) for draw in self._pictures()]))
+        return page(TITLE, self._body([in_widths(draw) for draw in self._pictures()]), ENGLISH)
 
     def _repr_html_(self) -> str:
-        return self._body([f"<div>{draw('light', False).svg}</div>" for draw in self._pictures()])
+        return self._body([element("div", Markup(draw("light", False).svg)) for draw in self._pictures()])
 
     def __repr__(self) -> str:
         failed = sum(row.code != 0 for row in self.rows)
@@ -255,43 +256,45 @@ class Evaluation(Results):
             theme=theme,
         )
 
-    def _body(self, pictures: Sequence[str]) -> str:
+    def _body(self, pictures: Sequence[Markup]) -> Markup:
         names = ", ".join(self.study.policy.quasi_identifiers)
         about = (
             f"{self.records:,} records; quasi-identifiers {names}. {self.study.folds} folds: for each fold, regions "
             "and models are learnt from the other folds and tested on its records, which neither has seen. No release "
             "was made."
         ) + "".join(f" {name} is predicted as {kind}." for name, kind in self.kinds.items())
-        parts = [f"<h1>{TITLE}</h1>\n", f'<p class="soft">{escape(about)}</p>\n']
-        parts.append(f'<div class="pictures">{"".join(pictures)}</div>\n')
-        parts += [f"<p>{escape(text)}</p>\n" for text in self.remarks()]
-        for text, failed in self.failures().items():
-            where = ", ".join(f"{row.method} {row.label}" for row in failed)
-            parts.append(f"<p>{escape(f'{where}: {text}')}</p>\n")
-        parts.append(self._table())
+        failures = [
+            f"{', '.join(f'{row.method} {row.label}' for row in failed)}: {text}"
+            for text, failed in self.failures().items()
+        ]
         shown = {row.metric for row in self.rows}
-        parts.append(
-            definitions({**{name: text for name, text in METRICS.items() if name in shown}, "p": SIGNIFICANCE})
+        measures = {**{name: text for name, text in METRICS.items() if name in shown}, "p": SIGNIFICANCE}
+        return joined(
+            [
+                element("h1", TITLE),
+                element("p", about, class_="soft"),
+                element("div", *pictures, class_="pictures"),
+                *(element("p", text) for text in (*self.remarks(), *failures)),
+                self._table(),
+                definitions(measures, ENGLISH),
+            ]
         )
-        return "".join(parts)
 
-    def _table(self) -> str:
+    def _table(self) -> Markup:
         heads, lines = columns_of(self.rows), []
         with_l = any(row.l is not None for row in self.rows)
         names = ["k", *(["l"] if with_l else []), "method", *(" ".join(head) for head in heads.values())]
         for cells in table_rows(self.rows):
             k, l = cells.asked
-            line = [
-                f"<td>{'' if k is None else f'{k:,}'}</td>",
-                *([f"<td>{'' if l is None else l}</td>"] if with_l else []),
-            ]
-            line.append(f'<td class="text">{escape(cells.method)}</td>')
+            line = [element("td", "" if k is None else f"{k:,}")]
+            line += [element("td", "" if l is None else l)] if with_l else []
+            line.append(element("th", cells.method, scope="row", class_="text"))
             for what in heads:
                 result = cells.figures.get(what)
-                style = class_attribute("least" if result is not None and result in cells.best else "")
-                line.append(f"<td{style}>{escape('' if result is None else with_reach(result))}</td>")
-            lines.append(f"<tr>{''.join(line)}</tr>\n")
-        return plain_table(names, lines)
+                look = "least" if result is not None and result in cells.best else None
+                line.append(element("td", "" if result is None else with_reach(result), class_=look))
+            lines.append(element("tr", *line))
+        return row_table(names, lines, text=("method",))
 
 
 class ResultCells:

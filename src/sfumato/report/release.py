@@ -22,27 +22,47 @@ from sfumato.pictures.theme import LIGHT
 from sfumato.policy import Policy
 from sfumato.releases.certificate import shareable_policy
 from sfumato.report import figures
-from sfumato.report.html import Markup, element, folded, joined, name, name_list, preformatted, section, table
-from sfumato.report.page import PAGE, page
+from sfumato.report.audit_texts import audit_text
+from sfumato.report.html import (
+    Markup,
+    capitalised,
+    element,
+    folded,
+    joined,
+    meter,
+    name,
+    name_list,
+    preformatted,
+    table,
+)
+from sfumato.report.page import PAGE, page, with_contents
 from sfumato.report.release_facts import NOTHING, ReleaseFacts, facts_of
 from sfumato.report.remaining_risks import risks
+from sfumato.report.requirement_rows import requirement_rows
 from sfumato.report.result_files import write_text
-from sfumato.report.sentences import degree, guessing, percent, verdict, what_is_shown
-from sfumato.report.style import RELEASE_STYLE
+from sfumato.report.sentences import degree, guessing, verdict, what_is_shown
+from sfumato.report.value_cells import ReleasedValuesOfColumn
 from sfumato.requirements import all_hold
 from sfumato.tables.sources.source import Source
 from sfumato.tables.targets.replacement import check_replaceable
 from sfumato.tables.targets.staging import check_target
 from sfumato.taxonomies.ready import taxonomy_of_release
 from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.texts import ENGLISH, Texts, texts_in
 
 SUFFIXES = (".html", ".htm")
-TITLE = "Report of a release"
-MARKS = {True: ("Meets its policy", ""), False: ("Do not share", "fails"), None: ("Not fully checked", "unchecked")}
-LINKED = ("Links the records of persons", "unchecked")
-WORDS = {True: ("holds", "holds"), False: ("fails", "broken"), None: ("not checked", "undecided")}
-AUDIT = "What the audit checked, reading the release as anybody can"
-AUDIT_WITH_PERSONS = "What the audit checked when the release was made, knowing the person of each record"
+MARKS = {
+    True: ("report.mark.holds", "holding"),
+    False: ("report.mark.fails", "fails"),
+    None: ("report.mark.unchecked", "unchecked"),
+}
+LINKED = ("report.mark.linked", "unchecked")
+ROLES = {
+    "quasi-identifier": "report.role.quasi_identifier",
+    "sensitive": "report.role.sensitive",
+    "other": "report.role.other",
+    "pseudonym": "report.role.pseudonym",
+}
 MOST_RECTANGLES = 2000  # more would make the page large and slow to draw
 MOST_LOSSES = 40  # rows of the table of blur that are not folded away
 ELSEWHERE = ("format", "policy")  # entries of a certificate that are no figures; the page shows the policy as TOML
@@ -70,14 +90,13 @@ class ReleaseReport:
         self._where = where
         self._persons_counted = persons_counted
         self._separated = method_named(policy.method.name).separates
-        self._group = "group" if self._separated else "class"
+        self._say = texts_in(policy.about.language)
+        self._words = figures.group_words(self._say, separated=self._separated)
 
     @property
     def verdict(self) -> str:
-        """The verdict in one sentence."""
-        return verdict(
-            self._summary, self._policy, self._where, separated=self._separated, persons=self._persons_counted
-        )
+        """The verdict in one sentence, in English; the page has it in its own language."""
+        return self._verdict_in(ENGLISH)
 
     @property
     def holds(self) -> bool | None:
@@ -90,34 +109,23 @@ class ReleaseReport:
 
     def page(self) -> str:
         """The report as one offline HTML page."""
+        say = self._say
         sections = (
-            ("verdict", "Verdict", self._verdict),
-            ("risks", "What could still go wrong", self._risks),
-            ("class-sizes", f"Sizes of the {self._plural}", self._class_sizes),
-            ("loss", "How much is blurred, by column", self._loss),
-            ("columns", "What the release shows, by column", self._columns),
-            ("taxonomies", "Where taxonomies were cut", self._taxonomy_cuts),
-            ("classes", "The classes in two columns", self._classes),
-            ("pairs", "Pairs of columns", self._pairs),
-            ("diversity", "Diversity of sensitive columns", self._diversity),
-            ("policy", "The policy", self._policy_text),
-            ("certificate", "The certificate", self._certificate),
+            ("requirements", say("report.section.verdict"), self._requirements()),
+            ("risks", say("report.section.risks"), self._risks()),
+            ("class-sizes", say("report.section.class_sizes", groups=self._words.plural), self._class_sizes()),
+            ("loss", say("report.section.loss"), self._loss()),
+            ("columns", say("report.section.columns"), self._columns()),
+            ("taxonomies", say("report.section.taxonomies"), self._taxonomy_cuts()),
+            ("classes", say("report.section.classes"), self._classes()),
+            ("pairs", say("report.section.pairs"), self._pairs()),
+            ("diversity", say("report.section.diversity"), self._diversity()),
+            ("policy", say("report.section.policy"), self._policy_text()),
+            ("certificate", say("report.section.certificate"), self._certificate()),
         )
-        links = [element("li", element("a", title, href=f"#{anchor}")) for anchor, title, _ in sections]
-        summary = self._summary
-        mark, look = self._mark
-        made_from = "Made from the release alone"
-        if self._persons_counted:
-            made_from = "Made from the release; its persons were counted when it was made"
-        head = element(
-            "header",
-            element("p", element("span", mark, class_=f"mark {look}".strip()), f" {made_from}", class_="eyebrow"),
-            element("h1", f"{summary['released']:,} records released in {summary['classes']:,} {self._plural}"),
-            element("nav", element("ul", *links), aria_label="Contents"),
-        )
-        skip = element("a", "To the verdict", href="#verdict", class_="skip")
-        main = element("main", *(section(anchor, title, build()) for anchor, title, build in sections))
-        return page(TITLE, joined([skip, head, main]), RELEASE_STYLE)
+        skip = element("a", say("report.skip"), href="#verdict", class_="skip")
+        title = self._policy.about.title or say("report.title")
+        return page(title, joined([skip, self._head(), with_contents(sections, say)]), say)
 
     def write(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the page, whole or not at all. With ``force`` it replaces any file."""
@@ -127,55 +135,63 @@ class ReleaseReport:
         return target
 
     def __repr__(self) -> str:
-        return f"<ReleaseReport of {self._facts.records:,} records in {len(self._facts.sizes):,} {self._plural}>"
+        plural = "groups" if self._separated else "classes"
+        return f"<ReleaseReport of {self._facts.records:,} records in {len(self._facts.sizes):,} {plural}>"
 
     @property
     def _mark(self) -> tuple[str, str]:
         """What the head of the page says, and its look. Linked records meet a policy, but are no reason to share."""
         return LINKED if self.holds and "remarks" in self._summary else MARKS[self.holds]
 
-    @property
-    def _plural(self) -> str:
-        return "groups" if self._separated else "classes"
+    def _verdict_in(self, say: Texts) -> str:
+        return verdict(
+            self._summary, self._policy, self._where, say, separated=self._separated, persons=self._persons_counted
+        )
 
-    def _verdict(self) -> Markup:
-        summary = self._summary
-        verdict = element("p", element("strong", self.verdict), class_="verdict")
-        _, look = self._mark
+    def _head(self) -> Markup:
+        """What the release is, who made it, what for and when; and the verdict, which can be seen from afar."""
+        say, summary, about = self._say, self._summary, self._policy.about
+        counted = say(
+            "report.heading",
+            records=say("report.records.counted", count=summary["released"]),
+            classes=say(self._words.counted, count=summary["classes"]),
+        )
+        made_from = "report.from_persons" if self._persons_counted else "report.from_release"
+        byline = [about.author, None if about.date is None else say.date(about.date)]
+        mark, look = self._mark
+        return element(
+            "header",
+            element("p", say("report.title"), class_="eyebrow"),
+            element("h1", about.title or counted),
+            element("p", about.purpose, class_="purpose") if about.purpose else "",
+            element("p", " \N{MIDDLE DOT} ".join(filter(None, byline)), class_="soft") if any(byline) else "",
+            element(
+                "div",
+                element("p", say(mark), class_="word"),
+                element("p", self._verdict_in(say)),
+                id="verdict",
+                class_=f"verdict {look}",
+            ),
+            element("p", *([counted, ". "] if about.title else []), say(made_from), ".", class_="soft"),
+        )
+
+    def _requirements(self) -> Markup:
+        say, summary = self._say, self._summary
+        smallest = summary["smallest_class"]
         tiles = {
-            f"of {summary['records']:,} records released": f"{summary['released']:,}",
-            f"{self._plural}; the smallest has {summary['smallest_class']:,} records": f"{summary['classes']:,}",
-            "records left out": f"{summary['suppressed']:,}",
+            say("report.tiles.released", count=summary["records"]): say.number(summary["released"]),
+            say("report.tiles.classes", groups=self._words.plural, records=smallest): say.number(summary["classes"]),
+            say("report.tiles.left_out"): say.number(summary["suppressed"]),
         }
         if "blur" in summary:
-            tiles["of a column left open on average (blur)"] = percent(summary["blur"])
+            tiles[say("report.tiles.blur")] = say.percent(summary["blur"])
         listed = [element("div", element("dt", text), element("dd", figure)) for text, figure in tiles.items()]
-        rows = [
-            (
-                line["requirement"],
-                element("span", WORDS[line["holds"]][0], class_=WORDS[line["holds"]][1]),
-                _reached(line),
-            )
-            for line in summary["audit"]
-        ]
-        heads = ("requirement", "verdict", "reached")
-        audit = table(AUDIT_WITH_PERSONS if self._persons_counted else AUDIT, heads, rows, text=(0, 1))
-        reasons = dict.fromkeys(line["reason"] for line in summary["audit"] if line["holds"] is None)
-        unchecked = [element("p", f"Not checked: {reason}.", class_="unchecked") for reason in reasons if reason]
-        remarks = [element("p", f"{text[:1].upper()}{text[1:]}.", class_="warning") for text in self._remarks]
-        about = (
-            "Every figure on this page can be computed from the release and its policy, except how many records were "
-            "left out. Blur is the share of the released range, or of the taxonomy, that a released value leaves open, "
-            "on average: 0% shows single values, 100% says nothing. A record that was left out counts as 100%."
-        )
         return joined(
             [
-                element("div", verdict, class_=look) if look else verdict,
+                requirement_rows(summary["audit"], say, persons_counted=self._persons_counted),
+                *(element("p", capitalised(audit_text(text, say)), ".", class_="warning") for text in self._remarks),
                 element("dl", *listed, class_="tiles"),
-                audit if rows else "",
-                *unchecked,
-                *remarks,
-                element("p", about, class_="soft"),
+                element("p", say("report.audit.about"), class_="soft"),
             ]
         )
 
@@ -186,6 +202,7 @@ class ReleaseReport:
             self._policy,
             kept,
             self._facts.exact_ends(self._policy),
+            self._say,
             suppressed=self._summary["suppressed"],
             separated=self._separated,
             persons_counted=self._persons_counted,
@@ -195,123 +212,132 @@ class ReleaseReport:
 
     def _class_sizes(self) -> Markup:
         if not self._facts.records:
-            return _nothing()
-        k = self._policy.k
-        text = (
-            "No record may be to the left of the line. Records far to its right are blurred more than k requires."
-            if k > 1
-            else f"Every record counts once, in its {self._group}."
-        )
-        drawn, sentence = figures.class_sizes(self._facts.sizes, k, self._group)
+            return self._soft("report.nothing_released")
+        say, k = self._say, self._policy.k
+        text = say("report.sizes.line") if k > 1 else say("report.sizes.no_line", group=self._words.singular)
+        drawn, sentence = figures.class_sizes(self._facts.sizes, k, self._words, say)
         return element("div", drawn, element("div", element("p", sentence), element("p", text)), class_="split")
 
     def _loss(self) -> Markup:
+        say = self._say
         blur: Mapping[str, float] = self._summary["blur_by_column"]
         values = {column.name: column for column in self._facts.columns}
         rows = []
         for column in self._policy.quasi_identifiers:
             shown = values.get(column)
-            words = "" if shown is None else what_is_shown(shown, self._policy, self._taxonomies.get(column))
-            figure, word = joined(["not given"]), "its values come from the original"
+            words = "" if shown is None else self._shown(shown)
+            figure, word = joined([say("report.loss.not_given")]), say("report.loss.from_original")
             if column in blur:
-                wide = 100 * min(max(blur[column], 0.0), 1.0)
-                bar = element("span", element("span", style=f"width: {wide:.1f}%"), class_="bar")
-                figure, word = joined([bar, percent(blur[column])]), degree(blur[column])
+                figure = joined([meter(blur[column]), say.percent(blur[column])])
+                word = degree(blur[column], say)
             rows.append(
                 (name(column), element("span", figure, class_="lost"), word, element("span", words, class_="words"))
             )
-        heads = ("column", "left open", "in a word", "what records show")
-        caption = "Blur of each quasi-identifier"
-        text = (3, 2, 1, 0)
-        more = rows[MOST_LOSSES:]
-        return joined(
-            [
-                table(caption, heads, rows[:MOST_LOSSES], text=text, look="losses"),
-                folded(f"{len(more):,} more", table(caption, heads, more, text=text, look="losses")) if more else "",
-            ]
+        heads = (
+            say("report.loss.column"),
+            say("report.loss.left_open"),
+            say("report.loss.in_a_word"),
+            say("report.loss.shown"),
         )
+        caption, text, more = say("report.loss.caption"), (3, 2, 1, 0), rows[MOST_LOSSES:]
+        folded_rows = (
+            folded(say("report.loss.more", count=len(more)), table(caption, heads, more, text=text, look="losses"))
+            if more
+            else ""
+        )
+        return joined([table(caption, heads, rows[:MOST_LOSSES], text=text, look="losses"), folded_rows])
+
+    def _shown(self, column: ReleasedValuesOfColumn) -> str:
+        return what_is_shown(column, self._policy, self._taxonomies.get(column.name), self._say)
 
     def _columns(self) -> Markup:
-        cards = []
+        say, cards = self._say, []
         for column in self._facts.columns:
-            how = "" if column.role == "pseudonym" else ", kept unchanged"
-            about: object = f"{column.role}{how}; {len(column.texts):,} different values"
+            different = say("report.columns.different", count=len(column.texts))
+            key = "report.columns.replaced" if column.role == "pseudonym" else "report.columns.unchanged"
+            about = say(key, role=say(ROLES[column.role]), values=different)
             if column.role == "quasi-identifier":
-                about = f"{what_is_shown(column, self._policy, self._taxonomies.get(column.name))}."
-            cards.append(figures.column(column, about))
+                about = f"{self._shown(column)}."
+            cards.append(figures.column(column, about, say))
         further = self._facts.further
         more = (
-            folded(f"{len(further):,} more columns are released but not drawn", element("p", name_list(further, 1000)))
+            folded(say("report.columns.further", count=len(further)), element("p", name_list(further, say, 1000)))
             if further
             else ""
         )
-        return joined([element("div", *cards, class_="cards") if cards else _nothing(), more])
+        drawn = element("div", *cards, class_="cards") if cards else self._soft("report.nothing_released")
+        return joined([drawn, more])
 
     def _taxonomy_cuts(self) -> Markup:
+        say = self._say
         quasi = [column for column in self._facts.columns if column.role == "quasi-identifier"]
-        cuts = (figures.taxonomy_cut(column, self._policy, self._taxonomies.get(column.name)) for column in quasi)
+        cuts = (figures.taxonomy_cut(column, self._policy, self._taxonomies.get(column.name), say) for column in quasi)
         drawn = [cut for cut in cuts if cut is not None]
         if not drawn:
-            return element("p", "No column of the release has a taxonomy with groups to draw.", class_="soft")
-        text = (
-            "Bold names are released, each with the number of records that show it; the others are groups above them. "
-            "Values that are hidden in a group do not appear here."
-        )
-        return joined([element("p", text), element("div", *drawn, class_="cards")])
+            return self._soft("report.taxonomies.none")
+        return joined([element("p", say("report.taxonomies.about")), element("div", *drawn, class_="cards")])
 
     def _classes(self) -> Markup:
-        quasi = self._policy.quasi_identifiers
         if self._separated:
-            return element(
-                "p", "Quasi-identifiers are released unchanged, so groups are not rectangles.", class_="soft"
-            )
-        if self._facts.classes is None or len(quasi) < 2:
-            reason = (
-                "The release has a single quasi-identifier." if self._facts.records else "The release has no records."
-            )
-            return element("p", f"{reason} There is nothing to draw.", class_="soft")
+            return self._soft("report.classes.separated")
+        if self._facts.classes is None or len(self._policy.quasi_identifiers) < 2:
+            return self._soft("report.classes.single" if self._facts.records else "report.classes.empty")
         try:
             picture = picture_of(
-                self._facts.classes, self._policy, self._taxonomies, None, None, LIGHT, most=MOST_RECTANGLES
+                self._facts.classes,
+                self._policy,
+                self._taxonomies,
+                None,
+                None,
+                LIGHT,
+                most=MOST_RECTANGLES,
+                say=self._say,
             )
         except InputError:
-            return element("p", "The range of these columns is too wide to draw.", class_="soft")
-        text = (
-            "The two quasi-identifiers with the most different released values. Each rectangle is the range that a "
-            "class leaves open; the stronger its colour, the more records it has."
-        )
-        return joined([element("p", text), figures.figure(picture, wide=True)])
+            return self._soft("report.classes.too_wide")
+        return joined([element("p", self._say("report.classes.about")), figures.figure(picture, wide=True)])
 
     def _pairs(self) -> Markup:
         if not self._facts.pairs:
-            return element("p", "There are no two columns to compare.", class_="soft")
-        text = "The pairs of columns that say most about each other. Records that show a range are spread over it."
-        return joined([element("p", text), element("div", *map(figures.pair, self._facts.pairs), class_="cards")])
+            return self._soft("report.pairs.none")
+        cards = [figures.pair(pair, self._say) for pair in self._facts.pairs]
+        return joined([element("p", self._say("report.pairs.about")), element("div", *cards, class_="cards")])
 
     def _diversity(self) -> Markup:
         if not self._facts.diversity:
-            return element("p", "The release has no sensitive column.", class_="soft")
-        cards = [figures.diversity(each, guessing(each, self._group), self._group) for each in self._facts.diversity]
-        text = f"The further to the left, the less a {self._group} reveals about its records."
+            return self._soft("report.diversity.none")
+        say, words = self._say, self._words
+        cards = [
+            figures.diversity(each, guessing(each, say, words.singular, words.plural), words, say)
+            for each in self._facts.diversity
+        ]
+        text = say("report.diversity.about", group=words.singular)
         return joined([element("p", text), element("div", *cards, class_="cards")])
 
     def _policy_text(self) -> Markup:
-        text = "All settings, as a policy file that can be used again. Taxonomy files are given by name only."
-        return joined([element("p", text), preformatted(tomli_w.dumps(shareable_policy(self._policy)), "The policy")])
+        text = tomli_w.dumps(shareable_policy(self._policy))
+        say = self._say
+        return joined([element("p", say("report.policy.about")), preformatted(text, say("report.policy.label"))])
 
     def _certificate(self) -> Markup:
-        files = self._summary.get("files") or []
+        say, files = self._say, self._summary.get("files") or []
         rows = [
-            (element("code", file["name"]), f"{file['bytes']:,}", element("code", file["sha256"])) for file in files
+            (element("code", file["name"]), say.number(file["bytes"]), element("code", file["sha256"]))
+            for file in files
         ]
+        heads = (say("report.certificate.file"), say("report.certificate.bytes"), "SHA-256")
         listed = (
-            table("Files of the release", ("file", "bytes", "SHA-256"), rows, text=(0, 2))
+            table(say("report.certificate.caption"), heads, rows, text=(0, 2))
             if rows
-            else element("p", "The release has no certificate, so no file is listed here.", class_="soft")
+            else self._soft("report.certificate.none")
         )
-        text = "A file with a hash that is not listed here was not checked."
-        content = json.dumps(self._summary, indent=2, ensure_ascii=False)
-        return joined([listed, element("p", text), folded("All figures", preformatted(content, "All figures"))])
+        content, title = json.dumps(self._summary, indent=2, ensure_ascii=False), say("report.certificate.figures")
+        about = element("p", say("report.certificate.about"))
+        return joined([listed, about, folded(title, preformatted(content, title))])
+
+    def _soft(self, key: str) -> Markup:
+        """A sentence in the place of a picture."""
+        return element("p", self._say(key), class_="soft")
 
 
 def refuse_trial(trial: bool) -> None:
@@ -369,16 +395,3 @@ def check_report(target: Path, *, force: bool = False) -> None:
     check_target(target)
     check_replaceable(target, "page", PAGE, force=force)
     check_drawing()
-
-
-def _nothing() -> Markup:
-    return element("p", "The release has no records.", class_="soft")
-
-
-def _reached(line: Mapping[str, Any]) -> str:
-    """The value that the release reaches for a requirement with a bound."""
-    if "=" not in line["requirement"] or "value" not in line:  # of persons there is the verdict alone
-        return ""
-    value = line["value"]
-    reached = "no bound" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-    return f"{reached} in {line['counted']}" if "counted" in line else reached

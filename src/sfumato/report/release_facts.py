@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from sfumato.evaluation.audit.anatomy_audit import GROUP, group_counts, value_counts
 from sfumato.evaluation.audit.audit import class_key
 from sfumato.policy import Policy
-from sfumato.report.value_cells import ReleasedValuesOfColumn, cells_of, cross_tabulate, texts_shown, values_of
+from sfumato.report.value_cells import (
+    ReleasedValuesOfColumn,
+    ValueCells,
+    cells_of,
+    cross_tabulate,
+    texts_shown,
+    values_of,
+)
 from sfumato.tables.coding.value_order import is_missing, text_of
 from sfumato.tables.released_classes import Distribution, ReleasedClasses, distribution, find_classes
 from sfumato.tables.sources.source import Source
@@ -74,8 +81,8 @@ class Pair:
 
     x: str
     y: str
-    x_names: list[str] = field(repr=False)
-    y_names: list[str] = field(repr=False)
+    x_cells: ValueCells = field(repr=False)
+    y_cells: ValueCells = field(repr=False)
     records: NDArray[np.float64] = field(repr=False)
 
 
@@ -129,8 +136,8 @@ class ReleaseFacts:
                 {
                     "x": pair.x,
                     "y": pair.y,
-                    "x_values": pair.x_names,
-                    "y_values": pair.y_names,
+                    "x_values": pair.x_cells.names,
+                    "y_values": pair.y_cells.names,
                     "records": np.rint(pair.records).astype(np.int64).tolist(),
                 }
                 for pair in self.pairs
@@ -199,7 +206,8 @@ def column_values(
     column = policy.columns.get(name)
     role = "other" if column is None else column.role
     texts = [None if is_missing(value, policy.input.nulls) else text_of(value) for value in values]
-    return values_of(name, role, texts, records, column, taxonomies.get(name) if role == "quasi-identifier" else None)
+    taxonomy = taxonomies.get(name) if role == "quasi-identifier" else None
+    return values_of(name, role, texts, records, column, taxonomy, commas=policy.input.decimal == ",")
 
 
 def _shares(
@@ -246,7 +254,7 @@ def _pairs(
             continue
         x_values, y_values, records = rows
         counts = cross_tabulate(cells[x], x_values, cells[y], y_values, records)
-        pairs.append((association(counts), Pair(x, y, cells[x].names, cells[y].names, counts)))
+        pairs.append((association(counts), Pair(x, y, cells[x], cells[y], counts)))
     # The sort is stable: of pairs with equal association, the first stays first.
     return [pair for _, pair in sorted(pairs, key=lambda rated: -round(rated[0], 9))[:MOST_PAIRS]]
 
@@ -279,7 +287,7 @@ def _entropy(shares: NDArray[np.float64]) -> float:
 
 def _column(values: ReleasedValuesOfColumn) -> dict[str, Any]:
     cells = cells_of(values, LISTED)
-    shown = texts_shown(cells, cells.totals(values.records).tolist())
+    shown = texts_shown(cells.names, cells.totals(values.records).tolist())
     return {
         "name": values.name,
         "role": values.role,

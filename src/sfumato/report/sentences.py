@@ -9,66 +9,66 @@ from typing import Any
 import numpy as np
 
 from sfumato.policy import Grouping, Policy
+from sfumato.report.audit_texts import audit_text
 from sfumato.report.html import Markup, joined, name
 from sfumato.report.release_facts import ValueDiversity
 from sfumato.report.value_cells import ReleasedValuesOfColumn, median_width
 from sfumato.taxonomies.ready import ready_taxonomy
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
+from sfumato.texts import Texts
 
 # The largest blur, from 0 to 1, that a word describes.
 DEGREES = (
-    (0.0005, "single values"),
-    (0.05, "hardly blurred"),
-    (0.2, "somewhat blurred"),
-    (0.5, "blurred"),
-    (0.8, "strongly blurred"),
-    (1.01, "hardly anything left"),
+    (0.0005, "report.degree.single"),
+    (0.05, "report.degree.hardly"),
+    (0.2, "report.degree.somewhat"),
+    (0.5, "report.degree.blurred"),
+    (0.8, "report.degree.strongly"),
+    (1.01, "report.degree.nothing"),
 )
+WHERE = {"released file": "report.where.file", "finished table": "report.where.table"}
 
 
 def verdict(
-    summary: Mapping[str, Any], policy: Policy, where: str, *, separated: bool = False, persons: bool = False
+    summary: Mapping[str, Any],
+    policy: Policy,
+    where: str,
+    say: Texts,
+    *,
+    separated: bool = False,
+    persons: bool = False,
 ) -> str:
     """The verdict of the report in a sentence or two.
 
     ``separated``: sensitive values are in a second table. ``persons``: the audit knew the person of each record.
     """
     if not summary["released"]:
-        return "The release has no records, so it says nothing about anybody."
+        return say("report.verdict.empty")
+    place = say(WHERE[where])
     failed = [line["requirement"] for line in summary["audit"] if line["holds"] is False]
     if failed:
-        return (
-            f"The release does not meet its policy. Requirements that fail, checked from the {where}: "
-            f"{'; '.join(failed)}. Do not share it."
-        )
-    cost = [left_out(summary["suppressed"], summary["records"])]
+        return say("report.verdict.failed", where=place, requirements=_requirements(failed, say))
+    cost = [left_out(summary["suppressed"], summary["records"], say)]
     if separated:
-        cost.append("quasi-identifiers released unchanged")
+        cost.append(say("report.verdict.unchanged"))
     elif "blur" in summary:
-        cost.append(f"{percent(summary['blur'])} of a column left open on average")
+        cost.append(say("report.verdict.blur", blur=say.percent(summary["blur"])))
     unchecked = [line["requirement"] for line in summary["audit"] if line["holds"] is None]
     if unchecked:
-        which = f"a requirement that cannot be checked from the {where} may fail"
-        if len(unchecked) > 1:
-            which = f"{len(unchecked):,} requirements that cannot be checked from the {where} may fail"
-        return f"Nothing fails, but {which}: {'; '.join(unchecked)}. {_sentence(cost)}"
-    k = f"k = {policy.k:,}" if policy.k > 1 else ""
+        texts = _requirements(unchecked, say)
+        count = len(unchecked)
+        return say("report.verdict.unchecked", count=count, where=place, requirements=texts, cost=_sentence(cost))
     requirements = [line["requirement"] for line in summary["audit"] if "=" in line["requirement"]]
     sensitive = [text for text in requirements if not text.startswith("k-anonymity")]
-    if k and sensitive:
-        which = "the requirement" if len(sensitive) == 1 else f"all {len(sensitive):,} requirements"
-        held = f"{k} and {which} on sensitive columns hold"
-    elif k:
-        held = f"{k} holds"
+    if policy.k > 1 and sensitive:
+        held = say("report.verdict.k_and_sensitive", k=policy.k, count=len(sensitive))
+    elif policy.k > 1:
+        held = say("report.verdict.k", k=policy.k)
     else:
-        held = "; ".join(sensitive) + (" holds" if len(sensitive) == 1 else " hold")
-    checked = "counted in persons when the release was made" if persons else f"checked again from the {where}"
-    linked = (
-        ["pseudonyms join the records of a person across classes, so k is not held per person"]
-        if "remarks" in summary
-        else []
-    )
-    return _sentence([f"{held}, {checked}", *linked, *cost])
+        held = say("report.verdict.sensitive", count=len(sensitive), requirements=_requirements(sensitive, say))
+    checked = "report.verdict.counted" if persons else "report.verdict.checked"
+    linked = [say("report.verdict.linked")] if "remarks" in summary else []
+    return _sentence([say(checked, held=held, where=place), *linked, *cost])
 
 
 def beside_the_least(gcp: float, bound: float) -> str:
@@ -77,39 +77,34 @@ def beside_the_least(gcp: float, bound: float) -> str:
     return f"at most {ratio:g} times the least possible"
 
 
+def _requirements(texts: Sequence[str], say: Texts) -> str:
+    return "; ".join(audit_text(text, say) for text in texts)
+
+
 def _sentence(parts: Sequence[str]) -> str:
     text = "; ".join(parts)
     return f"{text if text.startswith('k = ') else text[:1].upper() + text[1:]}."
 
 
-def left_out(suppressed: int, records: int) -> str:
+def left_out(suppressed: int, records: int, say: Texts) -> str:
     """How many records were left out, in everyday words."""
     if not suppressed:
-        return "no record left out"
+        return say("report.verdict.none_left_out")
     share = suppressed / records
     if share >= 0.02:
-        return f"{percent(share)} of the records left out"
+        return say("report.verdict.share_left_out", share=say.percent(share))
     base = 1000
     while round(share * base) < 1:
         base *= 10
     count = round(share * base)
     while count % 10 == 0:
         count, base = count // 10, base // 10
-    return f"{count:,} in {base:,} records left out"
+    return say("report.verdict.few_left_out", count=count, base=base)
 
 
-def percent(share: float) -> str:
-    """A share as a percentage with one decimal, which never rounds to nothing or to all."""
-    if 0 < share < 0.0005:
-        return "less than 0.1%"
-    if 0.9995 < share < 1:
-        return "more than 99.9%"
-    return f"{share:.1%}".replace(".0%", "%")
-
-
-def degree(blur: float) -> str:
+def degree(blur: float, say: Texts) -> str:
     """A blur from 0 to 1 in a few words."""
-    return next(word for most, word in DEGREES if blur <= most)
+    return say(next(word for most, word in DEGREES if blur <= most))
 
 
 def exact_share(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None) -> float:
@@ -128,41 +123,50 @@ def exact_share(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxono
     return values.among(exact) / max(values.total, 1)
 
 
-def what_is_shown(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None) -> str:
+def what_is_shown(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxonomy | None, say: Texts) -> str:
     """What the records show for a quasi-identifier, in words."""
     total = max(values.total, 1)
     whole, null = values.among(values.is_whole) / total, values.among(values.is_null) / total
     exact = exact_share(values, policy, taxonomy)
     parts = []
     if exact:
-        parts.append(f"{percent(exact)} of the records show a single value")
+        parts.append(say("report.shown.single", share=say.percent(exact)))
     blurred = 1 - whole - null - exact
     if blurred > 1e-9:
+        key = "report.shown.group" if values.axis is None else "report.shown.range"
+        text = say(key, share=say.percent(blurred))
         width = median_width(values)
-        unit = " days" if values.kind == "date" else ""
-        wide = "" if width is None else f", half of them no wider than {width:,.4g}{unit}"
-        parts.append(f"{percent(blurred)} {'a range' if values.axis is not None else 'a group'}{wide}")
+        if width is not None:
+            narrow = "report.shown.narrow_days" if values.kind == "date" else "report.shown.narrow"
+            text = say(narrow, blurred=text, width=say.number(width, ",.4g"))
+        parts.append(text)
     if whole:
-        parts.append(f"{percent(whole)} show nothing (*)")
+        parts.append(say("report.shown.whole", share=say.percent(whole)))
     if null:
-        parts.append(f"{percent(null)} have no value in the original either")
-    return "; ".join(parts) or "nothing"
+        parts.append(say("report.shown.missing", share=say.percent(null)))
+    return "; ".join(parts) or say("report.shown.nothing")
 
 
-def guessing(diversity: ValueDiversity, group: str) -> Markup:
+def guessing(diversity: ValueDiversity, say: Texts, group: str, groups: str) -> Markup:
     """How sure somebody could be of a sensitive value, in words."""
     surest = float(diversity.share.max()) if diversity.share.size else 0.0
-    parts: list[object] = [
-        f"Somebody who knows a person's {group} and guesses its most frequent ",
-        name(diversity.name),
-        f" is right {percent(diversity.mean)} of the time on average, and {percent(surest)} in the worst {group}.",
-        f" Without the {group}, the best guess is right {percent(diversity.commonest)} of the time.",
+    sentences = [
+        joined(
+            say.parts(
+                "report.diversity.guess",
+                group=group,
+                column=name(diversity.name),
+                mean=say.percent(diversity.mean),
+                surest=say.percent(surest),
+                commonest=say.percent(diversity.commonest),
+            )
+        )
     ]
     if diversity.limit is not None:
-        parts.append(f" The policy allows {percent(diversity.limit)}.")
+        sentences.append(joined([say("report.diversity.limit", limit=say.percent(diversity.limit))]))
     if diversity.revealed:
-        plural = f"{group}es" if group == "class" else f"{group}s"
-        parts.append(f" {diversity.revealed:,} records are in {plural} with a single value, which is thereby revealed.")
+        text = say("report.diversity.revealed", count=diversity.revealed, group=group, groups=groups)
+        sentences.append(joined([text]))
     if diversity.missing:
-        parts.append(f" {diversity.missing:,} records have no value; they protect nobody.")
-    return joined(parts)
+        sentences.append(joined([say("report.diversity.missing", count=diversity.missing)]))
+    return Markup(" ".join(sentences))

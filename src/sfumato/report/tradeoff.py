@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from html import escape
 from typing import Any
 
 from sfumato._version import __version__
@@ -15,9 +14,11 @@ from sfumato.evaluation.parameter_values import MOST, runs_of
 from sfumato.pictures.curves import Limit
 from sfumato.pictures.picture import Picture, side_by_side
 from sfumato.report.comparison import by_error, error_cell, places
-from sfumato.report.page import class_attribute, definitions, page, plain_table, themed
+from sfumato.report.html import Markup, element, joined
+from sfumato.report.page import definitions, in_widths, page, row_table
 from sfumato.report.result_files import Results, curves_of
 from sfumato.report.suppression_curves import suppression_curves
+from sfumato.texts import ENGLISH
 
 TITLE = "Privacy against loss"
 NEAR = 2  # values on either side of the answer that are shown even if there are many points
@@ -189,10 +190,10 @@ class Tradeoff(Results):
 
     def page(self) -> str:
         """The results as one offline HTML page."""
-        return page(TITLE, self._body([themed(draw) for draw in self._curves()]))
+        return page(TITLE, self._body([in_widths(draw) for draw in self._curves()]), ENGLISH)
 
     def _repr_html_(self) -> str:
-        return self._body([f"<div>{draw('light', False).svg}</div>" for draw in self._curves()])
+        return self._body([element("div", Markup(draw("light", False).svg)) for draw in self._curves()])
 
     def __repr__(self) -> str:
         failed = sum(step.code != 0 for step in self.steps)
@@ -206,32 +207,52 @@ class Tradeoff(Results):
         learnt = any(step.accuracy is not None or step.mean_absolute_error is not None for step in self.steps)
         return [self.loss, *([self.divergence] if measured else []), *([self.learnt] if learnt else [])]
 
-    def _body(self, pictures: Sequence[str]) -> str:
+    def _body(self, pictures: Sequence[Markup]) -> Markup:
         names = ", ".join(self.question.policy.quasi_identifiers)
         about = f"{self.records:,} records; quasi-identifiers {names}. No release was kept."
-        parts = [f"<h1>{TITLE}</h1>\n", f'<p class="soft">{escape(about)}</p>\n']
-        parts += [f"<p><strong>{escape(text)}</strong></p>\n" for text in self.verdict()]
-        parts += [f"<p>{escape(text)}</p>\n" for text in self.remarks()]
-        parts += [f'<div class="pictures">{"".join(pictures)}</div>\n', self._table()]
         shown = columns_of(self.steps)
-        parts.append(definitions({name: text for name, text in MEASURES.items() if name == "audit" or name in shown}))
-        return "".join(parts)
+        measures = {name: text for name, text in MEASURES.items() if name == "audit" or name in shown}
+        return joined(
+            [
+                element("h1", TITLE),
+                element("p", about, class_="soft"),
+                *self._answers_shown(),
+                *(element("p", text) for text in self.remarks()),
+                element("div", *pictures, class_="pictures"),
+                self._table(),
+                definitions(measures, ENGLISH),
+            ]
+        )
 
-    def _table(self) -> str:
+    def _answers_shown(self) -> list[Markup]:
+        """The answer of each method, large, with how certain it is below it; and what has no answer."""
+        limit, name = self.question.max_loss, self.question.varies
+        if limit is None or not self.complete:
+            return []
+        several = len({step.method for step in self.steps}) > 1
+        shown = []
+        for answer in self.answers:
+            figure = f"{name} = {self.question.value_of(answer):,}"
+            by = f" with {answer.method}" if several else ""
+            text = f"is the largest {name} that loses at most {share(limit)}{by}: GCP {answer.gcp:.2%}"
+            shown.append(element("p", element("strong", figure), text, class_="answer"))
+            shown.append(element("p", _certainty(answer), class_="soft"))
+        return [*shown, *(element("p", text, class_="answer") for text in self._unanswered(limit))]
+
+    def _table(self) -> Markup:
         columns, answers = columns_of(self.steps), {answer.method: answer for answer in self.answers}
         heads = [*self.parameters(self.steps[0]), "method", *columns, "audit"]
         lines = []
         for step in self.steps:
-            cells = [f"<td>{escape(text)}</td>" for text in self.parameters(step).values()]
-            cells.append(f'<td class="text">{escape(step.method)}</td>')
+            cells = [element("td", text) for text in self.parameters(step).values()]
+            cells.append(element("th", step.method, scope="row", class_="text"))
             if step.code == 0:
-                cells += [f"<td>{cell(step)}</td>" for cell in columns.values()]
-                cells.append(f'<td class="text">{audited(step)}</td>')
+                cells += [element("td", cell(step)) for cell in columns.values()]
+                cells.append(element("td", audited(step), class_="text"))
             else:
                 cells.append(error_cell(step, len(columns) + 1))
-            style = class_attribute("least" if is_answer(step, answers) else "")
-            lines.append(f"<tr{style}>{''.join(cells)}</tr>\n")
-        return plain_table(heads, lines, text=("method", "audit"))
+            lines.append(element("tr", *cells, class_="least" if is_answer(step, answers) else None))
+        return row_table(heads, lines, text=("method", "audit"))
 
     def steps_to_show(self) -> list[TradeoffStep]:
         """The sampled points and those beside the answers, without the many that were only ruled out."""
@@ -258,10 +279,15 @@ class Tradeoff(Results):
         sentences = [
             f"{answer.method}: the largest {name} that loses at most {share(limit)} is "
             f"{self.question.value_of(answer):,} (GCP {answer.gcp:.2%}); a release was made for it, audited and "
-            f"deleted. {'This is certain' if answer.exact else 'It may not be the largest'}: {answer.because}."
+            f"deleted. {_certainty(answer)}"
             for answer in self.answers
         ]
-        answered = {answer.method for answer in self.answers}
+        return [*sentences, *self._unanswered(limit)]
+
+    def _unanswered(self, limit: float) -> list[str]:
+        """A sentence for each method with no computed value within the limit."""
+        answered, name = {answer.method for answer in self.answers}, self.question.varies
+        sentences = []
         for method in dict.fromkeys(step.method for step in self.steps if step.method not in answered):
             losses = [step.gcp for step in self.steps if step.method == method and step.gcp is not None]
             least = f"; the least loss is {min(losses):.2%}" if losses else ""
@@ -323,6 +349,10 @@ def columns_of(steps: Sequence[TradeoffStep]) -> dict[str, Cell]:
         **({"left out": lambda step: f"{step.suppressed:,}"} if suppressed else {}),
         "seconds": lambda step: f"{step.total_seconds:.3f}",
     }
+
+
+def _certainty(answer: Answer) -> str:
+    return f"{'This is certain' if answer.exact else 'It may not be the largest'}: {answer.because}."
 
 
 def _percent(loss: float | None) -> str:

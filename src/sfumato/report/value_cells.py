@@ -7,8 +7,10 @@ separate cells. The categories with the most records have a cell each, and the o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -18,13 +20,20 @@ from sfumato.errors import InputError
 from sfumato.pictures.axes import DAY, Axis, axis_of
 from sfumato.policy import ColumnSettings
 from sfumato.tables.coding.released_labels import WHOLE
+from sfumato.tables.decimal_commas import texts_with_exchanged_marks
 from sfumato.taxonomies.periods import period_days
+from sfumato.taxonomies.ready.calendar_parts import months, weekdays
 from sfumato.taxonomies.taxonomy import Taxonomy
+from sfumato.texts import ENGLISH, Texts
 
+NameOfCell = Callable[[Texts], str]
+NamesOfCells = Callable[[Texts], list[str]]
+
+NUMBER_FIRST = re.compile(r"\W*\d")
+DIGITS = re.compile(r"\d+(?:\.\d+)?")
 LENGTH = 300.0
 CHUNK = 1 << 16
 MOST_COUNTED = 1 << 22  # possible pairs of values that are counted in an array; more are sorted
-NULL = "null"
 DASH = "\N{EN DASH}"
 EPOCH = np.datetime64(0, "ms")
 # Units of NumPy's calendar, and how many of them make a cell.
@@ -82,7 +91,8 @@ class ReleasedValuesOfColumn:
 class ValueCells:
     """The cells of a column. A value is in the cell ``home``, or spread over several if that is -1."""
 
-    names: list[str] = field(repr=False)
+    names_in: NamesOfCells = field(repr=False)
+    """The names of the cells in a language."""
     special: int
     """How many of the last cells are special: many values together, ``*`` or null."""
     home: NDArray[np.int64]
@@ -94,15 +104,20 @@ class ValueCells:
     others: bool = False
     """Whether the first special cell holds many values."""
 
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the cells for programs."""
+        return self.names_in(ENGLISH)
+
     def totals(self, records: NDArray[np.int64]) -> NDArray[np.float64]:
         """The number of records in every cell. ``records``: by value."""
         fixed = self.home >= 0
-        counts = np.bincount(self.home[fixed], weights=records[fixed], minlength=len(self.names))
+        counts = np.bincount(self.home[fixed], weights=records[fixed], minlength=self.spread.shape[1])
         return np.asarray(counts + self.spread.T @ records[self.ranges])
 
     def rows(self, values: NDArray[np.int64]) -> NDArray[np.float64]:
         """The share of each of the values in every cell: float64[values, cells]."""
-        shares = np.zeros((len(values), len(self.names)))
+        shares = np.zeros((len(values), self.spread.shape[1]))
         home = self.home[values]
         fixed = np.flatnonzero(home >= 0)
         shares[fixed, home[fixed]] = 1.0
@@ -131,7 +146,7 @@ def cross_tabulate(
     else:
         pairs, pair_of_row = np.unique(pairs, return_inverse=True)
         totals = np.bincount(pair_of_row, weights=records, minlength=1)
-    counts = np.zeros((len(x.names), len(y.names)))
+    counts = np.zeros((x.spread.shape[1], y.spread.shape[1]))
     for start in range(0, len(pairs), CHUNK):
         x_value, y_value = np.divmod(pairs[start : start + CHUNK], width)
         counts += x.rows(x_value).T @ (y.rows(y_value) * totals[start : start + CHUNK, None])
@@ -145,13 +160,20 @@ def values_of(
     records: NDArray[np.int64],
     column: ColumnSettings | None,
     taxonomy: Taxonomy | None,
+    *,
+    commas: bool = False,
 ) -> ReleasedValuesOfColumn:
-    """The released values of a column, with their positions if they are numbers or dates that can be drawn."""
+    """The released values of a column, with their positions if they are numbers or dates that can be drawn.
+
+    ``commas``: whether numbers of the input have a decimal comma. A column that is kept then still has it.
+    """
     kind = None if column is None else column.implied_type
     axis = None
     if taxonomy is None and kind != "categorical" and any(text not in (None, WHOLE) for text in texts):
+        recoded = role == "quasi-identifier"
+        read = texts_with_exchanged_marks(texts) if commas and not recoded else texts
         try:
-            axis = axis_of(name, texts, LENGTH, column=column if role == "quasi-identifier" else None)
+            axis = axis_of(name, read, LENGTH, column=column if recoded else None)
         except InputError:  # not of the declared type, or too far apart to draw: treated as names
             axis = None
     if axis is not None and axis.labels is not None:
@@ -166,22 +188,43 @@ def cells_of(values: ReleasedValuesOfColumn, most: int) -> ValueCells:
     plain = np.flatnonzero(values.plain)
     # By descending number of records; ties by name.
     order = sorted(plain.tolist(), key=lambda value: (-values.records[value], values.texts[value] or ""))
-    kept = order if len(order) <= most else order[: most - 1]
-    names = [values.texts[value] or "" for value in kept]
+    kept = in_their_order(order if len(order) <= most else order[: most - 1], values.texts)
+    shown = [values.texts[value] or "" for value in kept]
     home = np.full(len(values.texts), len(kept), np.int64)
     home[kept] = np.arange(len(kept))
     others = len(kept) < len(order)
-    if others:
-        names.append(f"{len(order) - len(kept):,} others")
-    return _with_special(values, names, home, np.empty(0, np.int64), np.empty((0, len(names))), None, others=others)
+    names = named_cells(shown, len(order) - len(kept))
+    count = len(kept) + others
+    return _with_special(values, names, home, np.empty(0, np.int64), np.empty((0, count)), None, others=others)
 
 
-def _cells_between(values: ReleasedValuesOfColumn, edges: NDArray[np.float64], names: list[str]) -> ValueCells:
+def in_their_order(chosen: Sequence[int], texts: Sequence[str | None]) -> list[int]:
+    """The chosen values in an order of their own, if they have one: months, weekdays, codes and numbers."""
+    names = {value: texts[value] or "" for value in chosen}
+    for calendar in (months(), weekdays()):
+        for writing in calendar.writings:
+            leaves = {value: leaf for value, text in names.items() if (leaf := writing.leaf(text)) is not None}
+            if len(leaves) == len(names):
+                return sorted(chosen, key=leaves.__getitem__)
+    if not all(NUMBER_FIRST.match(text) for text in names.values()):
+        return list(chosen)
+    if len({len(text) for text in names.values()}) == 1:  # codes, such as 10115 and 101**
+        return sorted(chosen, key=names.__getitem__)
+    return sorted(chosen, key=lambda value: [float(number) for number in DIGITS.findall(names[value])])
+
+
+def named_cells(shown: Sequence[str], others: int) -> NamesOfCells:
+    """The names of values, and of a cell for the others if there are any."""
+    return lambda say: [*shown, *([say("report.others", count=others)] if others else [])]
+
+
+def _cells_between(values: ReleasedValuesOfColumn, edges: NDArray[np.float64], names: NamesOfCells) -> ValueCells:
     """The cells of numbers or dates between these edges."""
     assert values.axis is not None
+    cells = len(edges) - 1
     spans = values.axis.spans
     low, high = np.maximum(spans[:, 0], edges[0]), np.minimum(spans[:, 1], edges[-1])
-    home = np.clip(np.searchsorted(edges, (low + high) / 2, side="right") - 1, 0, len(names) - 1)
+    home = np.clip(np.searchsorted(edges, (low + high) / 2, side="right") - 1, 0, cells - 1)
     first = np.searchsorted(edges, low, side="right") - 1
     last = np.searchsorted(edges, high, side="left") - 1
     in_several = values.plain & (last > first)
@@ -192,8 +235,8 @@ def _cells_between(values: ReleasedValuesOfColumn, edges: NDArray[np.float64], n
     return _with_special(values, names, home, ranges, spread, edges)
 
 
-def edges_of(axis: Axis, most: int) -> tuple[NDArray[np.float64], list[str]]:
-    """The edges of at most ``most`` cells at round numbers or dates, and the name of each cell."""
+def edges_of(axis: Axis, most: int) -> tuple[NDArray[np.float64], NamesOfCells]:
+    """The edges of at most ``most`` cells at round numbers or dates, and the name of each cell in a language."""
     if axis.kind == "date":
         return _calendar_edges(axis.low, axis.high, most)
     return _number_edges(axis.low, axis.high, most, whole=axis.whole)
@@ -201,7 +244,7 @@ def edges_of(axis: Axis, most: int) -> tuple[NDArray[np.float64], list[str]]:
 
 def _with_special(
     values: ReleasedValuesOfColumn,
-    names: list[str],
+    names: NamesOfCells,
     home: NDArray[np.int64],
     ranges: NDArray[np.int64],
     spread: NDArray[np.float64],
@@ -210,18 +253,32 @@ def _with_special(
     others: bool = False,
 ) -> ValueCells:
     """The cells with further ones for ``*`` and null where they occur."""
-    names, home, special = list(names), home.copy(), int(others)
-    for chosen, name in ((values.is_whole, WHOLE), (values.is_null, NULL)):
+    home, plain = home.copy(), spread.shape[1]
+    added: list[NameOfCell] = []
+    for chosen, name in ((values.is_whole, whole_name), (values.is_null, null_name)):
         if chosen.any():
-            home[chosen] = len(names)
-            names.append(name)
-            special += 1
-    widened = np.zeros((len(ranges), len(names)))
-    widened[:, : spread.shape[1]] = spread
-    return ValueCells(names, special, home, ranges, widened, edges, others)
+            home[chosen] = plain + len(added)
+            added.append(name)
+    widened = np.zeros((len(ranges), plain + len(added)))
+    widened[:, :plain] = spread
+
+    def all_names(say: Texts) -> list[str]:
+        return [*names(say), *(name(say) for name in added)]
+
+    return ValueCells(all_names, int(others) + len(added), home, ranges, widened, edges, others)
 
 
-def _number_edges(low: float, high: float, most: int, *, whole: bool) -> tuple[NDArray[np.float64], list[str]]:
+def whole_name(say: Texts) -> str:
+    """The name of the cell of ``*``, in every language."""
+    return WHOLE
+
+
+def null_name(say: Texts) -> str:
+    """The name of the cell of null."""
+    return say("report.null")
+
+
+def _number_edges(low: float, high: float, most: int, *, whole: bool) -> tuple[NDArray[np.float64], NamesOfCells]:
     shift = 0.5 if whole else 0.0
     first, last = low + shift, high + shift
     for power in range(math.floor(math.log10(max((last - first) / most, 5e-324))), 310):
@@ -232,26 +289,31 @@ def _number_edges(low: float, high: float, most: int, *, whole: bool) -> tuple[N
             start, end = math.floor(first / step), math.ceil(last / step)
             if end - start <= most and math.isfinite((end - start) * step):
                 return _numbers(start, max(end, start + 1), step, shift, whole=whole)
-    return np.array([low, high]), [f"{low:g} {DASH} {high:g}"]
+    return np.array([low, high]), lambda say: [f"{say.number(low, 'g')} {DASH} {say.number(high, 'g')}"]
 
 
-def _numbers(start: int, end: int, step: float, shift: float, *, whole: bool) -> tuple[NDArray[np.float64], list[str]]:
+def _numbers(
+    start: int, end: int, step: float, shift: float, *, whole: bool
+) -> tuple[NDArray[np.float64], NamesOfCells]:
     marks = np.arange(start, end + 1, dtype=np.float64) * step
-    if whole and step == 1:
-        names = [f"{int(mark)}" for mark in marks[:-1]]
-    elif whole:
-        names = [f"{_digits(left)} {DASH} {_digits(right - 1)}" for left, right in pairwise(marks.tolist())]
-    else:
-        names = [f"{left:.6g} {DASH} {right:.6g}" for left, right in pairwise(marks.tolist())]
+    ends = list(pairwise(marks.tolist()))
+
+    def names(say: Texts) -> list[str]:
+        if whole and step == 1:
+            return [f"{int(mark)}" for mark in marks[:-1]]
+        if whole:
+            return [f"{_digits(left, say)} {DASH} {_digits(right - 1, say)}" for left, right in ends]
+        return [f"{say.number(left, '.6g')} {DASH} {say.number(right, '.6g')}" for left, right in ends]
+
     return marks - shift, names
 
 
-def _digits(number: float) -> str:
+def _digits(number: float, say: Texts) -> str:
     """A number without a comma, as years are written, or with commas if it is larger."""
-    return f"{number:.0f}" if abs(number) < 10_000 else f"{number:,.0f}"
+    return f"{number:.0f}" if abs(number) < 10_000 else say.number(number, ",.0f")
 
 
-def _calendar_edges(low: float, high: float, most: int) -> tuple[NDArray[np.float64], list[str]]:
+def _calendar_edges(low: float, high: float, most: int) -> tuple[NDArray[np.float64], NamesOfCells]:
     start, end = (EPOCH + np.timedelta64(int(position), "ms") for position in (low, math.ceil(high)))
     for unit, count in CALENDAR:
         first = start.astype(f"datetime64[{unit}]")
@@ -263,12 +325,12 @@ def _calendar_edges(low: float, high: float, most: int) -> tuple[NDArray[np.floa
             break
     marks = (whole + count * np.arange(max(steps, 1) + 1)).astype(f"datetime64[{unit}]")
     edges = marks.astype("datetime64[ms]").astype(np.int64).astype(np.float64)
-    return edges, [_period(mark, unit, count) for mark in marks[:-1]]
+    return edges, lambda say: [_period(mark, unit, count, say) for mark in marks[:-1]]
 
 
-def _period(mark: np.datetime64, unit: str, count: int) -> str:
+def _period(mark: np.datetime64, unit: str, count: int, say: Texts) -> str:
     if unit == "W":
-        return f"week of {mark.astype('datetime64[D]')}"
+        return say("report.week_of", day=str(mark.astype("datetime64[D]")))
     if unit == "M" and count == 3:
         year, month = str(mark).split("-")[-2:]
         return f"{year} Q{(int(month) + 2) // 3}"
@@ -288,6 +350,6 @@ def median_width(values: ReleasedValuesOfColumn) -> float | None:
     return float(widths[order][np.searchsorted(cumulative, cumulative[-1] / 2)])
 
 
-def texts_shown(cells: ValueCells, records: Sequence[float]) -> list[tuple[str, int]]:
+def texts_shown(names: Sequence[str], records: Sequence[float]) -> list[tuple[str, int]]:
     """The name of every cell with its number of records, rounded."""
-    return [(name, round(count)) for name, count in zip(cells.names, records, strict=True)]
+    return [(name, round(count)) for name, count in zip(names, records, strict=True)]

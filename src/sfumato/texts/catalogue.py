@@ -33,13 +33,20 @@ class Language:
     decimal: str
     thousands: str
     before_percent: str
+    locale: str
+    """The name of the language and country for pictures, which have months on their axes."""
+
+    def number_format(self) -> dict[str, object]:
+        """How numbers are written on the axes of pictures, as a locale of d3."""
+        marks = {"decimal": self.decimal, "thousands": self.thousands, "percent": f"{self.before_percent}%"}
+        return {**marks, "grouping": [3], "currency": ["", ""]}
 
 
 LANGUAGES = {
     language.code: language
     for language in (
-        Language(code="en", name="English", decimal=".", thousands=",", before_percent=""),
-        Language(code="de", name="Deutsch", decimal=",", thousands=".", before_percent=NO_BREAK),
+        Language(code="en", name="English", decimal=".", thousands=",", before_percent="", locale="en-US"),
+        Language(code="de", name="Deutsch", decimal=",", thousands=".", before_percent=NO_BREAK, locale="de-DE"),
     )
 }
 
@@ -75,6 +82,10 @@ class Texts:
                 value = values[name]
                 pieces.append(self.number(value) if isinstance(value, int) else value)
         return pieces
+
+    def template(self, key: str) -> str:
+        """The text of this key with its placeholders; of two forms, that for many."""
+        return self._entry(key).other
 
     def number(self, value: float, form: str = ",") -> str:
         """A number in a form of Python's, such as ``,`` or ``.1%``, with the marks of the language."""
@@ -141,7 +152,7 @@ def _entries(table: dict[str, Any], above: str = "") -> dict[str, TextEntry]:
     for name, value in table.items():
         if isinstance(value, str):
             found[above + name] = TextEntry(value)
-        elif "other" in value:
+        elif "one" in value:
             found[above + name] = TextEntry(**value)
         else:
             found |= _entries(value, f"{above}{name}.")

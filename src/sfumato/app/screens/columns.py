@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.app.background_run import start_run
-from sfumato.app.forms import PostedForm, button, field, hidden, link_button, radio_group, select, text_input
+from sfumato.app.background_run import last_run, start_run
+from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, radio_group, select, text_input
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.opening import chosen_settings
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
+from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE
 from sfumato.files.key_file import make_key
 from sfumato.pictures.small_bars import small_bars
 from sfumato.report.html import Markup, element, folded, joined, name, table
@@ -49,7 +50,7 @@ def draw(view: ProjectView) -> Markup:
                 )
             )
         return joined(parts)
-    roles = {column: settings.role for column, settings in view.policy.columns.items()}
+    roles = view.roles
     parts += [_summary(view, examined, roles), _remarks(view, examined), _cards(view, examined, roles)]
     parts += [_sets(view, examined), "" if view.locked else _derive(view, examined), _go_on(view, roles)]
     return joined(parts)
@@ -155,16 +156,37 @@ def _card(
         )
     return element(
         "article",
-        element("h3", name(column["name"]), id=title),
+        element("h2", name(column["name"]), id=title),
         element("p", column["description"], class_="quiet") if column["description"] else "",
         "" if figure is None else _figure(view, column, figure),
         element("p", facts, class_="quiet"),
         element("p", said, ": ", element("span", column["reason"], lang="en"), class_="reason"),
         alarm,
         choices,
+        _linkable(view, column, position, role, examined["records"]),
         class_=f"card role-{role}",
         aria_labelledby=title,
     )
+
+
+def _linkable(view: ProjectView, column: Mapping[str, Any], position: int, role: str, records: int) -> Markup:
+    """The way to keep a column by which persons may be recognised, which a run refuses otherwise."""
+    accepted = column["name"] in view.policy.accept_linkable
+    if view.locked or role not in RELEASED_AS_THEY_ARE or not (accepted or _is_linkable(view, column, records)):
+        return Markup("")
+    label = view.say("page_columns.accept")
+    box = checkbox("accept", "yes", label, checked=accepted, data_auto=True, id=f"accept-{position}")
+    return view.form("accept", hidden("column", position), box, id=f"linkable-{position}")
+
+
+def _is_linkable(view: ProjectView, column: Mapping[str, Any], records: int) -> bool:
+    """Whether most values are unique, or the last trial was refused because of the column."""
+    known = records - column["missing"]
+    if column["alone"] and column["alone"] >= UNIQUE_SHARE * known:
+        return True
+    trial = last_run(view.project, "trial")
+    refused = {} if trial is None else trial.result or {}
+    return repr(column["name"]) in str(refused.get("message", ""))
 
 
 def _figure(view: ProjectView, column: Mapping[str, Any], figure: Mapping[str, Any]) -> Markup:
@@ -177,7 +199,7 @@ def _figure(view: ProjectView, column: Mapping[str, Any], figure: Mapping[str, A
             "page_columns.range_of", low=labels[0].split(" \N{EN DASH} ")[0], high=labels[-1].split(" \N{EN DASH} ")[-1]
         )
     else:
-        words = say("page_columns.values", values=", ".join(labels[:SHOWN_LABELS]))
+        words = say("page_columns.values", values=" \N{MIDDLE DOT} ".join(labels[:SHOWN_LABELS]))
     title = say("page_columns.figure", column=column["name"])
     if len(set(records)) == 1 and records[0] == 1:
         return element("p", element("bdi", words), class_="quiet shortened")  # bars of one record say nothing
@@ -291,13 +313,24 @@ def _go_on(view: ProjectView, roles: Mapping[str, str]) -> Markup:
 def role(view: ProjectView, form: PostedForm) -> None:
     """Give a column its role."""
     column, chosen = _column(view, form.text("column")), form.text("role")
-    if chosen not in ROLES or column not in view.policy.columns:
-        raise UsageError("this column or role does not exist. Load the page again.")
+    if chosen not in ROLES:
+        raise UsageError("this role does not exist. Load the page again.")
     if chosen == "pseudonym" and view.policy.privacy.pseudonym_key is None:
         key = view.project.directory / KEY_FILE
         if not key.exists():
             make_key(key)
     view.change(form, "page.steps.role", lambda data: with_role(data, column, chosen, _proposed_settings(view, column)))
+
+
+def accept(view: ProjectView, form: PostedForm) -> None:
+    """Keep a column although persons may be recognised by it, or no longer."""
+    column, kept = _column(view, form.text("column")), bool(form.text("accept"))
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        others = [name for name in data.get("accept_linkable", ()) if name != column]
+        return {**data, "accept_linkable": [*others, column] if kept else others}
+
+    view.change(form, "page.steps.accept", change)
 
 
 def _column(view: ProjectView, position: str) -> str:
@@ -317,12 +350,12 @@ def _proposed_settings(view: ProjectView, column: str) -> dict[str, Any]:
 
 def with_role(data: dict[str, Any], column: str, role: str, as_quasi_identifier: Mapping[str, Any]) -> dict[str, Any]:
     """The policy with another role for a column, and without what no longer fits it."""
-    before = data["columns"][column]
+    before = data.get("columns", {}).get(column, {"role": UNDECIDED})
     if before["role"] == role:
         return data
     nulls = {"nulls": before["nulls"]} if "nulls" in before and role != "identifier" else {}
     settings = dict(as_quasi_identifier) if role == "quasi-identifier" else {}
-    columns = {**data["columns"], column: {"role": role, **settings, **nulls}}
+    columns = {**data.get("columns", {}), column: {"role": role, **settings, **nulls}}
     privacy = dict(data.get("privacy", {}))
     if role != "sensitive" and "sensitive" in privacy:
         privacy["sensitive"] = [line for line in privacy["sensitive"] if line["attribute"] != column]
@@ -332,15 +365,16 @@ def with_role(data: dict[str, Any], column: str, role: str, as_quasi_identifier:
         privacy.setdefault("pseudonym_key", KEY_FILE)
     elif not any(settings["role"] == "pseudonym" for settings in columns.values()):
         privacy.pop("pseudonym_key", None)
-    return {**data, "columns": columns, "privacy": privacy}
+    linkable = [name for name in data.get("accept_linkable", ()) if name != column or role in RELEASED_AS_THEY_ARE]
+    return {**data, "columns": columns, "privacy": privacy, "accept_linkable": linkable}
 
 
 def rest(view: ProjectView, form: PostedForm) -> None:
     """Leave out all columns that are still to decide."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
-        for column, settings in data["columns"].items():
-            if settings["role"] == UNDECIDED:
+        for column, role in view.roles.items():
+            if role == UNDECIDED:
                 data = with_role(data, column, "drop", {})
         return data
 
@@ -357,12 +391,12 @@ def derive(view: ProjectView, form: PostedForm) -> None:
         settings |= {"part": rule}
     else:
         settings |= {"first": form.whole("count") or 1}
-    if not made or made in view.policy.columns:
+    if not made or made in view.roles:
         raise UsageError("a derived column needs a name of its own. Choose another.")
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         changed = {**data, "derive": {**data.get("derive", {}), made: settings}}
-        return {**changed, "columns": {**data["columns"], made: {"role": UNDECIDED}}}
+        return {**changed, "columns": {**data.get("columns", {}), made: {"role": UNDECIDED}}}
 
     view.change(form, "page.steps.derive", change)
     _examine_again(view)
@@ -377,7 +411,7 @@ def underive(view: ProjectView, form: PostedForm) -> None:
     made = derived[position]
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
-        data = with_role(data, made, "drop", {}) if made in data["columns"] else data
+        data = with_role(data, made, "drop", {})
         kept = {column: settings for column, settings in data["columns"].items() if column != made}
         rules = {column: rule for column, rule in data.get("derive", {}).items() if column != made}
         return {**data, "columns": kept, "derive": rules}
@@ -406,6 +440,6 @@ SCREEN = Screen(
     title="page_columns.title",
     task="page_columns.task",
     draw=draw,
-    actions={"role": role, "rest": rest, "derive": derive, "underive": underive},
+    actions={"role": role, "accept": accept, "rest": rest, "derive": derive, "underive": underive},
     original=True,
 )

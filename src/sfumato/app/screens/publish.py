@@ -16,7 +16,7 @@ from sfumato.app.project import Project
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.check import checked_trial, unread_lines
 from sfumato.app.view import ProjectView, Screen
-from sfumato.errors import UsageError
+from sfumato.errors import WITHOUT_UMLAUTS, UsageError
 from sfumato.report.html import Markup, element, joined, name
 from sfumato.texts import LANGUAGES
 
@@ -139,7 +139,7 @@ def _ready(view: ProjectView, looked: BackgroundRun) -> Markup:
 def file_name(view: ProjectView) -> str:
     """The name of the released file: the title in plain letters."""
     title = view.policy.about.title or view.state.title
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    plain = unicodedata.normalize("NFKD", title.translate(WITHOUT_UMLAUTS)).encode("ascii", "ignore").decode().lower()
     stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "release"
     return stem + FORMATS.get(str(view.state.notes.get("format")), FORMATS["csv"])[1]
 

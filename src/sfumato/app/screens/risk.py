@@ -102,7 +102,7 @@ def _attacker(view: ProjectView, title: str, text: str, risk: float | None, more
     figure = "\N{EN DASH}" if risk is None else view.say.percent(risk)
     return element(
         "article",
-        element("h3", title),
+        element("h2", title),
         element("p", figure, class_="figure"),
         element("p", more, class_="quiet"),
         element("p", text),
@@ -133,20 +133,21 @@ def _counts(view: ProjectView, found: Mapping[str, Any]) -> Markup:
         (say("page_risk.below", size=5), found["below_5"]),
         (say("page_risk.below", size=10), found["below_10"]),
     ]
-    rows = [(text, say.number(count), say.percent(count / records), _bar(count / records)) for text, count in lines]
-    heads = (say("page_risk.group"), say("page_risk.records"), say("page_risk.share"), "")
+    rows = [(text, say.number(count), share_with_bar(view, count / records)) for text, count in lines]
+    heads = (say("page_risk.group"), say("page_risk.records"), say("page_risk.share"))
     counted = say("page_risk.counted_persons") if found["counted"] == "persons" else say("page_risk.counted")
     return element(
         "section",
         element("h2", say("page_risk.small")),
         element("p", counted, class_="quiet"),
-        table(say("page_risk.small"), heads, rows, text=(0, 3)),
+        table(say("page_risk.small"), heads, rows, text=(0,)),
     )
 
 
-def _bar(share: float) -> Markup:
-    """A bar without a style attribute, which the rules of the page forbid."""
-    return element("meter", value=f"{share:.4f}", min="0", max="1", aria_hidden="true")
+def share_with_bar(view: ProjectView, share: float) -> Markup:
+    """A share as a figure and as a bar. It has no style attribute, which the rules of the page forbid."""
+    bar = element("meter", value=f"{share:.4f}", min="0", max="1", aria_hidden="true")
+    return joined([view.say.percent(share), " ", bar])
 
 
 def _sets(view: ProjectView, found: Mapping[str, Any]) -> Markup:
@@ -157,13 +158,13 @@ def _sets(view: ProjectView, found: Mapping[str, Any]) -> Markup:
             [joined(["" if index == 0 else " + ", name(column)]) for index, column in enumerate(exposure["columns"])]
         )
         share = exposure["unique"] / records
-        rows.append((columns, say.number(exposure["unique"]), say.percent(share), _bar(share)))
-    heads = (say("page_risk.set"), say("page_risk.records"), say("page_risk.share"), "")
+        rows.append((columns, say.number(exposure["unique"]), share_with_bar(view, share)))
+    heads = (say("page_risk.set"), say("page_risk.records"), say("page_risk.share"))
     left_out = [element("p", text, lang="en", class_="quiet") for text in found["left_out"]]
     return element(
         "section",
         element("h2", say("page_risk.worst")),
-        table(say("page_risk.worst"), heads, rows, text=(0, 3)),
+        table(say("page_risk.worst"), heads, rows, text=(0,)),
         *left_out,
     )
 

@@ -10,6 +10,7 @@ from sfumato.app.background_run import BackgroundRun, last_run, runs_of, start_r
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, select, text_input
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.check import decisions_of
+from sfumato.app.screens.risk import share_with_bar
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
 from sfumato.report.html import Markup, element, folded, joined, name, scrolling, table
@@ -41,7 +42,7 @@ def draw(view: ProjectView) -> Markup:
 def _missing(view: ProjectView) -> Markup | None:
     """What keeps a trial from being started."""
     say, policy = view.say, view.policy
-    undecided = [column for column, settings in policy.columns.items() if settings.role == "decide"]
+    undecided = [column for column, role in view.roles.items() if role == "decide"]
     if not policy.quasi_identifiers or undecided:
         text = say("page_try.undecided", count=len(undecided)) if undecided else say("page_try.no_columns")
         return element(
@@ -118,7 +119,7 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
         say("page_try.left_out"),
         say("page_try.smallest"),
         say("page_try.bound_short"),
-        "",
+        say("page_try.look"),
     ]
     rows = []
     chosen = _chosen(view, done)
@@ -146,7 +147,7 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
                 "th", name(str(request["options"].get("name", run.number))), " ", *marks, scope="row", class_="text"
             ),
             element("td", say.number(_k_of(run))),
-            element("td", _further(run), class_="text"),
+            element("td", element("bdi", _further(run)), class_="words"),
             element("td", found["chosen"], class_="text"),
             element("td", element("strong", say.number(found["gcp"], ".1%"))),
             *(element("td", star) for star in stars),
@@ -157,7 +158,13 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
         ]
         rows.append(element("tr", *cells))
     head = element("tr", *(element("th", cell, scope="col") for cell in heads))
-    made = element("table", element("caption", say("page_try.rows")), element("thead", head), element("tbody", *rows))
+    made = element(
+        "table",
+        element("caption", say("page_try.rows")),
+        element("thead", head),
+        element("tbody", *rows),
+        class_="trials",
+    )
     compare = element(
         "form",
         button(say("page_try.side_by_side"), look="small", id="compare-button"),
@@ -183,9 +190,13 @@ def _k_of(run: BackgroundRun) -> int:
 
 
 def _further(run: BackgroundRun) -> str:
-    """The requirements beside k, in the words of the audit."""
-    audit = (run.result or {})["found"]["audit"]
-    return "; ".join(line["requirement"] for line in audit[1:])
+    """The requirements beside k: what the policy asks of sensitive columns."""
+    lines = tomllib.loads(run.request["policy"]).get("privacy", {}).get("sensitive", [])
+    words = []
+    for line in lines:
+        settings = ", ".join(f"{key} = {value}" for key, value in line.items() if key not in ("attribute", "kind"))
+        words.append(f"{line['attribute']}: {line['kind']} {settings}".strip())
+    return "; ".join(words)
 
 
 def _bound(view: ProjectView, found: Mapping[str, Any]) -> str:
@@ -223,10 +234,10 @@ def _side_by_side(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
     for run in shown:
         found, title = (run.result or {})["found"], str(run.request["options"].get("name", run.number))
         rows = [
-            (name(column), say.number(loss, ".1%"), _meter(loss), say.percent(found["stars"].get(column, 0.0)))
+            (name(column), share_with_bar(view, loss), say.percent(found["stars"].get(column, 0.0)))
             for column, loss in found["columns"].items()
         ]
-        heads = (say("page_try.column"), say("page_try.loss"), "", "*")
+        heads = (say("page_try.column"), say("page_try.loss"), "*")
         picture: object = ""
         if found["plot"]:
             address = f"/p/{view.project.name}/files/runs/{run.number}/{found['plot']}"
@@ -237,16 +248,12 @@ def _side_by_side(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
                 "article",
                 element("h3", name(title)),
                 element("p", facts, class_="quiet"),
-                table(say("page_try.by_column", name=title), heads, rows, text=(0, 2)),
+                table(say("page_try.by_column", name=title), heads, rows),
                 picture,
                 class_="card",
             )
         )
     return element("div", *cards, class_="pair")
-
-
-def _meter(share: float) -> Markup:
-    return element("meter", value=f"{share:.4f}", min="0", max="1", aria_hidden="true")
 
 
 def _curve(view: ProjectView) -> Markup:

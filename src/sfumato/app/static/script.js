@@ -21,7 +21,7 @@
     if (meta) document.querySelector("meta[name=sfumato-sign]").content = meta.content;
     if (push && address !== location.href) history.pushState(null, "", address);
     for (const each of document.querySelectorAll("details")) {
-      if (open.includes(each.id || each.querySelector("summary")?.textContent)) each.open = true;
+      each.open = open.includes(each.id || each.querySelector("summary")?.textContent);
     }
     const alarm = document.getElementById("alarm");
     if (alarm) { alarm.focus(); }

@@ -1,0 +1,91 @@
+"""What an audit said, in another language.
+
+The lines of an audit are English sentences: certificates hold them, and programs read them. The English catalogue has
+their patterns, so a line is recognised by its words, and its values are put into the text of the other language. A line
+of a plug-in is not recognised and stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from string import Formatter
+
+from sfumato.texts import ENGLISH, Texts
+
+# The first that fits is taken: what is more special stands before what is more general.
+LINES = (
+    "audit.jointly",
+    "audit.k_in_persons",
+    "audit.k_anonymity",
+    "audit.distinct",
+    "audit.frequency",
+    "audit.entropy",
+    "audit.recursive",
+    "audit.variance",
+    "audit.alpha_k",
+    "audit.enhanced_beta",
+    "audit.beta",
+    "audit.delta",
+    "audit.t_equal",
+    "audit.t_ordered",
+    "audit.t_hierarchical",
+    "audit.finest",
+    "audit.coarsest",
+    "audit.same_groups",
+    "audit.first_alone",
+    "audit.second_alone",
+    "audit.identifier_withheld",
+    "audit.column_withheld",
+    "audit.level.single",
+    "audit.level.numbered",
+    "audit.level.intervals",
+    "audit.level.character",
+    "audit.level.characters",
+    "audit.level.day",
+    "audit.level.week",
+    "audit.level.month",
+    "audit.level.quarter",
+    "audit.level.year",
+    "audit.level.decade",
+    "audit.level.country",
+    "audit.level.subregion",
+    "audit.level.region",
+    "audit.level.half_year",
+    "audit.level.weekday",
+    "audit.level.week_part",
+    "audit.level.code",
+    "audit.level.category",
+    "audit.level.block",
+    "audit.level.chapter",
+    "audit.reason.persons",
+    "audit.reason.taxonomy",
+    "audit.remark.pseudonyms",
+    "audit.remark.null_is_value",
+    "audit.remark.not_hidden",
+    "audit.remark.seeded",
+)
+NESTED = ("requirement", "level")  # placeholders whose value is a line itself
+
+
+def audit_text(text: str, say: Texts) -> str:
+    """A line, reason or remark of an audit in the language of the texts; as it is, if it is not recognised."""
+    if say.language.code == ENGLISH.language.code:
+        return text
+    for key in LINES:
+        if (match := _pattern(key).fullmatch(text)) is not None:
+            values = match.groupdict()
+            return say(
+                key, **{name: audit_text(values[name], say) if name in NESTED else values[name] for name in values}
+            )
+    return text
+
+
+@cache
+def _pattern(key: str) -> re.Pattern[str]:
+    """The English text of a key as a pattern with a group for each value."""
+    parts = [
+        re.escape(text) + ("" if name is None else f"(?P<{name}>.+)")
+        for text, name, _, _ in Formatter().parse(ENGLISH.template(key))
+    ]
+    return re.compile("".join(parts), re.DOTALL)

@@ -1,0 +1,174 @@
+"""Whatever somebody does on the page, the policy that it leaves gives the same bytes on the command line."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from page_client import PageClient
+
+from sfumato.app import background_run
+from sfumato.app.background_run import last_run
+from sfumato.app.screens.publish import publish_command
+from sfumato.app.view import ProjectView
+from sfumato.app.worker import do_run
+from sfumato.cli import main
+from sfumato.synthetic import generate
+from sfumato.texts import texts_in
+
+ROLES = ("identifier", "drop", "pseudonym", "quasi-identifier", "sensitive", "other")
+COLUMNS = 15
+
+
+class DoneHere:
+    """Stands for the process of a run: the run is done here, before anybody waits for it."""
+
+    def __init__(self, command: list[str], **_: Any) -> None:
+        do_run(Path(command[-1]))
+
+    def poll(self) -> int:
+        return 0
+
+
+@pytest.fixture(scope="module")
+def examined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a project whose table has been examined."""
+    folder = tmp_path_factory.mktemp("examined")
+    generate("hospital", 150, folder / "export.csv", flaws=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(background_run.subprocess, "Popen", DoneHere)
+        page = PageClient(folder)
+        page.begin("export.csv")
+        page.send("missing", sentinel=["0"])
+        page.send("examine")
+        page.close()
+        yield folder
+
+
+def _role(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("columns")
+    page.send("role", draw(st.integers(0, COLUMNS - 1)), role=draw(st.sampled_from(ROLES)))
+
+
+def _rest(page: PageClient, _: Callable[[Any], Any]) -> None:
+    page.look("columns")
+    if page.forms("rest"):
+        page.send("rest")
+
+
+def _trial(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("try")
+    if page.forms("start"):
+        asked = {"k": draw(st.integers(1, 30)), "suppressed": draw(st.sampled_from(["0", "2,5", "10"]))}
+        page.send("start", effort=draw(st.sampled_from(["fast", "balanced"])), **asked)
+
+
+def _global(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("try")
+    if page.forms("start"):
+        ticked = {"global": "yes"} if draw(st.booleans()) else {"global": [], "method": "mondrian"}
+        page.send("start", **ticked)
+
+
+def _step(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("columns")
+    way = draw(st.sampled_from(["undo", "redo"]))
+    if page.forms(way):
+        page.send(way)
+
+
+def _nulls(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("open")
+    page.send("read", nulls=draw(st.sampled_from(["? NA", "?", "NA", ""])))
+    page.send("examine")
+
+
+def _accept(page: PageClient, _: Callable[[Any], Any]) -> None:
+    page.look("columns")
+    for number in range(len(page.forms("accept"))):
+        page.look("columns")
+        page.send("accept", number, accept="yes")
+
+
+ACTIONS = (_role, _role, _role, _rest, _trial, _global, _step, _nulls, _accept)
+
+
+def _published(page: PageClient, chosen: str) -> bool:
+    """Go on as far as the page lets us, at last to a release."""
+    _rest(page, lambda _: None)
+    page.look("try")
+    if page.forms("start"):
+        page.send("start")
+    page.look("check")
+    if not page.forms("read"):
+        return False
+    page.send("read", line=[str(number) for number in range(40)])
+    page.look("publish")
+    page.send("prepare", title="Fälle für alle", author="Stelle", purpose="Forschung", format=chosen)
+    if not page.forms("publish"):
+        return False
+    page.send("publish")
+    page.look("publish")
+    return "published" in page.opened.state.notes
+
+
+@pytest.mark.compiled
+@pytest.mark.not_quick
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_the_command_makes_the_same_files(examined: Path, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "folder"
+        shutil.copytree(examined, folder)
+        page = PageClient(folder)
+        page.project = "export"
+        for action in data.draw(st.lists(st.sampled_from(ACTIONS), max_size=6)):
+            action(page, data.draw)
+        chosen = data.draw(st.sampled_from(["spreadsheet", "csv", "excel", "parquet"]))
+        released = _published(page, chosen)
+        project = page.opened
+        failed = last_run(project, "trial")
+        view = ProjectView(page.store, texts_in("en"), "auto", "", "", project=project, screen="publish")
+        words = shlex.split(publish_command(view))
+        page.close()
+        replayed = Path(place) / "replayed"
+        shutil.copytree(folder, replayed)
+        for path in (
+            *(replayed / "export.sfumato/releases").iterdir(),
+            *(replayed / "export.sfumato/private").glob("*.html"),
+        ):
+            path.unlink()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(replayed)
+            code = main(words[1:])
+        if not released:
+            assert failed is None or failed.state == "failed"
+            assert code != 0
+            return
+        assert code == 0
+        names = {path.name for path in (folder / "export.sfumato/releases").iterdir()}
+        assert len(names) == 5  # the table, its certificate, codebook and report, and the policy, which the command has
+        for path in (folder / "export.sfumato/releases").iterdir():
+            if not path.name.endswith(".policy.toml"):
+                other = replayed / "export.sfumato/releases" / path.name
+                assert other.read_bytes() == path.read_bytes(), path.name
+        with pytest.MonkeyPatch.context() as patch:  # and so does the policy that is published with them
+            patch.chdir(replayed)
+            policy = next((folder / "export.sfumato/releases").glob("*.policy.toml"))
+            again = [
+                "anonymize",
+                "export.csv",
+                "-o",
+                f"again{Path(words[4]).suffix}",
+                "--policy",
+                str(policy),
+                "--trial",
+            ]
+            assert main(again) == 0

@@ -99,6 +99,46 @@
     at.textContent = at.dataset.done;
   });
 
+  // ---- levels and groups ----
+  document.addEventListener("input", (event) => { // the table of levels follows the sliders while they move
+    const section = event.target.closest?.("[data-levels]");
+    if (!section || !event.target.dataset.level) return;
+    const [finest, coarsest] = ["finest", "coarsest"].map((key) => section.querySelector(`[data-level=${key}]`));
+    if (+coarsest.value < +finest.value) (event.target === finest ? coarsest : finest).value = event.target.value;
+    for (const slider of [finest, coarsest]) {
+      const name = section.querySelector(`th[data-at="${slider.value}"]`).textContent;
+      slider.setAttribute("aria-valuetext", name);
+      section.querySelector(`output[data-of=${slider.dataset.level}]`).value = name;
+    }
+    for (const cell of section.querySelectorAll("[data-at]")) {
+      cell.classList.toggle("off", +cell.dataset.at < +finest.value || +cell.dataset.at > +coarsest.value);
+    }
+  });
+  let dragged = null;
+  document.addEventListener("dragstart", (event) => {
+    dragged = event.target.closest?.("li[draggable=true]");
+    if (dragged) { event.dataTransfer.effectAllowed = "move"; event.dataTransfer.setData("text/plain", ""); }
+  });
+  for (const kind of ["dragover", "dragleave", "drop", "dragend"]) {
+    document.addEventListener(kind, (event) => {
+      if (!dragged) return;
+      const target = event.target.closest?.("[data-group]");
+      for (const each of document.querySelectorAll(".over")) each.classList.remove("over");
+      if (kind === "dragend") { dragged = null; return; }
+      if (!target || dragged.contains(target)) return;
+      event.preventDefault();
+      if (kind === "dragover") target.classList.add("over");
+      if (kind !== "drop") return;
+      const form = dragged.closest("form[data-tree]");
+      const boxes = [...form.querySelectorAll("input[name=node]")];
+      const own = dragged.querySelector("input[name=node]");
+      if (!own.checked) for (const box of boxes) box.checked = box === own; // chosen lines move together
+      form.querySelector("input[name=target]").value = target.dataset.node;
+      form.requestSubmit(form.querySelector("button[value=move]"));
+      dragged = null;
+    });
+  }
+
   window.addEventListener("popstate", refresh);
 
   // ---- files ----

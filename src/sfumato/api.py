@@ -170,13 +170,16 @@ def _drafted(
         spark = SparkOptions(master=spark_master)
         if bound:
             BOUND.refuse_on("spark")
-    asked = {"target": target, "force": force, "trial": trial, "spark": spark}
-    if not bound:
-        return draft_release(data, policy, progress, **asked)
-    from sfumato.studies.bound import check_bounded, with_bound
+    if bound:
+        from sfumato.studies.bound import check_bounded
 
-    check_bounded(policy)
-    return with_bound(draft_release(data, policy, progress, **asked))
+        check_bounded(policy)
+    draft = draft_release(data, policy, progress, target=target, force=force, trial=trial, spark=spark)
+    if bound:
+        from sfumato.studies.bound import with_bound
+
+        return with_bound(draft)
+    return draft
 
 
 def _with_warnings(release: Release) -> Release:

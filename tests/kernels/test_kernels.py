@@ -23,9 +23,9 @@ from sfumato.kernels.threads import slices
 PACKAGE = Path(sfumato.__file__).parent
 
 CALLEE = """
-from sfumato.kernels.decorator import kernel
+from sfumato.kernels.decorator import KIND
 
-@kernel
+@KIND
 def enough(size, k):
     return size >= k
 """
@@ -50,23 +50,29 @@ with on_compilation(lambda: compiled.append(1)):
     print(all_enough(np.array([3, 4]), 3), bool(compiled))
 """
 PARTS = """
-from sfumato.kernels.decorator import kernel
+import numpy as np
+from sfumato.kernels.constants import NONE
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 
-@kernel
+@inlined_kernel
+def doubled(number):
+    return number + number
+
+@inner_kernel
 def added(one, other):
     return one + other
 
 @kernel
 def both(number):
-    return added(number, -1) * added(number, number)
+    return added(number, NONE) * added(doubled(number), np.int64(0))
 """
 ASK_PARTS = """
 import gc
 from sfumato.kernels.decorator import on_compilation
-from sfumato.methods.parts import added, both
+from sfumato.methods.parts import added, both, doubled
 compiled = []
 with on_compilation(lambda: compiled.append(1)):
-    print(both(5), len(compiled), len(added.signatures), added(2, 3), len(added.signatures), gc.isenabled())
+    print(both(5), len(compiled), len(added.signatures), len(doubled.signatures), gc.isenabled())
 """
 # Each waits until both are about to compile.
 TOGETHER = """
@@ -217,15 +223,16 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.not_quick
-def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path: Path) -> None:
-    callee = package_copy / "sfumato" / "losses" / "callee.py"
-    callee.write_text(CALLEE)
+@pytest.mark.parametrize("kind", ["kernel", "inner_kernel", "inlined_kernel"])
+def test_edited_callee_in_another_file_takes_effect(package_copy: Path, tmp_path: Path, kind: str) -> None:
+    source, callee = CALLEE.replace("KIND", kind), package_copy / "sfumato" / "losses" / "callee.py"
+    callee.write_text(source)
     (package_copy / "sfumato" / "methods" / "caller.py").write_text(CALLER)
     cache = tmp_path / "cache"
     assert run(ASK_CALLER, cache, package_copy) == "True True"
     assert run(ASK_CALLER, cache, package_copy) == "True False"
     times = callee.stat()
-    callee.write_text(CALLEE.replace("size >= k", "size >  k"))
+    callee.write_text(source.replace("size >= k", "size >  k"))
     os.utime(callee, ns=(times.st_atime_ns, times.st_mtime_ns))  # neither time nor length tells of the edit
     assert run(ASK_CALLER, cache, package_copy) == "False True"
 
@@ -304,13 +311,12 @@ def test_where_nothing_can_be_locked_a_kernel_is_compiled_all_the_same(package_c
 
 
 @pytest.mark.not_quick
-def test_a_kernel_is_a_part_of_the_one_that_calls_it_and_compiled_by_itself_for_python_alone(
+def test_an_inner_kernel_is_compiled_once_with_its_caller_and_an_inlined_one_never(
     package_copy: Path, tmp_path: Path
 ) -> None:
     (package_copy / "sfumato" / "methods" / "parts.py").write_text(PARTS)
-    # Both once: the constant makes no version of its own.
-    assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 2 0 5 1 True"
-    assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 0 0 5 1 True"
+    assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 2 1 0 True"
+    assert run(ASK_PARTS, tmp_path / "cache", package_copy) == "40 0 0 0 True"
 
 
 @pytest.mark.not_quick

@@ -19,7 +19,6 @@ import sfumato.methods
 import sfumato.methods.line.diverse_cut
 import sfumato.requirements
 from sfumato.engines.memory import classes as joining_engine
-from sfumato.methods import methods
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.parameters import Parameter, whole_number
 from sfumato.progress import Progress

@@ -349,7 +349,7 @@ def join_enough(low, sequence, last, size, near, k, diversity, work):
 @inlined_kernel
 def slack_of(box, near, k, others, ups, layout, work):
     """Return the slack that a box leaves. box: int64[chains]."""
-    spent = joined_cost(box, near, 0, ups, layout)  # the nearest neighbour is no wider than the record itself
+    spent = joined_cost(box, near, np.int64(0), ups, layout)  # the nearest neighbour is no wider than the record itself
     size, held, total = 0, np.int64(0), np.int64(0)
     for i in range(len(near.price)):
         if near.distance[i] > spent:

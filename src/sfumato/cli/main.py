@@ -34,6 +34,7 @@ from sfumato._version import __version__
 from sfumato.cli.commands import app
 from sfumato.cli.output import forget_standard_output, standard_output
 from sfumato.errors import NO_SPACE, KernelCacheWarning, OutputError, ReadingWarning, SfumatoError
+from sfumato.kernels.linear_algebra import leave_out_of_this_process
 
 UNEXPECTED = 70
 PACKAGE = Path(__file__).parents[1]
@@ -46,6 +47,7 @@ WRONG_USE = typer.BadParameter.__bases__[0]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command in ``arguments`` (default: those of the process) and return its exit code."""
     standard_output.begin()
+    leave_out_of_this_process()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A name with characters that the terminal cannot show must not end a run.

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.evaluation.queries.box_estimates import shown_spans
 from sfumato.evaluation.release_losses import TaskLoss
 from sfumato.losses.imprecision import returned_records
 from sfumato.losses.prediction import conditional_entropy, weighted_squared_error
@@ -68,6 +67,8 @@ def measure_tasks(
 
     ``predicted`` are predictions of this release that were measured before.
     """
+    from sfumato.evaluation.queries.box_estimates import shown_spans
+
     measured = {(loss.task, loss.about): loss for loss in predicted}
     losses = [
         measured.get((each.kind, each.target)) or _predicted(each, source, classes, records=records, nulls=nulls)

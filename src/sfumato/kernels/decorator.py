@@ -19,10 +19,15 @@ from numba.core.ccallback import CFunc
 
 from sfumato.kernels.cache import KernelCache
 from sfumato.kernels.cache_directory import cache_directory
+from sfumato.kernels.linear_algebra import load_numba_functions
 
 # Checks make code longer. No kernel relies on an exception for a division by zero.
 CHECKS: dict[str, Any] = {"boundscheck": False, "error_model": "numpy"}
 OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, **CHECKS}
+INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}
+INLINED: dict[str, Any] = {**OPTIONS, "inline": "always"}
+
+load_numba_functions()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +41,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def inner_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only kernels call: it becomes a part of them, and Python cannot call it."""
-    return cast(Callable[..., Any], numba.njit(**OPTIONS, no_cpython_wrapper=True)(function))
+    return cast(Callable[..., Any], numba.njit(**INNER)(function))
 
 
 def inlined_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,7 +49,7 @@ def inlined_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     An inner kernel is compiled by itself and then once more as a part of each kernel that reaches it; this one is not.
     """
-    return cast(Callable[..., Any], numba.njit(**OPTIONS, inline="always")(function))
+    return cast(Callable[..., Any], numba.njit(**INLINED)(function))
 
 
 def entrance(function: Callable[..., Any], signature: Any) -> Any:

@@ -9,7 +9,6 @@ from sfumato.errors import UsageError
 from sfumato.methods import AUTO, Kinds, Method, check_method, chosen_name, method_named, methods
 from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.policy import Policy
-from sfumato.releases.learn_recoding import learns_rules, regional
 
 MEMORY, DISK, SPARK = "memory", "disk", "spark"
 ENGINES = (MEMORY, DISK, SPARK)
@@ -196,6 +195,8 @@ def learns_by(engine: str, method: Method) -> bool:
 
 def check_method_of(policy: Policy) -> None:
     """Refuse a method that cannot meet the requirements, or that has no place for what the release should show."""
+    from sfumato.releases.learn_recoding import regional
+
     method = method_named(policy.method.name)
     regions = policy.release.boxes == "regions"
     if regions and policy.method.cells:
@@ -235,6 +236,8 @@ def refuse_unsupported(engine: str, policy: Policy) -> None:
 
 def refuse_unsupported_learning(engine: str, policy: Policy) -> None:
     """Refuse to learn rules that the engine cannot learn, before the table is read."""
+    from sfumato.releases.learn_recoding import regional
+
     asked = method_named(policy.method.name)
     for feature in LEARNING_FEATURES:
         if feature is LEARNING or feature.asked(policy):
@@ -252,6 +255,8 @@ def refuse_unsupported_learning(engine: str, policy: Policy) -> None:
 
 def as_markdown() -> str:
     """Return the table of engines and features as the docs have it."""
+    from sfumato.releases.learn_recoding import learns_rules
+
     lines = ["| feature | " + " | ".join(ENGINES) + " |", "|---" * (len(ENGINES) + 1) + "|"]
 
     def row(text: str, engines: tuple[str, ...]) -> str:

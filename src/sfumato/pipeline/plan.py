@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sfumato.engines.disk.rothko_io_cost import ExpectedIo, expected_sample_io, expected_tree_io
 from sfumato.tables.external.memory_budget import MemoryBudget
+
+if TYPE_CHECKING:
+    from sfumato.engines.disk.rothko_io_cost import ExpectedIo
 
 PACKED = 2  # bytes that a column takes in a file on the way, approximately
 LINE_READS, LINE_WRITES = 8, 5  # how often packed records are read and written along a line
@@ -66,6 +68,8 @@ class Plan:
     @property
     def _divided(self) -> ExpectedIo | None:
         """What the analysis of Rothko expects, if regions are divided on disk."""
+        from sfumato.engines.disk.rothko_io_cost import expected_sample_io, expected_tree_io
+
         if self.engine != "disk" or self.way in ("line", "levels") or self.records is None:
             return None
         fits = MemoryBudget.of(self.memory).rows(self.width)

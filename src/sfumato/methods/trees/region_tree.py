@@ -234,7 +234,7 @@ def grow(rule, units, spare, weight, shared, buffers, sensitive, tasks, selected
     int64[..., 7] and boxes: uint[..., 4, d], filled, with the fields named above; boxes[0] has the region already.
     """
     count, d = units.codes.shape
-    add_node(nodes, 0, NONE, 0, count, weight, rule)
+    add_node(nodes, np.int64(0), NONE, np.int64(0), count, weight, rule)
     box_low, box_high = np.empty(d, np.int64), np.empty(d, np.int64)
     waiting = np.zeros(len(nodes), np.int64)
     made, open_nodes = np.int64(1), 1
@@ -276,7 +276,7 @@ def grow(rule, units, spare, weight, shared, buffers, sensitive, tasks, selected
                 first, last = next_code, first - 1
                 if first > last:
                     continue
-                add_node(nodes, made, node, begin, begin, 0, rule)
+                add_node(nodes, made, node, begin, begin, np.int64(0), rule)
             else:
                 first = max(first, np.int64(boxes[node, LOW, attribute]))
                 add_node(nodes, made, node, begin, buffers.ends[part], buffers.upto[part], rule)

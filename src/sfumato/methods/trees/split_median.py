@@ -121,7 +121,7 @@ def published_of(units, attribute, begin, end, low, high, shared, buffers, sensi
         for group in (middle, middle - 1):
             if 0 <= group < groups - 1:
                 cut_after(group, groups, buffers)
-                if parts_hold(units, 2, shared, buffers, sensitive):
+                if parts_hold(units, np.int64(2), shared, buffers, sensitive):
                     return 2, ABOVE_CODES
     return 0, 0
 

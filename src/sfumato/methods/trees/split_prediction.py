@@ -95,7 +95,7 @@ def best_threshold(units, groups, least_gain, shared, buffers, sensitive, gain):
 
     gain: float64, by group.
     """
-    upto, total, least = buffers.upto, buffers.upto[groups], least_of(2, shared)
+    upto, total, least = buffers.upto, buffers.upto[groups], least_of(np.int64(2), shared)
     best, best_gain = NONE, 0.0
     for group in range(groups - 1):
         if gain[group] > best_gain and min(upto[group + 1], total - upto[group + 1]) >= least:

@@ -265,7 +265,7 @@ def parts_hold(units, parts, shared, buffers, sensitive):
 def allowed_thresholds(units, groups, shared, buffers, sensitive):
     """Return after which codes of the frequency set both sides meet the requirements: bool[groups - 1]."""
     data, upto = units.data, buffers.upto
-    total, least = upto[groups], least_of(2, shared)
+    total, least = upto[groups], least_of(np.int64(2), shared)
     allowed = np.empty(groups - 1, np.bool_)
     for group in range(groups - 1):
         allowed[group] = min(upto[group + 1], total - upto[group + 1]) >= least
@@ -287,7 +287,7 @@ def allowed_thresholds(units, groups, shared, buffers, sensitive):
             threshold = group - side
             if allowed[threshold]:
                 allowed[threshold] = part_holds(tests, 2, reached, counts, known, largest, different)
-        clear_counts(0, count, data, sensitive)
+        clear_counts(np.int64(0), count, data, sensitive)
     return allowed
 
 

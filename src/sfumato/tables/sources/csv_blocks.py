@@ -29,7 +29,7 @@ def blocks_of_text(stream: io.BufferedReader, separator: str) -> Iterator[pa.Buf
 
 def blocks_of_lines(stream: io.BufferedReader) -> Iterator[pa.Buffer]:
     """Yield a text in blocks that end where a line ends, whatever is in it. A very long line is refused."""
-    return _blocks(stream, lambda text: int(end_of_last_line(text, 0, len(text))))
+    return _blocks(stream, lambda text: int(end_of_last_line(text, np.int64(0), len(text))))
 
 
 def _blocks(stream: io.BufferedReader, whole: Callable[[NDArray[np.uint8]], int]) -> Iterator[pa.Buffer]:
@@ -97,7 +97,7 @@ def end_of_last_record(text, separator):
     for at in range(len(text)):
         quotes += text[at] == _QUOTE
     if quotes == 0:  # as in most blocks of most files; counting takes a tenth of the time of the search below
-        return end_of_last_line(text, 0, len(text))
+        return end_of_last_line(text, np.int64(0), len(text))
     end, outside, quoted, at = 0, 0, False, 0
     while at < len(text):
         if text[at] != _QUOTE:

@@ -22,6 +22,7 @@ from sfumato.tables.coding.arrow_arrays import to_numpy, to_python
 from sfumato.tables.coding.value_order import ascending, is_missing, text_of
 from sfumato.tables.key_counts import weights_of_keys
 from sfumato.tables.sources.source import Source
+from sfumato.tables.sources.source_batches import FEW_ROWS
 
 LARGEST = 1 << 62
 CHUNK = 1 << 16  # rows numbered at once: they fit in a core's cache
@@ -60,7 +61,8 @@ def find_classes(
     numbering = {name: _Numbering() for name in key}
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in key}
     for batch in source.batches(list(key)):
-        in_threads(partial(_number, batch, numbering, parts), key)
+        number = partial(_number, batch, numbering, parts)
+        in_threads(number, key) if batch.num_rows > FEW_ROWS else list(map(number, key))
     columns = {name: np.concatenate(arrays) if arrays else np.empty(0, np.uint32) for name, arrays in parts.items()}
     parts.clear()
     group = group_rows(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])

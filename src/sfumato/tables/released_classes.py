@@ -63,11 +63,12 @@ def find_classes(
     for batch in source.batches(list(key)):
         number = partial(_number, batch, numbering, parts)
         in_threads(number, key) if batch.num_rows > FEW_ROWS else list(map(number, key))
-    columns = {name: np.concatenate(arrays) if arrays else np.empty(0, np.uint32) for name, arrays in parts.items()}
+    joined = in_threads(lambda arrays: np.concatenate(arrays or [np.empty(0, np.uint32)]), list(parts.values()))
+    columns = dict(zip(parts, joined, strict=True))
     parts.clear()
     group = group_rows(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])
     # The rows of a class are mostly adjacent, so sorting runs is faster than sorting rows.
-    runs = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if group.size else np.empty(0, np.int64)
+    runs = np.flatnonzero(_begins(group))
     lengths = np.diff(np.append(runs, group.size))
     _, first, class_of_run = np.unique(group[runs], return_index=True, return_inverse=True)
     sizes = np.zeros(len(first), np.int64)
@@ -75,6 +76,18 @@ def find_classes(
     shown = {name: column[runs[first]].astype(np.int64) for name, column in columns.items()}
     class_of_row = np.repeat(class_of_run, lengths) if by_row else None
     return ReleasedClasses(sizes, {name: numbering[name].values for name in key}, shown, class_of_row, counts)
+
+
+def _begins(group: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether each row has another number than the row before."""
+    begins = np.ones(len(group), np.bool_)
+
+    def compare(part: tuple[int, int]) -> None:
+        first, end = max(part[0], 1), part[1]
+        np.not_equal(group[first:end], group[first - 1 : end - 1], out=begins[first:end])
+
+    in_threads(compare, slices(len(group), CHUNK))
+    return begins
 
 
 def group_rows(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int64]:

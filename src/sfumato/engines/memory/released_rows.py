@@ -77,7 +77,7 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
         outcome,
         None if persons is None else persons[rows],
         tasks=_tasks(table),
-        input_rows=None if encoded.input_rows is None else encoded.input_rows[rows],
+        input_rows=None if encoded.input_rows is None else gathered(encoded.input_rows, rows),
     )
 
 

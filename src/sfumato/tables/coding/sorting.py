@@ -145,28 +145,28 @@ def _sorted(packed: NDArray[np.uint64], row_bits: int) -> NDArray[np.uint64]:
     used = int(np.bitwise_or.reduce(in_threads(lambda part: np.bitwise_or.reduce(packed[part]), parts))).bit_length()
     other = np.empty_like(packed)
     for shift in range(row_bits, used, DIGIT):
-        first = np.zeros((len(parts), 1 << DIGIT), np.int64)
-        source, target, nowhere = packed, other, other[:0]
-
-        def count(part: int, source: NDArray[np.uint64] = source) -> None:
-            move(source[parts[part]], shift, first[part], nowhere)
-
-        def fill(part: int, source: NDArray[np.uint64] = source, target: NDArray[np.uint64] = target) -> None:
-            move(source[parts[part]], shift, first[part], target)
-
-        in_threads(count, range(len(parts)))
-        # Where each part puts its first integer with each digit: after those with smaller digits, then earlier parts.
-        counts = first.T.ravel()
-        first[:] = (np.cumsum(counts) - counts).reshape(-1, len(parts)).T
-        in_threads(fill, range(len(parts)))
-        packed, other = target, source
+        _move_by_digit(packed, shift, parts, other)
+        packed, other = other, packed
     return packed
 
 
+def _move_by_digit(numbers: NDArray[np.uint64], shift: int, parts: Sequence[slice], target: NDArray[np.uint64]) -> None:
+    """Sort numbers by the digit that begins ``shift`` bits from their end, into the target."""
+    first = np.zeros((len(parts), 1 << DIGIT), np.int64)
+    in_threads(lambda part: move(numbers[parts[part]], shift, first[part], target[:0]), range(len(parts)))
+    # Where each part puts its first number with each digit: after those with smaller digits, then after earlier parts.
+    counts = first.T.ravel()
+    first[:] = (np.cumsum(counts) - counts).reshape(-1, len(parts)).T
+    in_threads(lambda part: move(numbers[parts[part]], shift, first[part], target), range(len(parts)))
+
+
 def _unpacked(packed: NDArray[np.uint64], row_bits: int, rest: int) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Return the row of each sorted integer, and whether it differs from the one before beyond its last ``rest`` bits."""
+    """Return the row of each sorted integer, and whether it differs from the one before in more than its last bits.
+
+    rest: the number of these last bits.
+    """
     rows, differs = np.empty(len(packed), np.uint32), np.ones(len(packed), np.bool_)
-    mask, least = np.uint64((1 << row_bits) - 1), np.uint64(1 << rest if rest < WORD else 0)
+    mask, least = np.uint64((1 << row_bits) - 1), np.uint64(1 << rest)
 
     def fill(part: tuple[int, int]) -> None:
         begin, end = part
@@ -193,7 +193,7 @@ def collapse(
     methods that take neighbours find fewer different sensitive values there.
     """
     sorted_rows = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes), ties)
-    distinct = np.take(codes, sorted_rows.rows[sorted_rows.starts[:-1]], axis=0)
+    distinct = gathered(codes, sorted_rows.rows[sorted_rows.starts[:-1]])
     if ties is not None:
         _sort_runs(sorted_rows, lambda part: np.take(ties, sorted_rows.rows[part], mode="clip"))
     if shuffled:
@@ -244,11 +244,11 @@ def _chunks_of_runs(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 def gathered(values: NDArray[Number], rows: NDArray[np.uint32]) -> NDArray[Number]:
     """Return the values of the given rows. Chunks that fit in a core's cache make this several times faster."""
-    result = np.empty(len(rows), values.dtype)
+    result = np.empty((len(rows), *values.shape[1:]), values.dtype)
 
     def fill(part: tuple[int, int]) -> None:
         # Row numbers are right, and NumPy would copy everything once more to be sure ("raise").
-        np.take(values, rows[slice(*part)], out=result[slice(*part)], mode="clip")
+        np.take(values, rows[slice(*part)], axis=0, out=result[slice(*part)], mode="clip")
 
     in_threads(fill, slices(len(rows), CHUNK))
     return result
@@ -289,9 +289,8 @@ def _append_bits(
 
 @kernel
 def move(numbers, shift, first, target):
-    """Move numbers to where their digits say: uint64[n]. first: int64[2 ** DIGIT], where the next of each digit belongs.
-
-    Without a target, the digits are counted into ``first`` instead.
+    """Move numbers to where their digits belong. numbers: uint64[n]; first: int64[2 ** DIGIT], the place of the next
+    number with each digit, changed. Without a target, the digits are counted into ``first`` instead.
     """
     for place in range(len(numbers)):
         number = numbers[place]

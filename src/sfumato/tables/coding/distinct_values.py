@@ -107,7 +107,7 @@ class DistinctNumbers:
             low = numbers.min()
             self._unmerged.append(np.flatnonzero(np.bincount(numbers - low)) + low)
         else:
-            self._unmerged.append(np.unique(numbers))
+            self._unmerged.append(merged_numbers([numbers]))
         self._unmerged_count += len(self._unmerged[-1])
         if self._unmerged_count > max(
             len(self._values), MERGE_AFTER

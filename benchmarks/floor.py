@@ -75,14 +75,19 @@ def _sorted_copy(source: Path, target: Path) -> Callable[[], dict[str, float]]:
         target.unlink(missing_ok=True)
         ordered = polars.read_parquet(source).sort(SORTED_BY)
         ordered.write_parquet(target, compression="zstd", compression_level=level)
-        handle = os.open(target, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        synced(target)
         return {}
 
     return work
+
+
+def synced(path: Path) -> None:
+    """Wait until a file is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K, "rounds": ROUNDS}, phrases=phrases)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from benchmarks import (
     attacks,
     bound,
-    curves,
+    csv_floor,
     disk,
     diversity,
     first_use,
     floor,
     global_levels,
+    growth,
     guides,
     loss,
     memory,
@@ -24,7 +25,8 @@ from benchmarks.section import Section
 
 SECTIONS: dict[str, Section] = {
     "floor": floor.SECTION,
-    "curves": curves.SECTION,
+    "csv": csv_floor.SECTION,
+    "growth": growth.SECTION,
     "memory": memory.SECTION,
     "first-use": first_use.SECTION,
     "tradeoff": tradeoff.SECTION,

@@ -22,6 +22,7 @@ from sfumato.tables.coding.arrow_arrays import to_numpy, to_python
 from sfumato.tables.coding.value_order import ascending, is_missing, text_of
 from sfumato.tables.key_counts import weights_of_keys
 from sfumato.tables.sources.source import Source
+from sfumato.tables.sources.source_batches import FEW_ROWS
 
 LARGEST = 1 << 62
 CHUNK = 1 << 16  # rows numbered at once: they fit in a core's cache
@@ -60,12 +61,14 @@ def find_classes(
     numbering = {name: _Numbering() for name in key}
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in key}
     for batch in source.batches(list(key)):
-        in_threads(partial(_number, batch, numbering, parts), key)
-    columns = {name: np.concatenate(arrays) if arrays else np.empty(0, np.uint32) for name, arrays in parts.items()}
+        number = partial(_number, batch, numbering, parts)
+        in_threads(number, key) if batch.num_rows > FEW_ROWS else list(map(number, key))
+    joined = in_threads(lambda arrays: np.concatenate(arrays or [np.empty(0, np.uint32)]), list(parts.values()))
+    columns = dict(zip(parts, joined, strict=True))
     parts.clear()
     group = group_rows(list(columns.values()), [max(len(numbering[name].values), 1) for name in key])
     # The rows of a class are mostly adjacent, so sorting runs is faster than sorting rows.
-    runs = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if group.size else np.empty(0, np.int64)
+    runs = np.flatnonzero(_begins(group))
     lengths = np.diff(np.append(runs, group.size))
     _, first, class_of_run = np.unique(group[runs], return_index=True, return_inverse=True)
     sizes = np.zeros(len(first), np.int64)
@@ -73,6 +76,18 @@ def find_classes(
     shown = {name: column[runs[first]].astype(np.int64) for name, column in columns.items()}
     class_of_row = np.repeat(class_of_run, lengths) if by_row else None
     return ReleasedClasses(sizes, {name: numbering[name].values for name in key}, shown, class_of_row, counts)
+
+
+def _begins(group: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether each row has another number than the row before."""
+    begins = np.ones(len(group), np.bool_)
+
+    def compare(part: tuple[int, int]) -> None:
+        first, end = max(part[0], 1), part[1]
+        np.not_equal(group[first:end], group[first - 1 : end - 1], out=begins[first:end])
+
+    in_threads(compare, slices(len(group), CHUNK))
+    return begins
 
 
 def group_rows(columns: list[NDArray[Any]], sizes: list[int]) -> NDArray[np.int64]:
@@ -316,9 +331,10 @@ def _different(owner: NDArray[np.integer], keys: NDArray[np.integer], count: int
     """Return the number of different keys of each owner. owner, keys: int[n], not negative. count: of owners."""
     width = int(keys.max()) + 1 if keys.size else 1
     if count * width <= LARGEST:  # one number per pair sorts much faster than pairs
-        return np.bincount(np.unique(owner.astype(np.int64) * width + keys) // width, minlength=count)
-    pairs = np.unique(np.stack([owner.astype(np.int64), keys.astype(np.int64)], axis=1), axis=0)
-    return np.bincount(pairs[:, 0], minlength=count)
+        pairs = np.sort(owner.astype(np.int64) * width + keys)  # np.unique would take many times as long
+        return np.bincount(pairs[_begins(pairs)] // width, minlength=count)
+    different = np.unique(np.stack([owner.astype(np.int64), keys.astype(np.int64)], axis=1), axis=0)
+    return np.bincount(different[:, 0], minlength=count)
 
 
 def majorities(source: Source, classes: ReleasedClasses, column: str) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,18 +30,7 @@ from sfumato.requirements import ClassCounts, Requirements
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.domains import Domain, NumericDomain
 from sfumato.tables.coding.passthrough import PassthroughColumn
-from sfumato.tables.coding.sorting import (
-    CHUNK,
-    WORD,
-    Field,
-    SortedRows,
-    bits_for,
-    gathered,
-    key_bits,
-    repeated,
-    sort_rows,
-    sort_within_runs,
-)
+from sfumato.tables.coding.sorting import Field, bits_for, gathered, repeated, sort_rows
 from sfumato.tables.released_classes import ReleasedClasses
 
 
@@ -86,7 +76,7 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
         outcome,
         None if persons is None else persons[rows],
         tasks=_tasks(table),
-        input_rows=None if encoded.input_rows is None else encoded.input_rows[rows],
+        input_rows=None if encoded.input_rows is None else gathered(encoded.input_rows, rows),
     )
 
 
@@ -146,10 +136,11 @@ def arrange(
         if policy.release.keep_order:
             assert encoded.input_rows is not None
             rows = recoded.rows[np.argsort(encoded.input_rows[recoded.rows])]
-            spread: Spread = lambda values: gathered(values, recoded.class_of_row[rows])  # noqa: E731
+            classes = recoded.class_of_row[rows]
         else:
-            rows = _canonical(recoded, encoded.carried)
-            spread = lambda values: repeated(values, recoded.starts)  # noqa: E731
+            classes = repeated(np.arange(len(recoded.sizes), dtype=np.uint32), recoded.starts)
+            rows = _canonical(recoded, classes, encoded.carried)
+        spread: Spread = partial(gathered, rows=classes)
         recoded_by_name = {column.domain.name: column for column in recoded.columns}
         carried_by_name = {column.name: column for column in encoded.carried}
         attributes = {domain.name: attribute for attribute, domain in enumerate(encoded.domains)}
@@ -164,8 +155,7 @@ def arrange(
                     codes, domain = encoded.codes[:, attributes[name]], encoded.domains[attributes[name]]
                     assert isinstance(domain, NumericDomain)
                     by_class = class_statistic(kind, codes, domain, recoded, column, grids[name])
-                    class_of_row: NDArray[np.int64] = spread(np.arange(len(by_class)))
-                    shown.append((f"{name}_{kind}", by_class.take(from_numpy(class_of_row))))
+                    shown.append((f"{name}_{kind}", by_class.take(from_numpy(classes))))
             return shown
 
         columns = [pair for pairs in in_threads(released, names) for pair in pairs]
@@ -191,18 +181,17 @@ def _two_tables(table: TableInMemory, batches: Iterator[ClassBatch], sensitive: 
         return separated(recoder.finish(), column, rows, group[rows])
 
 
-def _canonical(recoded: Recoded, carried: Sequence[PassthroughColumn]) -> NDArray[np.uint32]:
-    """Return the released rows in canonical order: by class, then by the passthrough columns."""
-    fields = [field for column in carried for field in column.fields()]
-    width = sum(field.bits for field in fields)
-    if width <= WORD and recoded.sizes.max(initial=0) <= CHUNK:
-        ordered = SortedRows(recoded.rows.copy(), recoded.starts)
-        sort_within_runs(ordered, lambda part: key_bits(fields, 0, width, ordered.rows[part]))
-        return ordered.rows
-    classes = repeated(np.arange(len(recoded.sizes), dtype=np.uint32), recoded.starts)
-    fields = [Field(gathered(field.values, recoded.rows), field.bits) for field in fields]
-    in_order = sort_rows([Field(classes, bits_for(len(recoded.sizes))), *fields], len(recoded.rows)).rows
-    return gathered(recoded.rows, in_order)
+def _canonical(
+    recoded: Recoded, classes: NDArray[np.uint32], carried: Sequence[PassthroughColumn]
+) -> NDArray[np.uint32]:
+    """Return the released rows in canonical order: by class, then by the passthrough columns.
+
+    classes: of the rows as ``recoded`` has them.
+    """
+    fields = [Field(classes, bits_for(len(recoded.sizes)))]
+    for column in carried:
+        fields += [Field(gathered(field.values, recoded.rows), field.bits) for field in column.fields()]
+    return gathered(recoded.rows, sort_rows(fields, len(recoded.rows)).rows)
 
 
 def _grids(policy: Policy, recoded: Recoded) -> dict[str, Fraction]:

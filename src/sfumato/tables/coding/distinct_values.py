@@ -107,7 +107,7 @@ class DistinctNumbers:
             low = numbers.min()
             self._unmerged.append(np.flatnonzero(np.bincount(numbers - low)) + low)
         else:
-            self._unmerged.append(np.unique(numbers))
+            self._unmerged.append(merged_numbers([numbers]))
         self._unmerged_count += len(self._unmerged[-1])
         if self._unmerged_count > max(
             len(self._values), MERGE_AFTER
@@ -159,10 +159,12 @@ class DistinctNumbers:
             by_number[self._values - low] = table[:null]
             if missing is not None:
                 numbers = np.where(missing, low, numbers)
-            result = by_number[numbers - low]
+            result: NDArray[Number] = by_number[numbers - low]
         else:
             result = table[np.searchsorted(self._values, numbers)]
-        return result if missing is None else np.where(missing, table[null], result)
+        if missing is not None:
+            result[missing] = table[null]
+        return result
 
 
 def distinct_values_of(name: str, source_type: pa.DataType) -> DistinctTexts | DistinctNumbers:

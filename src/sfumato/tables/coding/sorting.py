@@ -1,8 +1,8 @@
 """Sort rows by many narrow columns.
 
 Equal keys are ordered by row number, so the order is always total. Key bits and row number are packed into one 64-bit
-integer and sorted as plain integers, which is several times faster than an indirect sort. If the key has more bits than
-fit, rows that are still tied are sorted again by the next bits.
+integer and sorted as plain integers, digit by digit, which is many times faster than an indirect sort. If the key has
+more bits than fit, rows that are still tied are sorted again by the next bits.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ Number = TypeVar("Number", bound=np.generic)
 WORD = 64
 SMALL_TABLE = 1 << 20
 CHUNK = 1 << 16  # rows packed at once: they fit in a core's cache
+DIGIT = 10  # bits by which integers are sorted at once
 STRETCH = 16  # rows that are sorted by insertion before they are merged
 
 
@@ -85,7 +86,7 @@ def sort_rows(fields: Sequence[Field], count: int, ties: NDArray[np.uint64] | No
         width = min(WORD - row_bits - run_bits, total - offset)
         tie_bits = 0 if ties is None else WORD - row_bits - run_bits - width
         packed = _packed(fields, (offset, width), tied_rows, runs, ties, tie_bits, row_bits)
-        _sort_in_threads(packed)
+        packed = _sorted(packed, row_bits)
         sorted_rows, differs = _unpacked(packed, row_bits, row_bits + tie_bits)
         if tied is None:
             rows, begins = sorted_rows, begins | differs
@@ -131,23 +132,41 @@ def _packed(
     return packed
 
 
-def _sort_in_threads(numbers: NDArray[np.uint64]) -> None:
-    """Sort an array in place. It is divided into equal parts of ascending numbers, one for each thread."""
-    parts = [numbers]
-    while len(parts) < thread_count() and len(parts[0]) > CHUNK:
-        middles = [len(part) // 2 for part in parts]
-        pairs = list(zip(parts, middles, strict=True))
-        in_threads(lambda pair: pair[0].partition(pair[1]), pairs)
-        parts = [half for part, middle in pairs for half in (part[:middle], part[middle:])]
-    in_threads(lambda part: part.sort(), parts)
+def _sorted(packed: NDArray[np.uint64], row_bits: int) -> NDArray[np.uint64]:
+    """Sort integers whose last ``row_bits`` bits ascend wherever the others are equal. They may be changed.
+
+    Radix sort: by their last bits first, each time without changing the order of integers that have equal ones. Every
+    thread counts and moves a part of them.
+    """
+    if len(packed) <= CHUNK:
+        packed.sort()
+        return packed
+    parts = [slice(*part) for part in slices(len(packed), -(-len(packed) // thread_count()))]
+    used = int(np.bitwise_or.reduce(in_threads(lambda part: np.bitwise_or.reduce(packed[part]), parts))).bit_length()
+    other = np.empty_like(packed)
+    for shift in range(row_bits, used, DIGIT):
+        _move_by_digit(packed, shift, parts, other)
+        packed, other = other, packed
+    return packed
 
 
-def _unpacked(
-    packed: NDArray[np.uint64], row_bits: int, rest: int
-) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Return the row of each sorted integer, and whether it differs from the one before beyond its last ``rest`` bits."""
+def _move_by_digit(numbers: NDArray[np.uint64], shift: int, parts: Sequence[slice], target: NDArray[np.uint64]) -> None:
+    """Sort numbers by the digit that begins ``shift`` bits from their end, into the target."""
+    first = np.zeros((len(parts), 1 << DIGIT), np.int64)
+    in_threads(lambda part: move(numbers[parts[part]], shift, first[part], target[:0]), range(len(parts)))
+    # Where each part puts its first number with each digit: after those with smaller digits, then after earlier parts.
+    counts = first.T.ravel()
+    first[:] = (np.cumsum(counts) - counts).reshape(-1, len(parts)).T
+    in_threads(lambda part: move(numbers[parts[part]], shift, first[part], target), range(len(parts)))
+
+
+def _unpacked(packed: NDArray[np.uint64], row_bits: int, rest: int) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Return the row of each sorted integer, and whether it differs from the one before in more than its last bits.
+
+    rest: the number of these last bits.
+    """
     rows, differs = np.empty(len(packed), np.uint32), np.ones(len(packed), np.bool_)
-    mask, least = np.uint64((1 << row_bits) - 1), np.uint64(1 << rest if rest < WORD else 0)
+    mask, least = np.uint64((1 << row_bits) - 1), np.uint64(1 << rest)
 
     def fill(part: tuple[int, int]) -> None:
         begin, end = part
@@ -174,16 +193,16 @@ def collapse(
     methods that take neighbours find fewer different sensitive values there.
     """
     sorted_rows = sort_rows([Field(codes[:, q], bits_for(size)) for q, size in enumerate(sizes)], len(codes), ties)
-    distinct = np.take(codes, sorted_rows.rows[sorted_rows.starts[:-1]], axis=0)
+    distinct = gathered(codes, sorted_rows.rows[sorted_rows.starts[:-1]])
     if ties is not None:
-        sort_within_runs(sorted_rows, lambda part: np.take(ties, sorted_rows.rows[part], mode="clip"))
+        _sort_runs(sorted_rows, lambda part: np.take(ties, sorted_rows.rows[part], mode="clip"))
     if shuffled:
         numbers = np.random.PCG64(0).random_raw(len(codes))
-        sort_within_runs(sorted_rows, lambda part: numbers[part])
+        _sort_runs(sorted_rows, lambda part: numbers[part])
     return distinct, sorted_rows
 
 
-def sort_within_runs(sorted_rows: SortedRows, keys_of: Callable[[slice], NDArray[np.uint64]]) -> None:
+def _sort_runs(sorted_rows: SortedRows, keys_of: Callable[[slice], NDArray[np.uint64]]) -> None:
     """Sort the rows of every run by their keys, in place, and keep the order of rows with equal keys.
 
     keys_of: returns the keys of the rows at some positions; they may be changed.
@@ -225,11 +244,11 @@ def _chunks_of_runs(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 def gathered(values: NDArray[Number], rows: NDArray[np.uint32]) -> NDArray[Number]:
     """Return the values of the given rows. Chunks that fit in a core's cache make this several times faster."""
-    result = np.empty(len(rows), values.dtype)
+    result = np.empty((len(rows), *values.shape[1:]), values.dtype)
 
     def fill(part: tuple[int, int]) -> None:
         # Row numbers are right, and NumPy would copy everything once more to be sure ("raise").
-        np.take(values, rows[slice(*part)], out=result[slice(*part)], mode="clip")
+        np.take(values, rows[slice(*part)], axis=0, out=result[slice(*part)], mode="clip")
 
     in_threads(fill, slices(len(rows), CHUNK))
     return result
@@ -266,6 +285,19 @@ def _append_bits(
             key <<= np.uint64(end - start)
             key |= part
         position += field.bits
+
+
+@kernel
+def move(numbers, shift, first, target):
+    """Move numbers to where their digits belong. numbers: uint64[n]; first: int64[2 ** DIGIT], the place of the next
+    number with each digit, changed. Without a target, the digits are counted into ``first`` instead.
+    """
+    for place in range(len(numbers)):
+        number = numbers[place]
+        digit = (number >> np.uint64(shift)) & np.uint64((1 << DIGIT) - 1)
+        if len(target) > 0:
+            target[first[digit]] = number
+        first[digit] += 1
 
 
 @kernel

@@ -17,6 +17,7 @@ from sfumato.kernels.threads import in_threads
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 
 BATCH_ROWS = 1 << 18
+FEW_ROWS = 1 << 15  # of a batch, whose columns take less time than threads take to begin
 TEXT = pa.dictionary(pa.int32(), pa.string())
 _WORD = re.compile(r"[^\W\d][^@]{0,59}", re.DOTALL)  # begins with a letter
 
@@ -88,7 +89,8 @@ def _normalized(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str
         rows += batch.num_rows
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)
-            arrays = in_threads(partial(_column, part), list(schema))
+            column = partial(_column, part)
+            arrays = in_threads(column, list(schema)) if part.num_rows > FEW_ROWS else list(map(column, schema))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     if not rows:
         raise NoRecordsError(f"{where} has no records. Give a table with at least one.")

@@ -19,6 +19,7 @@ READ_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 18  # of text, from which the length of a line is estimated
 LOOKED_AT = 1 << 26  # bytes of text that are decompressed for an estimate, at most
 COMPRESSED = 6  # times as much text as a compressed file has bytes, at least, approximately
+EXTEND_ASCII = ("utf-8", "cp1252", "iso8859-1", "ascii")  # encodings in which a byte of ASCII is that character
 HARMLESS = 1 << 24  # bytes of text that any compressed file may hold
 
 
@@ -124,10 +125,11 @@ class _Utf8Stream(io.RawIOBase):
         self._where = where
         self._most = most  # bytes that may come out of a compressed file
         self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._extends_ascii = codecs.lookup(encoding).name in EXTEND_ASCII
         self._ready = memoryview(b"")
         self._ended = False
         self._consumed = 0
-        self._last_character = ""
+        self._last_byte = b""
         self._line_feeds = 0
         self._carriage_returns = 0
 
@@ -157,18 +159,13 @@ class _Utf8Stream(io.RawIOBase):
             ) from None
         self._ended = not block
         try:
-            text = self._decoder.decode(block, final=self._ended)
+            encoded = block if self._is_ascii(block) else self._in_utf8(block)
             self._consumed += len(block)
             if self._most is not None and self._consumed > self._most:
                 raise InputError(
                     f"{self._where} holds far more text than compressed tables do: more than {self._most >> 20:,} MiB. "
                     "If you trust the file, set --max-expansion, or max_expansion in [input], to a larger factor."
                 )
-            if not self._last_character:
-                text = text.removeprefix("\ufeff")
-            if self._ended and (text or self._last_character)[-1:] not in ("", "\n", "\r"):
-                text += "\n"
-            encoded = text.encode("utf-8")
         except UnicodeDecodeError as error:
             raise self._not_in_encoding(error, len(block)) from None
         except UnicodeError:
@@ -181,14 +178,28 @@ class _Utf8Stream(io.RawIOBase):
                 "utf-16, or encoding = 'utf-16' to [input]."
             )
         self._count_lines(encoded)
-        self._last_character = text[-1:] or self._last_character
+        self._last_byte = encoded[-1:] or self._last_byte
+        return encoded
+
+    def _is_ascii(self, block: bytes) -> bool:
+        """Return whether a block is the same in UTF-8, as most blocks of most files are."""
+        return self._extends_ascii and block.isascii() and not self._ended and not self._decoder.getstate()[0]
+
+    def _in_utf8(self, block: bytes) -> bytes:
+        text = self._decoder.decode(block, final=self._ended)
+        if not self._last_byte:
+            text = text.removeprefix("\ufeff")
+        encoded = text.encode("utf-8")
+        if self._ended and (encoded or self._last_byte)[-1:] not in (b"", b"\n", b"\r"):
+            encoded += b"\n"
         return encoded
 
     def _count_lines(self, text: bytes) -> None:
         # Several times as fast as bytes.count, which would take longer than all else here.
         characters = np.frombuffer(text, np.uint8)
         self._line_feeds += int(np.count_nonzero(characters == ord("\n")))
-        self._carriage_returns += int(np.count_nonzero(characters == ord("\r")))
+        if b"\r" in text:
+            self._carriage_returns += int(np.count_nonzero(characters == ord("\r")))
 
     def _line(self) -> int:
         """Return the number of the current line, whichever of the three line ends the file has."""

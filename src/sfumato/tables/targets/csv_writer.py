@@ -21,6 +21,7 @@ import pyarrow.csv
 from pyarrow import types
 
 from sfumato.errors import OutputError
+from sfumato.kernels.threads import in_threads_ahead, slices
 from sfumato.tables.decimal_commas import has_places, numbers_with_commas, with_exchanged_marks
 from sfumato.tables.sources.in_memory_source import nan_as_null
 from sfumato.tables.targets.file_writers import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # Numbers and dates are written without quotes and may hold these, so none of them can separate cells without quotes.
 UNQUOTED = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-.: ")
 AT_ONCE = 1 << 12  # values that are encoded together
+ROWS_AT_ONCE = 1 << 16  # that a thread writes
 # Encodings of which a machine would choose the order of the bytes. It is fixed, so that a release has the same bytes
 # everywhere, and a mark at the beginning names it.
 _MARKED = {"utf-16": ("utf-16-le", codecs.BOM_UTF16_LE), "utf-32": ("utf-32-le", codecs.BOM_UTF32_LE)}
@@ -61,15 +63,26 @@ def write_csv(schema: pa.Schema, batches: Batches, path: Path, form: CsvForm) ->
     options = pa.csv.WriteOptions(
         delimiter=text.separator, quoting_style="needed" if needs_quotes else "none", include_header=False
     )
+
+    def parts() -> Iterator[pa.Table]:
+        for group in row_groups(schema, batches):
+            labelled = with_exchanged_marks(group, form.labels) if commas else group
+            passed = labelled if formulas is None else formulas.passed(labelled)
+            yield from (passed.slice(begin, end - begin) for begin, end in slices(passed.num_rows, ROWS_AT_ONCE))
+
+    def text_of(part: pa.Table) -> pa.Buffer:
+        known = without_nan(part)
+        buffer = pa.BufferOutputStream()
+        pa.csv.write_csv((numbers_with_commas(known) if commas else known).cast(stored), buffer, options)
+        return buffer.getvalue()
+
     with _utf8_sink(path, form.compression, text.encoding) as sink:
         header = io.StringIO()
         csv.writer(header, delimiter=text.separator, lineterminator="\n").writerow(schema.names)
         sink.write(header.getvalue().encode())
-        with pa.csv.CSVWriter(sink, stored, write_options=options) as writer:
-            for group in row_groups(schema, batches):
-                labelled = with_exchanged_marks(group, form.labels) if commas else group
-                passed = without_nan(labelled if formulas is None else formulas.passed(labelled))
-                writer.write_table((numbers_with_commas(passed) if commas else passed).cast(stored))
+        with contextlib.closing(in_threads_ahead(text_of, parts())) as texts:
+            for part in texts:
+                sink.write(part)
 
 
 def check_types_of_csv(schema: pa.Schema) -> None:

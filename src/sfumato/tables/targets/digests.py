@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,39 @@ from pyarrow import types
 from sfumato.files.regular_file import open_regular
 from sfumato.tables.sources.source import Source
 
+DIGESTED_AT_ONCE = 1 << 20  # bytes
+
 
 def file_digest(path: Path) -> str:
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class FileDigests:
+    """The digests of finished files, computed by a thread of their own while others read the files."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._ended = Event()
+        self._digests: dict[Path, Future[str]] = {}
+
+    def begin(self, path: Path) -> None:
+        self._digests[path] = self._pool.submit(self._digest, path)
+
+    def of(self, path: Path) -> str:
+        return self._digests[path].result()
+
+    def close(self) -> None:
+        """End the thread, whether or not it has finished."""
+        self._ended.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def _digest(self, path: Path) -> str:
+        digest = hashlib.sha256()
+        with open_regular(path) as file:
+            while not self._ended.is_set() and (block := file.read(DIGESTED_AT_ONCE)):
+                digest.update(block)
+        return digest.hexdigest()
 
 
 def table_digest(source: Source) -> tuple[int, str]:

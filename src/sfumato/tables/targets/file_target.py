@@ -14,7 +14,7 @@ from sfumato.tables.decimal_commas import has_places
 from sfumato.tables.formulas import FormulaCells
 from sfumato.tables.locations import FileLocation, certificate_path
 from sfumato.tables.sources.source import Source, is_text_file, open_location
-from sfumato.tables.targets.digests import file_digest
+from sfumato.tables.targets.digests import FileDigests
 from sfumato.tables.targets.file_writers import Batches, check_format, write_batches
 from sfumato.tables.targets.staging import Stage, write_staged
 from sfumato.tables.targets.target import CertifiedTable, ReleasePage, stage_pages
@@ -41,6 +41,7 @@ class FileTarget:
         self._disarm = disarm
         self._stage = stage or Stage()
         self._files: dict[str, Path] = {}
+        self._digests = FileDigests()
         self._numbers: dict[str, list[str]] = {}
 
     def __enter__(self) -> Self:
@@ -50,6 +51,7 @@ class FileTarget:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._digests.close()
         self._stage.__exit__(kind, error, trace)
 
     def write(self, schema: pa.Schema, batches: Batches) -> Source:
@@ -58,6 +60,7 @@ class FileTarget:
         self._files[target.name] = staged
         self._numbers[target.name] = self._with_commas(schema)
         write_batches(schema, batches, staged, text=self._text, formulas=self._formulas, labels=self._labels)
+        self._digests.begin(staged)
         options = InputOptions(
             separator=self._text.separator,
             encoding=self._text.encoding,
@@ -81,7 +84,7 @@ class FileTarget:
         return [self._entry(name, path) for name, path in self._files.items()]
 
     def _entry(self, name: str, path: Path) -> CertifiedTable:
-        entry: CertifiedTable = {"name": name, "bytes": path.stat().st_size, "sha256": file_digest(path)}
+        entry: CertifiedTable = {"name": name, "bytes": path.stat().st_size, "sha256": self._digests.of(path)}
         if is_text_file(Path(name)):
             text = self._text
             entry["text"] = {"separator": text.separator, "encoding": text.encoding, "decimal": text.decimal}

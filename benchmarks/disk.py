@@ -1,5 +1,7 @@
 """Does the disk engine stay within its memory, and how much longer does it take than DuckDB to sort the same file?
 
+How does its time grow with the records? The slope is the exponent between two sizes: 1 if time is linear.
+
 The floor is DuckDB with the same limit: it reads the file, sorts it by one column and writes it with the same
 compression. Memory is what all processes of a command hold themselves, sampled ten times a second. Pages of files that
 the system could drop at any moment do not count.
@@ -10,12 +12,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from math import log
 
 from benchmarks.process_tree import run_tree
-from benchmarks.section import Section, Table
+from benchmarks.section import Rows, Section, Table
 from benchmarks.tables import GENERATOR, Options
 
-RECORDS = (10_000_000, 30_000_000)
+RECORDS = (10_000_000, 30_000_000, 100_000_000)
 K, MEMORY, SORTED_BY = 10, "2GB", "age"
 
 FLOOR = """
@@ -60,7 +63,25 @@ def run(options: Options) -> Mapping[str, Table]:
     return {
         "ratios": Table("Disk: Parquet to Parquet within a memory limit", rows, [note], worst="ratio"),
         "phases": Table("Disk: phases in seconds", phases, worst="together"),
+        "curve": Table("Disk: time against records", _curve(rows), [note], worst="slope"),
     }
+
+
+def _curve(rows: Rows) -> Rows:
+    """Return the time and what it grows by from each size to the next."""
+    curve = []
+    for before, row in zip([rows[0], *rows[:-1]], rows, strict=True):
+        grown, longer = row["records"] / before["records"], row["sfumato s"] / before["sfumato s"]
+        curve.append(
+            {
+                "records": row["records"],
+                "seconds": row["sfumato s"],
+                "microseconds per record": row["sfumato s"] / row["records"] * 1e6,
+                "CPU microseconds per record": row["sfumato CPU s"] / row["records"] * 1e6,
+                "slope": log(longer) / log(grown) if grown > 1 else 1.0,
+            }
+        )
+    return curve
 
 
 SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K, "memory": MEMORY, "method": "hilbert"})

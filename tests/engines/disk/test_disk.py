@@ -30,10 +30,10 @@ from pyarrow import csv, parquet
 from strategies import Case, Diverse, cases, diverse_cases, released_rows
 
 import sfumato
-from sfumato.engines.disk import diverse_cut_by_range
+from sfumato.engines.disk import diverse_cut_by_range, record_order
 from sfumato.engines.disk import engine as engine_module
 from sfumato.engines.disk import released_rows as released_rows_module
-from sfumato.engines.disk.coded_table import encode_input, profile_input
+from sfumato.engines.disk.coded_table import encode_input, profile_input, run_starts
 from sfumato.engines.disk.streaming_cut import cut_line
 from sfumato.errors import OutputError, PolicyError, UsageError
 from sfumato.methods import method_named
@@ -55,6 +55,7 @@ from sfumato.tables.external import scratch as scratch_module
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.packed_records import PackedFile
+from sfumato.tables.external.record_words import WordLayout
 from sfumato.tables.external.scratch import MARK, Scratch
 from sfumato.tables.sources.source import open_source
 from sfumato.tables.targets import file_writers
@@ -107,6 +108,45 @@ def test_runs_of_equal_records_are_cut_as_in_memory(method: str, k: int) -> None
     table = pa.table({"age": age, "zip": np.full(2_000, "1"), "visits": generator.integers(0, 5, 2_000)})
     memory, disk = both(table, quasi_identifiers=["age", "zip"], other="keep", k=k, method=method)
     assert disk.equals(memory)
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_records_that_are_sorted_as_numbers_give_the_release_of_longer_ones(
+    threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SFUMATO_THREADS", threads)
+    draw = np.random.default_rng(3)
+    table = pa.table(
+        {
+            "age": pa.array(draw.integers(20, 60, 1_500), mask=draw.random(1_500) < 0.1),
+            "zip": draw.choice(["1", "2", "3"], 1_500),
+            "ill": pa.array(draw.choice(["flu", "cold"], 1_500), mask=draw.random(1_500) < 0.1),
+            "visits": pa.array(draw.integers(0, 9, 1_500), mask=draw.random(1_500) < 0.1),
+        }
+    )
+    asked = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "other": "keep", "k": 3, "method": "hilbert"}
+    layouts = []
+
+    def layout_of(*columns: Any) -> WordLayout | None:
+        layouts.append(original(*columns))
+        return layouts[-1]
+
+    original = released_rows_module._layout
+    monkeypatch.setattr(released_rows_module, "_layout", layout_of)
+    short = sfumato.anonymize(table, engine="disk", **asked).data
+    assert layouts[0] is not None
+    monkeypatch.setattr(record_order, "MOST_COMBINATIONS", 0)
+    monkeypatch.setattr(released_rows_module, "_layout", lambda *_: None)
+    assert sfumato.anonymize(table, engine="disk", **asked).data.equals(short)
+
+
+def test_runs_of_equal_codes_are_found_whatever_their_width() -> None:
+    for kind, columns in ((np.uint8, 3), (np.uint8, 17), (np.uint16, 4), (np.uint32, 5)):
+        codes = np.random.default_rng(columns).integers(0, 2, (300, columns)).astype(kind)
+        codes = codes[np.lexsort(codes.T[::-1])]
+        rows = codes.tolist()
+        expected = [row for row in range(300) if row == 0 or rows[row] != rows[row - 1]]
+        assert run_starts(codes).tolist() == [*expected, 300]
 
 
 @pytest.mark.not_quick

@@ -14,7 +14,7 @@ from sfumato.engines.counted_columns import coded_workload
 from sfumato.engines.spark.buckets import BUCKET, partition_numbers
 from sfumato.engines.spark.column_profiles import CountedColumn
 from sfumato.engines.spark.line_keys import CODES, TIE, LineEncoder, from_binary, tie_hashes
-from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, packed, unpacked, written_chunks
+from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, packed, plain, unpacked, written_chunks
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
 from sfumato.losses.exact_costs import exact_costs
@@ -164,7 +164,8 @@ def _released(task: BucketTask, batch: ClassBatch, records: int, carried: pa.Tab
     recoded = recoder.finish()
     shown = pa.table({name: array for column in recoded.columns for name, array in _shown(task, column)})
     rows = from_numpy(np.argsort(recoded.class_of_row, kind="stable")[: len(batch.rows)])  # without those left out
-    carried = _taken(carried, rows)
+    # Spark reads files by their sizes, and released dictionaries follow that order: so texts are not codes here.
+    carried = plain(_taken(carried, rows))
     ends = np.cumsum(recoded.sizes)
     step = max(task.file_records // SAMPLE_A_FILE, 1)
     sampled = np.searchsorted(ends, np.arange(step // 2, ends[-1], step), side="right")

@@ -24,7 +24,7 @@ from sfumato.engines.spark.column_profiles import (
 )
 from sfumato.engines.spark.input_scan import InputChunks, row_source, store_input
 from sfumato.engines.spark.line_keys import CODES, ROW, TIE, LineEncoder, to_binary
-from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, HELD_ROWS, opened, plain, written_chunks
+from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, HELD_ROWS, joined, opened, written_chunks
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import columns, one_array
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
@@ -116,9 +116,9 @@ def write_coded(
         chunks = (chunk for batch in batches for chunk in batch.column(CHUNK))
         while held := list(islice(chunks, HELD_ROWS // CHUNK_ROWS)):
             tables = [opened(chunk) for chunk in held]
-            codes = np.concatenate([_encoded(table, encoders, line_encoder) for table in tables])
+            codes = np.concatenate([encoded(table, encoders, line_encoder.dtype) for table in tables])
             places = line_encoder.places(codes)
-            others = pa.concat_tables([plain(table.select([TIE, ROW, *carried])) for table in tables])
+            others = joined([table.select([TIE, ROW, *carried]) for table in tables])
             coded = others.append_column(CODES, to_binary(line_encoder.packed_codes(places))).combine_chunks()
             bucket = assign(places, *(to_numpy(one_array(coded.column(name))) for name in (TIE, ROW)))
             yield from in_buckets(coded, bucket)
@@ -127,8 +127,9 @@ def write_coded(
         return written_chunks(session, stored.chunks.select(CHUNK).mapInArrow(encode, coded_schema()), path)
 
 
-def _encoded(table: pa.Table, encoders: Sequence[Encoder], line_encoder: LineEncoder) -> Codes:
-    codes = np.empty((table.num_rows, len(encoders)), line_encoder.dtype)
+def encoded(table: pa.Table, encoders: Sequence[Encoder], dtype: np.dtype[np.unsignedinteger]) -> Codes:
+    """Return the codes of a chunk of the input. The values of a dictionary are encoded once."""
+    codes = np.empty((table.num_rows, len(encoders)), dtype)
     for q, encoder in enumerate(encoders):
         column = one_array(table.column(q))
         if pa.types.is_dictionary(column.type):

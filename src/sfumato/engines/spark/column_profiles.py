@@ -110,8 +110,15 @@ class CountedColumn:
 
     def of(self, column: pa.Array) -> SensitiveValues:
         """Return the codes of the column for some records."""
-        positions = pc.index_in(_plain(column), value_set=self.known)
-        return replace(self.values, codes=self.values.codes[to_numpy(positions, null=len(self.known))])
+        if pa.types.is_dictionary(column.type):
+            code_of_value = np.append(self._codes(column.dictionary), self.values.codes[-1])
+            return replace(self.values, codes=code_of_value[to_numpy(column.indices, len(column.dictionary))])
+        return replace(self.values, codes=self._codes(column))
+
+    def _codes(self, values: pa.Array) -> NDArray[np.uint32]:
+        positions = pc.index_in(_plain(values), value_set=self.known)
+        codes: NDArray[np.uint32] = self.values.codes[to_numpy(positions, null=len(self.known))]
+        return codes
 
 
 def sensitive_of(name: str, counts: ColumnCounts, policy: Policy, taxonomy: Taxonomy | None) -> CountedColumn:

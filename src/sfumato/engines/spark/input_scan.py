@@ -77,7 +77,7 @@ class InputChunks:
         def tallied_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 if batch.num_rows:
-                    yield from unpacked(batch.column(TALLY)).combine_chunks().to_batches()
+                    yield from plain(unpacked(batch.column(TALLY))).combine_chunks().to_batches()
 
         names = [COLUMN, GIVEN, *(field.name for field in self.kinds)]
         with in_our_words("count the values of the columns"):

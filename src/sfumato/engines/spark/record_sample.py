@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from sfumato.engines.spark.coded_table import TableOnSpark
-from sfumato.engines.spark.row_chunks import CHUNK, opened, plain
+from sfumato.engines.spark.coded_table import TableOnSpark, encoded
+from sfumato.engines.spark.row_chunks import CHUNK, opened
 from sfumato.engines.spark.session import Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import one_array
 from sfumato.releases.keyed_sample import KeyedSample, sampled
@@ -29,12 +29,11 @@ def sample_by_spark(session: Session, table: TableOnSpark, hashes: RecordHashes)
     def sample_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         as_a_task()
         encoders, hashes = known.value
+        largest = np.min_scalar_type(max(encoder.domain.size for encoder in encoders) - 1)
 
         def coded() -> Iterator[tuple[Codes, None]]:
             for chunk in (chunk for batch in batches for chunk in batch.column(CHUNK)):
-                rows = plain(opened(chunk))
-                columns = [encoder.encode(one_array(rows.column(q))) for q, encoder in enumerate(encoders)]
-                yield np.stack(columns, axis=1), None
+                yield encoded(opened(chunk), encoders, largest), None
 
         sample = sampled(hashes, coded())
         arrays = [from_numpy(sample.hashes.view(np.int64)), from_numpy(sample.counts)]

@@ -107,7 +107,7 @@ def write_arranged(
         held = [batch for batch in batches if batch.num_rows]
         if held:
             chunks = pa.Table.from_batches(held)
-            yield from _arranged(unpacked(chunks.column(SHOWN)), unpacked(chunks.column(CHUNK)), shown)
+            yield from _arranged(plain(unpacked(chunks.column(SHOWN))), unpacked(chunks.column(CHUNK)), shown)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -184,7 +184,7 @@ def _splitters(classes: Frame, shelves: int) -> list[Key]:
         return []
     with in_our_words("take a sample of the release"):
         sample = classes.where(f"{SAMPLE} is not null").select(SAMPLE).toArrow()
-    rows = unpacked(sample.column(SAMPLE))
+    rows = plain(unpacked(sample.column(SAMPLE)))
     keys = sorted(_key(rows, row) for row in range(rows.num_rows))
     marks = (len(keys) * shelf // shelves for shelf in range(1, shelves))
     return sorted({keys[mark] for mark in marks if keys})
@@ -220,7 +220,7 @@ def _shelved(session: Session, classes: Frame, splitters: list[Key], numbers: li
         splitters, numbers = known.value
         for batch in batches:
             for row in range(batch.num_rows):
-                shown = unpacked(batch.column(SHOWN).slice(row, 1))
+                shown = plain(unpacked(batch.column(SHOWN).slice(row, 1)))
                 carried = unpacked(batch.column(CHUNK).slice(row, 1))
                 ends = np.cumsum(to_numpy(one_array(shown.column(SIZE))))
                 begin = first = 0

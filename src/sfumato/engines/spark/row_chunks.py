@@ -6,7 +6,7 @@ which are Arrow tables as bytes. A shuffle moves a few large rows, and kernels w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +44,20 @@ def packed(table: pa.Table) -> bytes:
 
 
 def unpacked(chunks: Iterable[pa.BinaryScalar]) -> pa.Table:
-    """Return the rows of one or more chunks, without dictionaries."""
-    return pa.concat_tables([plain(opened(chunk)) for chunk in chunks])
+    """Return the rows of one or more chunks. Text columns that all chunks have as dictionaries stay so."""
+    return joined([opened(chunk) for chunk in chunks])
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows of tables with the same columns. A text column that is a dictionary in all of them has one."""
+    coded = {
+        number
+        for number, kind in enumerate(tables[0].schema.types)
+        if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)
+        if all(table.schema.types[number] == kind for table in tables)
+    }
+    decoded = [_without_dictionaries(table, _dictionaries(table) - coded) for table in tables]
+    return pa.concat_tables(decoded).unify_dictionaries()
 
 
 def opened(chunk: pa.BinaryScalar) -> pa.Table:
@@ -55,9 +67,12 @@ def opened(chunk: pa.BinaryScalar) -> pa.Table:
 
 def plain(table: pa.Table) -> pa.Table:
     """Return a table without dictionaries."""
-    return _without_dictionaries(
-        table, [number for number, kind in enumerate(table.schema.types) if pa.types.is_dictionary(kind)]
-    )
+    return _without_dictionaries(table, _dictionaries(table))
+
+
+def _dictionaries(table: pa.Table) -> set[int]:
+    """Return the numbers of the columns that are dictionaries."""
+    return {number for number, kind in enumerate(table.schema.types) if pa.types.is_dictionary(kind)}
 
 
 def _without_dictionaries(table: pa.Table, columns: Iterable[int]) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -55,8 +56,12 @@ def shared(session: Session, value: Any) -> Any:
 
 
 def as_a_task() -> None:
-    """Keep a task to one thread. Spark runs one task on each core."""
+    """Keep a task to one thread, since Spark runs one task on each core, and what is loaded out of garbage collections.
+
+    Spark's workers collect garbage after every task, which takes a tenth of a second with all that the libraries hold.
+    """
     os.environ.setdefault("SFUMATO_THREADS", "1")
+    gc.freeze()
 
 
 @contextmanager

@@ -164,7 +164,7 @@ def _recoded(
         kind = np.dtype([(ENTRIES, np.min_scalar_type(widest - 1), (len(columns),)), *kept])
         file = packed_file(scratch, "shown", WORDS if layout is not None else kind)
 
-        def shown(part: _Part) -> tuple[NDArray[Any], int]:
+        def shown(part: _PackedPart) -> tuple[NDArray[Any], int]:
             rows, sizes, low, high = _boxed(table, classes, part)
             entries = [occurring.entries(low[:, q], high[:, q]) for q, occurring in enumerate(boxes)]
             if layout is not None:
@@ -230,7 +230,7 @@ def _equal_batches(parts: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _PackedPart:
     """Packed records. starts: where classes begin, if they are whole classes. box: that of a class they are part of."""
 
     rows: Rows
@@ -238,15 +238,15 @@ class _Part:
     box: tuple[Codes, Codes] | None = None
 
 
-def _parts(table: CodedTable, classes: ClassFile | LevelRecoding, most: int) -> Iterator[_Part]:
+def _parts(table: CodedTable, classes: ClassFile | LevelRecoding, most: int) -> Iterator[_PackedPart]:
     if isinstance(classes, ClassFile):
         yield from _read(table, classes, most)
     else:
-        yield from map(_Part, table.file.batches(most))
+        yield from map(_PackedPart, table.file.batches(most))
 
 
 def _boxed(
-    table: CodedTable, classes: ClassFile | LevelRecoding, part: _Part
+    table: CodedTable, classes: ClassFile | LevelRecoding, part: _PackedPart
 ) -> tuple[Rows, NDArray[np.int64], Codes, Codes]:
     """Return the records of a part, the number of records with each box, and the boxes.
 
@@ -262,19 +262,19 @@ def _boxed(
     return rows, np.diff(starts), low, high
 
 
-def _read(table: CodedTable, class_file: ClassFile, most: int) -> Iterator[_Part]:
+def _read(table: CodedTable, class_file: ClassFile, most: int) -> Iterator[_PackedPart]:
     """Yield the records of whole classes, or the parts of a class that does not fit, with its box."""
     for first, starts in class_file.runs(most):
         last = first + int(starts[-1])
         if last - first <= most:
-            yield _Part(class_file.rows.read(first, last), starts)
+            yield _PackedPart(class_file.rows.read(first, last), starts)
             continue
         parts = [(begin, min(begin + most, last)) for begin in range(first, last, most)]
         boxes = [_extremes(table.codes_of(class_file.rows.read(*part))) for part in parts]
         low = np.min([box[0] for box in boxes], axis=0)[None, :]
         high = np.max([box[1] for box in boxes], axis=0)[None, :]
         for part in parts:
-            yield _Part(class_file.rows.read(*part), np.array([0, part[1] - part[0]]), (low, high))
+            yield _PackedPart(class_file.rows.read(*part), np.array([0, part[1] - part[0]]), (low, high))
 
 
 def _extremes(codes: Codes) -> tuple[Codes, Codes]:

@@ -11,11 +11,13 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.engines.spark.session import Frame, Session, in_our_words
 from sfumato.engines.spark.spark_tables import arrow_type
+from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
 
 MOST_FILES = 1000  # whose schemas the driver reads
 ROWS = 1 << 19  # rows that are read at once
@@ -51,7 +53,9 @@ def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[
                 return None
             parts += [(path, part) for part in range(file.metadata.num_row_groups)]
             rows += file.metadata.num_rows
-    listed = session.createDataFrame(parts, f"{PATH} string, {PART} int")
+    # As an Arrow table it reaches Java at once. A list of rows would go through workers of Python.
+    numbers = from_numpy(np.array([part for _, part in parts], np.int32))
+    listed = session.createDataFrame(pa.table({PATH: from_texts([path for path, _ in parts]), PART: numbers}))
     tasks = max(min(len(parts), -(-rows // ROWS)), 1)
     return listed.repartition(tasks, PATH, PART), partial(read_parts, names=dict(names))
 

@@ -111,7 +111,7 @@ def meter(share: float) -> Markup:
     return element(
         "svg",
         ground,
-        element("rect", width=wide, height="100%", rx="2", fill="var(--accent)"),
+        element("rect", width=wide, height="100%", rx="2", fill="var(--series-0)"),
         class_="bar",
         aria_hidden="true",
     )

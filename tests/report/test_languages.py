@@ -61,10 +61,10 @@ def said(page: str) -> str:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("german")
-    asked = policy(accept_linkable=["kosten"], input={"decimal": ","})
-    pa.csv.write_csv(table(), folder / "table.csv")
-    release = sfumato.anonymize(folder / "table.csv", asked)
-    release.write(folder / "release.csv")
+    asked = policy(accept_linkable=["kosten"], input={"decimal": ",", "separator": ";"})
+    pa.csv.write_csv(table(), folder / "original.csv", pa.csv.WriteOptions(delimiter=";"))
+    release = sfumato.anonymize(folder / "original.csv", asked)
+    release.write(folder / "neu.csv")
     release.report(folder / "report.html")
     release.report_private(folder / "private.html")
     release.codebook().write(folder / "codebook.html")
@@ -87,18 +87,18 @@ def test_the_report_says_what_the_release_is_called_who_made_it_what_for_and_whe
 
 
 def test_the_verdict_for_the_terminal_and_figures_for_programs_stay_english(pages: Path) -> None:
-    release = sfumato.report_release(pages / "table.csv", pages / "release.csv")
+    release = sfumato.report_release(pages / "original.csv", pages / "neu.csv")
     assert release.verdict.startswith("k = 4 and the requirement on sensitive columns hold")
-    assert any(
-        "others" in each["value"] for column in release.summary()["released_columns"] for each in column["values"]
-    )
-    book = sfumato.codebook(pages / "release.csv")
+    shown = {each["value"] for column in release.summary()["released_columns"] for each in column["values"]}
+    assert "null" in shown
+    assert "keine Angabe" not in shown
+    book = sfumato.codebook(pages / "neu.csv")
     assert book.title == "240 records in 5 columns"
     assert {column["role"] for column in book.as_dict()["columns"]} == {"quasi-identifier", "sensitive", "other"}
 
 
 def test_a_flag_gives_the_report_another_language(pages: Path) -> None:
-    made = sfumato.report_release(pages / "table.csv", pages / "release.csv", language="en")
+    made = sfumato.report_release(pages / "original.csv", pages / "neu.csv", language="en")
     assert "Meets its policy" in made.page()
     assert '<html lang="en">' in made.page()
 

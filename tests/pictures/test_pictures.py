@@ -114,6 +114,9 @@ def oklab(colour: str, seen: np.ndarray) -> np.ndarray:
 def test_text_and_series_stand_out_against_the_background(theme: Theme) -> None:
     assert min(contrast(colour, theme.background) for colour in (theme.ink, theme.soft)) >= 4.5
     assert min(contrast(colour, theme.background) for colour in theme.series) >= 3
+    verdicts = (theme.good, theme.bad, theme.unsure)
+    assert min(contrast(colour, ground) for colour in verdicts for ground in (theme.background, theme.band)) >= 4.5
+    assert contrast(theme.soft, theme.band) >= 4.5
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)

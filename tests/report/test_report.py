@@ -37,6 +37,7 @@ from sfumato.report.value_cells import (
     ValueCells,
     cells_of,
     cross_tabulate,
+    in_their_order,
     median_width,
     values_of,
 )
@@ -272,6 +273,20 @@ def test_records_that_were_left_out_are_told_as_people_say_it(suppressed: int, r
     assert left_out(suppressed, records, ENGLISH) == said
 
 
+@pytest.mark.parametrize(
+    "texts, ordered",
+    [
+        (["March", "January", "December"], ["January", "March", "December"]),
+        (["Sun", "Mon", "Fri"], ["Mon", "Fri", "Sun"]),
+        (["20***", "10115", "101**"], ["101**", "10115", "20***"]),
+        (["20-29", "5-9", "100+"], ["5-9", "20-29", "100+"]),
+        (["flu", "cold", "7"], ["flu", "cold", "7"]),
+    ],
+)
+def test_values_stand_in_an_order_of_their_own_if_they_have_one(texts: list[str], ordered: list[str]) -> None:
+    assert [texts[value] for value in in_their_order(range(len(texts)), texts)] == ordered
+
+
 def test_a_percentage_has_three_digits_of_the_share_and_never_rounds_to_nothing_or_to_all() -> None:
     shares = [0.0, 0.0004, 0.0005, 0.05, 0.1234, 0.9996, 1.0]
     assert [ENGLISH.percent(share) for share in shares] == [
@@ -468,6 +483,7 @@ def test_every_section_is_there_in_its_order(pages: Path, kind: str) -> None:
     assert all(found.text[section].strip() for section in SECTIONS)
     assert (pages / f"{kind}.html").stat().st_size < BOUND
     assert found.tags["script"] == found.tags["link"] == found.tags["img"] == 0
+    assert "style" not in found.attributes  # a page that forbids inline styles can have the same elements
     assert not any(attribute.startswith("on") or attribute in ("src", "srcset") for attribute in found.attributes)
 
 
@@ -570,6 +586,26 @@ def test_a_browser_shows_the_page_and_asks_for_nothing(browser: Browser, pages: 
         assert max(page.evaluate(RIGHT_ENDS)) <= width
     assert page.requests == [file.absolute().as_uri()]
     assert page.messages == []
+
+
+def test_the_contents_are_at_the_side_where_there_is_room(browser: Browser, pages: Path) -> None:
+    page = browser.open(pages / "plain.html")
+    box = "document.querySelector('{}').getBoundingClientRect().{}"
+    for width, beside in ((400, False), (1000, False), (1600, True)):
+        page.resize(width)
+        ends = page.evaluate(box.format("nav", "right")), page.evaluate(box.format("nav", "bottom"))
+        starts = page.evaluate(box.format("main", "left")), page.evaluate(box.format("main", "top"))
+        assert (ends[0] <= starts[0], ends[1] <= starts[1]) == (beside, not beside)
+
+
+def test_the_verdict_is_the_largest_text_of_the_page(browser: Browser, pages: Path) -> None:
+    page = browser.open(pages / "plain.html")
+    sizes = "[...document.querySelectorAll('{}')].map(one => parseFloat(getComputedStyle(one).fontSize))"
+    for width in (400, 1000, 1600):
+        page.resize(width)
+        (verdict,) = page.evaluate(sizes.format(".verdict .word"))
+        assert verdict >= 32
+        assert verdict > max(page.evaluate(sizes.format("h1, h2, p:not(.word), td, dd, svg text")))
 
 
 def test_a_page_is_light_or_dark_as_the_reader_has_it_and_light_in_print(browser: Browser, pages: Path) -> None:

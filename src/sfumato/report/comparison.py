@@ -117,7 +117,7 @@ class Comparison(Results):
                 for row in self.results
                 if row.gcp is not None
             ]
-            return self._ranked(rows, "Information loss (GCP)", theme, narrow=narrow)
+            return self._ranked(rows, "Information loss", theme, narrow=narrow)
         # If one method loses many times more than another, an axis from 0 would merge all the others into one line.
         by_label: dict[str, list[float | None]] = {}
         for row in self.results:

@@ -147,7 +147,7 @@ class Comparison(Results):
     def page(self) -> str:
         """The results as one offline HTML page."""
         drawn = (self.loss, self.time) if self.has_results else ()
-        return page(TITLE, self._body([in_widths(picture) for picture in drawn]), ENGLISH)
+        return page(TITLE, element("main", self._body([in_widths(picture) for picture in drawn])), ENGLISH)
 
     def table(self) -> str:
         """The rows as CSV."""
@@ -289,7 +289,7 @@ def _table(rows: Sequence[Row]) -> Markup:
             cells.append(error_cell(row, len(columns) + 1))
         lines.append(element("tr", *cells, class_="first" if before not in (None, row.label) else None))
         before = row.label
-    return row_table(heads, lines, text=("method", "what holds"))
+    return row_table(heads, lines, TITLE, text=("method", "what holds"))
 
 
 def leading_cells(row: Row, *, with_l: bool) -> list[Markup]:

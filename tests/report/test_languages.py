@@ -15,6 +15,7 @@ from sfumato.evaluation.audit import anatomy_audit
 from sfumato.evaluation.audit.audit import pseudonym_remark
 from sfumato.policy import Policy
 from sfumato.policy.levels import READY_LEVELS
+from sfumato.releases.linked_certificate import ACCEPTED
 from sfumato.report.audit_texts import audit_text
 from sfumato.requirements import kinds
 from sfumato.requirements.without_persons import REASONS
@@ -140,6 +141,8 @@ def test_every_kind_of_requirement_is_translated(kind: str) -> None:
         anatomy_audit.SEEDED,
         anatomy_audit.NULL_IS_VALUE,
         "the file is the one that was certified",
+        "there is no certificate beside the release: it is incomplete, or was made elsewhere",
+        *ACCEPTED.values(),
     ],
 )
 def test_every_sentence_of_an_audit_is_translated(text: str) -> None:

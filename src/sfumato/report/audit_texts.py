@@ -37,6 +37,10 @@ LINES = (
     "audit.second_alone",
     "audit.identifier_withheld",
     "audit.column_withheld",
+    "audit.certified_file",
+    "audit.certified_files",
+    "audit.certified_table",
+    "audit.certified_tables",
     "audit.level.single",
     "audit.level.numbered",
     "audit.level.intervals",
@@ -60,12 +64,19 @@ LINES = (
     "audit.level.chapter",
     "audit.reason.persons",
     "audit.reason.taxonomy",
+    "audit.remark.no_certificate",
+    "audit.remark.joined_pseudonyms",
+    "audit.remark.joined_records",
+    "audit.remark.joined_columns",
+    "audit.remark.joined_quasi_identifiers",
+    "audit.remark.in_persons",
+    "audit.remark.linked",
     "audit.remark.pseudonyms",
     "audit.remark.null_is_value",
     "audit.remark.not_hidden",
     "audit.remark.seeded",
 )
-NESTED = ("requirement", "level")  # placeholders whose value is a line itself
+NESTED = ("requirement", "requirements", "level")  # placeholders whose value is a line itself, or several
 
 
 def audit_text(text: str, say: Texts) -> str:
@@ -74,10 +85,11 @@ def audit_text(text: str, say: Texts) -> str:
         return text
     for key in LINES:
         if (match := _pattern(key).fullmatch(text)) is not None:
-            values = match.groupdict()
-            return say(
-                key, **{name: audit_text(values[name], say) if name in NESTED else values[name] for name in values}
-            )
+            values = {
+                name: "; ".join(audit_text(line, say) for line in value.split("; ")) if name in NESTED else value
+                for name, value in match.groupdict().items()
+            }
+            return say(key, **values)
     return text
 
 

@@ -104,7 +104,12 @@ def _requirements(view: ProjectView, found: Mapping[str, Any]) -> Markup:
         verdict = element("span", say(text), class_=f"verdict-word {look}")
         reason = element("span", line["reason"], lang="en") if line.get("reason") else ""
         rows.append((element("span", line["requirement"], lang="en"), verdict, reached, reason))
-    heads = (say("page_check.requirement"), say("page_check.verdict"), say("page_check.reached"), say("page_check.reason"))
+    heads = (
+        say("page_check.requirement"),
+        say("page_check.verdict"),
+        say("page_check.reached"),
+        say("page_check.reason"),
+    )
     return element(
         "section",
         element("h2", say("page_check.requirements")),

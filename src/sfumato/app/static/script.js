@@ -28,6 +28,13 @@
     else if (same) { window.scrollTo(0, scrolled); focus?.(); }
     else { window.scrollTo(0, 0); document.querySelector("h1")?.focus(); }
     follow();
+    at_once();
+  }
+
+  // What is to be checked as soon as it is seen.
+  function at_once() {
+    const form = document.querySelector("form[data-now]");
+    if (form) send(form, null);
   }
 
   // Where the focus was, so that it is there again on the new page.
@@ -193,4 +200,5 @@
   }
   window.addEventListener("pagehide", () => { stream?.close(); stream = null; });
   follow();
+  at_once();
 })();

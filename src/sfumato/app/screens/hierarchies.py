@@ -120,7 +120,9 @@ def _column(view: ProjectView, column: SelectedColumn) -> Markup:
         parts.append(missing_section(view, column, hierarchy))
     if is_quasi and hierarchy.is_named:
         parts.append(level_section(view, column, hierarchy))
-    if is_quasi and hierarchy.taxonomy.type != "categorical":
+    if is_quasi and (
+        hierarchy.taxonomy.type == "numeric" or (hierarchy.taxonomy.type == "date" and not hierarchy.is_named)
+    ):
         parts.append(range_section(view, column, hierarchy))
     if hierarchy.is_named or hierarchy.is_categorical:
         parts.append(tree_section(view, column, hierarchy))

@@ -16,7 +16,7 @@ from sfumato.report.html import Markup, element, joined, name, scrolling
 from sfumato.tables.coding.domains import NumericDomain
 
 EXAMPLES = 7  # values of which every level is shown
-RANGES = 3  # examples of what a class of numbers shows
+RANGES, PART = 3, 8  # examples of what a class of numbers shows, and the part of the values that each has
 NAMED_LEVELS = {
     "day": "page_hierarchies.level_names.day",
     "week": "page_hierarchies.level_names.week",
@@ -168,7 +168,7 @@ def range_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHi
             view, column, "numbers", element("div", *fields, class_="fields"),
             button(say("page_hierarchies.set_numbers"), look="small", id="numbers-set"), id="numbers-form",
         )  # fmt: skip
-    examples = _examples(column, settings)
+    examples = _examples(column, settings) if settings.taxonomy is None else []
     shown: object = ""
     if examples:
         items = [element("li", element("q", name(label))) for label in examples]
@@ -209,6 +209,7 @@ def _examples(column: SelectedColumn, settings: ColumnSettings) -> list[str]:
         return []  # the limits do not fit the numbers, which the check of the policy says
     if not isinstance(domain, NumericDomain) or len(domain.values) < 2 * RANGES:
         return []
-    ends = np.linspace(0, len(domain.values) - 1, RANGES * 2 + 1).round().astype(np.uint32)
-    low, high = ends[0:-1:2], ends[1::2]
+    width = max(1, len(domain.values) // PART)
+    low = np.linspace(0, len(domain.values) - 1 - width, RANGES).astype(np.uint32)
+    high = low + np.uint32(width)
     return [str(label) for label in domain.release(low, high).labels.to_pylist()]

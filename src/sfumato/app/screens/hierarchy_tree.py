@@ -1,6 +1,6 @@
 """The tree of a hierarchy with the records of this table: looked at part by part, and changed group by group.
 
-Only a part of a large tree is sent: a page of the members of one group, and below them what still fits.
+Only a part of a large tree is sent: a page of the members of one group, and as many levels below them as fit.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sfumato.report.html import Markup, element, joined, name, shortened
 from sfumato.taxonomies.group_tree import GroupTree, TreeNode
 from sfumato.taxonomies.taxonomy import ROOT
 
-PAGE = 100  # members of the group that is looked at
-MOST_SHOWN = 160  # values and groups on one page
+PAGE = 50  # members of the group that is looked at
+MOST_SHOWN = 100  # values and groups on one page
 MOST_NAMED = 300  # groups that are offered as names
 
 TreeChange = Callable[[GroupTree, list[TreeNode]], None]
@@ -119,14 +119,14 @@ def _found(drawn: DrawnTree, wanted: str) -> Markup:
 
 
 def _members(drawn: DrawnTree) -> Markup:
-    """The members of the group that is looked at, and below them as much as fits on the page."""
+    """The members of the group that is looked at, and the levels below them that fit on the page."""
     nodes = drawn.nodes
     asked = drawn.asked("node")
     node = nodes[asked] if asked < len(nodes) and nodes[asked].is_group else nodes[0]
     first = min(drawn.asked("from"), max(0, len(node.members) - 1)) // PAGE * PAGE
     shown = node.members[first : first + PAGE]
-    left = [MOST_SHOWN - len(shown)]
-    items = [_branch(drawn, member, left) for member in shown]
+    depth = _depth_that_fits(shown)
+    items = [_branch(drawn, member, depth) for member in shown]
     return joined(
         [
             _path(drawn, node),
@@ -136,12 +136,22 @@ def _members(drawn: DrawnTree) -> Markup:
     )
 
 
-def _branch(drawn: DrawnTree, node: TreeNode, left: list[int]) -> Markup:
-    """A node with its members, as long as there are places left on the page."""
+def _depth_that_fits(shown: Sequence[TreeNode]) -> int:
+    """How many further levels of members fit on the page below these nodes."""
+    count, depth, below = len(shown), 0, list(shown)
+    while True:
+        below = [member for node in below for member in node.members]
+        count += len(below)
+        if not below or count > MOST_SHOWN:
+            return depth
+        depth += 1
+
+
+def _branch(drawn: DrawnTree, node: TreeNode, depth: int) -> Markup:
+    """A node, with its members to a depth."""
     inside: object = ""
-    if node.is_group and len(node.members) <= left[0]:
-        left[0] -= len(node.members)
-        inside = element("ul", *(_branch(drawn, member, left) for member in node.members))
+    if node.is_group and depth > 0:
+        inside = element("ul", *(_branch(drawn, member, depth - 1) for member in node.members))
     return _row(drawn, node, inside)
 
 

@@ -11,7 +11,7 @@ from sfumato.app.forms import PostedForm, button, hidden
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.requirement_sentences import shown_number, title_of
 from sfumato.app.view import ProjectView
-from sfumato.errors import UsageError
+from sfumato.errors import PolicyError, UsageError
 from sfumato.pipeline.feasible_changes import SettingChange, changed
 from sfumato.report.html import Markup, element, joined, name
 
@@ -36,6 +36,15 @@ def feasibility_section(view: ProjectView) -> Markup:
     say = view.say
     current, running = _checks(view)
     parts: list[object] = [element("h2", say("page_requirements.check"))]
+    try:
+        view.policy.check_complete()
+    except PolicyError as error:
+        parts.append(
+            element(
+                "p", say("page_requirements.incomplete"), " ", element("span", str(error), lang="en"), class_="note"
+            )
+        )
+        return element("section", *parts, id="feasible")
     if current is None and not view.locked:
         parts.append(element("p", say("page_requirements.checking"), class_="quiet"))
         parts.append(_check_form(view, now=True))

@@ -50,7 +50,7 @@ def _alone(view: ProjectView) -> Markup:
             "k",
             element(
                 "div",
-                field("k", text_input("k", privacy.k or "", inputmode="numeric", id="k", required=True, size="5"),
+                field("k", text_input("k", shown, inputmode="numeric", id="k", required=True, size="5"),
                       hint=say("page_requirements.k_hint")),
                 field(say("page_requirements.person"),
                       select("person", options, positions.get(privacy.person or "", ""), id="person"),
@@ -65,6 +65,7 @@ def _alone(view: ProjectView) -> Markup:
         element("h2", say("page_requirements.alone")),
         element("p", say(counted, k=shown, others=shown - 1), class_="sentence"),
         _alone_example(view, shown),
+        element("p", say("page_requirements.no_k"), class_="note") if privacy.k is None else "",
         controls,
         class_="requirement",
     )
@@ -217,10 +218,14 @@ def _left_out(view: ProjectView) -> Markup:
         shown = f"{share * 100:.12g}".replace(".", say.language.decimal)
         controls = view.form(
             "suppression",
-            field(say("page_requirements.left_out_label"),
-                  text_input("percent", shown, inputmode="decimal", id="percent", size="6"),
-                  hint=say("page_requirements.left_out_hint")),
-            element("p", button(say("page_requirements.set"), look="small", id="set-percent")),
+            element(
+                "div",
+                field(say("page_requirements.left_out_label"),
+                      text_input("percent", shown, inputmode="decimal", id="percent"),
+                      hint=say("page_requirements.left_out_hint")),
+                class_="fields",
+            ),
+            button(say("page_requirements.set"), look="small", id="set-percent"),
             id="suppression-form",
         )  # fmt: skip
     return element(

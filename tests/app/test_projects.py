@@ -116,6 +116,12 @@ def test_a_crash_between_the_history_and_the_policy_file_is_repaired(project: Pr
     assert len(project.state.steps) == 3
 
 
+def test_a_project_is_its_owners_alone(project: Project) -> None:
+    project.change(1, "page.steps.role", with_k(5))
+    for path in (project.directory, *project.directory.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
 KILLED = """
 import sys
 from pathlib import Path

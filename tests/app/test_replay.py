@@ -121,7 +121,7 @@ def _published(page: PageClient, chosen: str) -> bool:
 
 @pytest.mark.compiled
 @pytest.mark.not_quick
-@settings(suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(3, settings().max_examples // 5), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_command_makes_the_same_files(examined: Path, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as place:

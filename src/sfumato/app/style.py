@@ -6,10 +6,9 @@ from functools import cache
 from pathlib import Path
 
 from sfumato.pictures.theme import DARK, FONT, LIGHT, Theme
+from sfumato.report.stylesheet import colour_names
 
 RULES = Path(__file__).parent / "static" / "style.css"
-NAMES = ("background", "ink", "soft", "line", "grid", "band")
-FAMILIES = ("series", "amounts", "differences")
 
 
 @cache
@@ -26,7 +25,4 @@ def style_sheet() -> str:
 
 
 def _variables(theme: Theme) -> str:
-    colours = {name: getattr(theme, name) for name in NAMES}
-    for family in FAMILIES:
-        colours |= {f"{family}-{index}": colour for index, colour in enumerate(getattr(theme, family))}
-    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+    return " ".join(f"--{name}: {colour};" for name, colour in colour_names(theme).items())

@@ -11,6 +11,7 @@ from sfumato.app.background_run import BackgroundRun, runs_of
 from sfumato.app.forms import PostedForm, button, checkbox, link_button
 from sfumato.app.view import ProjectView, Screen
 from sfumato.releases.run_record import WRITTEN_KEYS
+from sfumato.report.audit_texts import audit_text
 from sfumato.report.html import Markup, element, joined, name, scrolling, table
 from sfumato.report.release_facts import ExactEnds
 from sfumato.report.remaining_risks import RemainingRisk, risks
@@ -102,8 +103,8 @@ def _requirements(view: ProjectView, found: Mapping[str, Any]) -> Markup:
             "" if value is None else say.number(value, ",") if isinstance(value, int) else say.number(value, ",.4g")
         )
         verdict = element("span", say(text), class_=f"verdict-word {look}")
-        reason = element("span", line["reason"], lang="en") if line.get("reason") else ""
-        rows.append((element("span", line["requirement"], lang="en"), verdict, reached, reason))
+        reason = audit_text(line["reason"], say) if line.get("reason") else ""
+        rows.append((audit_text(line["requirement"], say), verdict, reached, reason))
     heads = (
         say("page_check.requirement"),
         say("page_check.verdict"),
@@ -120,7 +121,7 @@ def _requirements(view: ProjectView, found: Mapping[str, Any]) -> Markup:
 def _warnings(view: ProjectView, found: Mapping[str, Any]) -> Markup:
     if not found["warnings"]:
         return Markup("")
-    lines = [element("li", text, lang="en") for text in found["warnings"]]
+    lines = [element("li", audit_text(text, view.say)) for text in found["warnings"]]
     return element("section", element("h2", view.say("page_check.warnings")), element("ul", *lines, class_="plain"))
 
 
@@ -131,6 +132,7 @@ def _risks(view: ProjectView, run: BackgroundRun) -> Sequence[RemainingRisk]:
         view.policy,
         found["kept"],
         ExactEnds(found["exact_ends"]["columns"], found["exact_ends"]["share"]),
+        view.say,
         suppressed=found["suppressed"],
         separated=found["separated"],
         persons_counted=found["persons_counted"],

@@ -173,10 +173,9 @@ class ColumnHierarchy:
     @cached_property
     def outside(self) -> list[tuple[str, int]]:
         """The values that the tree does not have, with their records, the most frequent first."""
-        records = self.column.records_of
-        return sorted(
-            ((value, records[value]) for value in self.taxonomy.outside), key=lambda pair: (-pair[1], pair[0])
-        )
+        records, nulls = self.column.records_of, set(self.settings.nulls or ())
+        found = [(value, records[value]) for value in self.taxonomy.outside if value not in nulls]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
     def tree(self) -> GroupTree:
         """The tree, to be changed."""

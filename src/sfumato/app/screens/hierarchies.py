@@ -9,8 +9,10 @@ from sfumato.app.column_hierarchy import ColumnHierarchy, hierarchy_of, write_ro
 from sfumato.app.forms import PostedForm, link_button
 from sfumato.app.screens.hierarchy_levels import level_section, range_section
 from sfumato.app.screens.hierarchy_tree import ACTIONS as TREE_ACTIONS
-from sfumato.app.screens.hierarchy_tree import missing_section, tree_section
+from sfumato.app.screens.hierarchy_tree import tree_section
 from sfumato.app.screens.hierarchy_wizards import READY, UNIT_NAMES, asked_wizard, wizard_section
+from sfumato.app.screens.missing_values import ACTIONS as MISSING_ACTIONS
+from sfumato.app.screens.missing_values import missing_section
 from sfumato.app.selected_column import (
     SelectedColumn,
     selectable_columns,
@@ -231,6 +233,14 @@ SCREEN = Screen(
     title="page_hierarchies.title",
     task="page_hierarchies.task",
     draw=draw,
-    actions={"make": make, "file": use_file, "remove": remove, "levels": levels, "numbers": numbers, **TREE_ACTIONS},
+    actions={
+        "make": make,
+        "file": use_file,
+        "remove": remove,
+        "levels": levels,
+        "numbers": numbers,
+        **TREE_ACTIONS,
+        **MISSING_ACTIONS,
+    },
     original=True,
 )

@@ -243,7 +243,7 @@ def _tools(drawn: DrawnTree) -> Markup:
         field(say("page_hierarchies.group_name"),
               text_input("name", "", id="group-name", list="group-names", autocomplete="off")),
         element("div", *buttons, class_="row"),
-        _group_names(drawn, "group-names"),
+        group_names(drawn, "group-names"),
         element("p", say("page_hierarchies.tools_text"), class_="hint"),
         hidden("target", ""),
         class_="tools",
@@ -252,61 +252,9 @@ def _tools(drawn: DrawnTree) -> Markup:
     )  # fmt: skip
 
 
-def _group_names(drawn: DrawnTree, key: str) -> Markup:
+def group_names(drawn: DrawnTree, key: str) -> Markup:
     names = [node.name for node in drawn.nodes[1:] if node.is_group]
     return element("datalist", *(element("option", value=text) for text in names[:MOST_NAMED]), id=key)
-
-
-# ---- values that the hierarchy does not have ----
-
-
-def missing_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHierarchy) -> Markup:
-    """Values of the table that are not in the tree, with a place to put them."""
-    say, outside = view.say, hierarchy.outside
-    shown = outside[:PAGE]
-    items = [
-        element(
-            "li",
-            element(
-                "div",
-                "" if view.locked else element("input", type="checkbox", name="value", value=str(number),
-                                               aria_label=say("page_hierarchies.choose", name=shortened(value))),
-                element("span", name(value), class_="label"),
-                element("span", say("page_hierarchies.records", count=records), class_="records"),
-                class_="node",
-            ),
-        )
-        for number, (value, records) in enumerate(shown)
-    ]  # fmt: skip
-    parts: list[object] = [
-        element("h3", say("page_hierarchies.missing", count=len(outside))),
-        element("p", say("page_hierarchies.missing_text", records=sum(records for _, records in outside))),
-        element("p", hierarchy.taxonomy.draft.remark, lang="en", class_="quiet")
-        if hierarchy.taxonomy.draft.remark
-        else "",
-    ]
-    content: list[object] = [element("ul", *items, class_="tree")]
-    if len(outside) > PAGE:
-        content.append(element("p", say("page_hierarchies.more_missing", count=len(outside) - PAGE), class_="quiet"))
-    if view.locked:
-        return element("section", *parts, *content, class_="block alarm-block")
-    drawn = DrawnTree.of(view, column, hierarchy)
-    content += [
-        field(say("page_hierarchies.into"),
-              text_input("name", "", id="missing-name", list="missing-groups", autocomplete="off"),
-              hint=say("page_hierarchies.into_hint")),
-        _group_names(drawn, "missing-groups"),
-        element(
-            "div",
-            button(say("page_hierarchies.place"), look="small", name="do", value="place", id="place-some"),
-            button(say("page_hierarchies.place_all", count=len(outside)), look="small", name="do", value="all",
-                   id="place-all"),
-            button(say("page_hierarchies.are_null"), look="small", name="do", value="null", id="place-null"),
-            class_="row",
-        ),
-    ]  # fmt: skip
-    form = column_form(view, column, "missing", *content, id="missing-form", class_="tree-form")
-    return element("section", *parts, form, class_="block alarm-block")
 
 
 # ---- actions ----
@@ -334,46 +282,12 @@ def groups(view: ProjectView, form: PostedForm) -> str:
             case _:
                 raise UsageError("there is no such change. Load the page again.")
 
-    _change_tree(view, form, column, "page_hierarchies.steps.groups", change)
+    change_tree(view, form, column, "page_hierarchies.steps.groups", change)
     # The numbers of groups are others after a change, so the tree is shown from its top unless it was searched.
     return column.address(view, **({"q": view.query["q"]} if view.query.get("q") else {}))
 
 
-def missing(view: ProjectView, form: PostedForm) -> str:
-    """Put values that the tree does not have into a group, or say that they mean a missing value."""
-    column = selected_column(view, selectable_columns(view))
-    outside = [value for value, _ in hierarchy_of(view.project, column.examined, column.settings).outside]
-    wanted = {int(text) for text in form.texts("value") if text.isdigit() and len(text) < 10}
-    values = (
-        outside if form.text("do") == "all" else [value for number, value in enumerate(outside) if number in wanted]
-    )
-    if not values:
-        raise UsageError("nothing is chosen. Choose values first.")
-    if form.text("do") == "null":
-        nulls = [*(column.settings.nulls or ()), *values]
-
-        def as_null(data: dict[str, Any]) -> dict[str, Any]:
-            settings = {**data["columns"][column.name], "nulls": nulls}
-            return {**data, "columns": {**data["columns"], column.name: settings}}
-
-        view.change(form, "page_hierarchies.steps.nulls", as_null)
-        return column.address(view)
-    given = form.text("name").strip()
-
-    def change(tree: GroupTree, nodes: list[TreeNode]) -> None:
-        existing = next((node for node in nodes if node.is_group and node.name == given), None)
-        if given in ("", ROOT) or existing is not None:
-            tree.add(values, existing or tree.root)
-            return
-        before = len(tree.root.members)
-        tree.add(values, tree.root)
-        tree.group(tree.root.members[before:], given)
-
-    _change_tree(view, form, column, "page_hierarchies.steps.missing", change)
-    return column.address(view)
-
-
-def _change_tree(view: ProjectView, form: PostedForm, column: SelectedColumn, what: str, change: TreeChange) -> None:
+def change_tree(view: ProjectView, form: PostedForm, column: SelectedColumn, what: str, change: TreeChange) -> None:
     """Change the tree of a column, and write it into the project as a file."""
     hierarchy = hierarchy_of(view.project, column.examined, column.settings)
     if not hierarchy.is_categorical:
@@ -407,4 +321,4 @@ def _named(nodes: Sequence[TreeNode], text: str) -> TreeNode:
     return found
 
 
-ACTIONS = {"groups": groups, "missing": missing}
+ACTIONS = {"groups": groups}

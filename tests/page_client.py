@@ -99,7 +99,7 @@ class PageClient:
     def forms(self, action: str) -> list[FoundForm]:
         parser = _Forms()
         parser.feed(self.text)
-        return [found for found in parser.forms if found.action.endswith(f"/{action}")]
+        return [found for found in parser.forms if found.action.partition("?")[0].endswith(f"/{action}")]
 
     def send(self, action: str, number: int = 0, status: int = 200, **changed: Any) -> str:
         """Send a form of the page that is open, with some fields changed."""

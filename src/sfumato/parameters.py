@@ -20,10 +20,16 @@ LEAST_MEMORY = 256 * 10**6  # bytes, most of which the libraries take
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a requirement in a policy."""
+    """One parameter of a requirement in a policy.
+
+    nothing: the value with which the requirement asks for nothing; on the way there it becomes weaker. None if that
+    cannot be said. whole: it takes whole numbers only.
+    """
 
     check: Check
     required: bool = True
+    nothing: float | None = None
+    whole: bool = False
 
 
 def whole_number(least: int, most: int | None = None) -> Check:

@@ -241,6 +241,7 @@ def show_plan(console: TextConsole, plan: Mapping[str, Any]) -> None:
     console.print(f"method {plan['chosen']}{chosen_by}, engine {plan['engine']}, seed {plan['seed']}")
     _show_shown_levels(console, plan["columns"])
     _show_feasibility(console, plan["feasibility"])
+    _show_suggestions(console, plan["suggestions"])
     for text in plan["warnings"]:
         console.warning(text)
     if plan["feasible"]:
@@ -274,6 +275,14 @@ def _show_feasibility(console: TextConsole, lines: Sequence[Mapping[str, Any]]) 
         console.print(text)
         if "reason" in line:
             console.print(f"{'':12} {line['reason']}")
+
+
+def _show_suggestions(console: TextConsole, suggestions: Sequence[Mapping[str, Any]]) -> None:
+    """Print the cheapest changes with which the policy can be met."""
+    if suggestions:
+        console.print("\nany of these would be enough, the least change first")
+    for suggestion in suggestions:
+        console.print(f"  {suggestion['words']} (gives up {suggestion['cost']:.1%} of what is asked for)")
 
 
 def show_choice(console: TextConsole, choice: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ class AlphaAnonymity(Requirement):
     attribute: str
     alpha: float
     kind = "alpha-k"
-    parameters: ClassVar = {"alpha": Parameter(share)}
+    parameters: ClassVar = {"alpha": Parameter(share, nothing=1)}
     example: ClassVar = {"alpha": 0.5}
     larger_is_worse = True
     closed_under_union = True

@@ -6,6 +6,7 @@ protected too.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,7 +26,10 @@ class BetaLikeness(Requirement):
     beta: float
     enhanced: bool = False
     kind = "beta-likeness"
-    parameters: ClassVar = {"beta": Parameter(positive_number), "enhanced": Parameter(flag, required=False)}
+    parameters: ClassVar = {
+        "beta": Parameter(positive_number, nothing=math.inf),
+        "enhanced": Parameter(flag, required=False),
+    }
     example: ClassVar = {"beta": 1}
     larger_is_worse = True
     closed_under_union = True

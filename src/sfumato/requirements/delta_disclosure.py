@@ -5,6 +5,7 @@ A class that lacks a value of the release has an infinite ratio and fails.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ class DeltaDisclosure(Requirement):
     attribute: str
     delta: float
     kind = "delta-disclosure"
-    parameters: ClassVar = {"delta": Parameter(positive_number)}
+    parameters: ClassVar = {"delta": Parameter(positive_number, nothing=math.inf)}
     example: ClassVar = {"delta": 1}
     larger_is_worse = True
     closed_under_union = True

@@ -21,7 +21,7 @@ class DistinctDiversity(Requirement):
     attribute: str
     l: int
     kind = "distinct"
-    parameters: ClassVar = {"l": Parameter(whole_number(1))}
+    parameters: ClassVar = {"l": Parameter(whole_number(1), nothing=1, whole=True)}
     example: ClassVar = {"l": 3}
     closed_under_union = True
     closed_under_addition = True

@@ -25,7 +25,7 @@ class EntropyDiversity(Requirement):
     attribute: str
     l: float
     kind = "entropy"
-    parameters: ClassVar = {"l": Parameter(number_of_at_least(1))}
+    parameters: ClassVar = {"l": Parameter(number_of_at_least(1), nothing=1)}
     example: ClassVar = {"l": 3}
     closed_under_union = True
     closed_under_addition = False

@@ -25,7 +25,7 @@ class FrequencyDiversity(Requirement):
     attribute: str
     l: int
     kind = "frequency"
-    parameters: ClassVar = {"l": Parameter(whole_number(1))}
+    parameters: ClassVar = {"l": Parameter(whole_number(1), nothing=1, whole=True)}
     example: ClassVar = {"l": 3}
     closed_under_union = True
     closed_under_addition = False

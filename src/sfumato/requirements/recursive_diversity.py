@@ -6,6 +6,7 @@ r_1 < c (r_l + r_(l+1) + ...). With l = 1 it always does; with fewer than l valu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,7 +27,10 @@ class RecursiveDiversity(Requirement):
     c: float
     l: int
     kind = "recursive"
-    parameters: ClassVar = {"c": Parameter(positive_number), "l": Parameter(whole_number(1))}
+    parameters: ClassVar = {
+        "c": Parameter(positive_number, nothing=math.inf),
+        "l": Parameter(whole_number(1), nothing=1, whole=True),
+    }
     example: ClassVar = {"c": 2, "l": 3}
     larger_is_worse = True
     closed_under_union = True

@@ -32,7 +32,10 @@ class TCloseness(Requirement):
     t: float
     distance: Distance = "equal"
     kind = "t-closeness"
-    parameters: ClassVar = {"t": Parameter(share), "distance": Parameter(one_of(*_CONDITIONS), required=False)}
+    parameters: ClassVar = {
+        "t": Parameter(share, nothing=1),
+        "distance": Parameter(one_of(*_CONDITIONS), required=False),
+    }
     example: ClassVar = {"t": 0.2}
     larger_is_worse = True
     closed_under_union = True

@@ -24,7 +24,7 @@ class VarianceDiversity(Requirement):
     attribute: str
     v: float
     kind = "variance"
-    parameters: ClassVar = {"v": Parameter(positive_number)}
+    parameters: ClassVar = {"v": Parameter(positive_number, nothing=0)}
     example: ClassVar = {"v": 100}
     closed_under_union = True
     closed_under_addition = False

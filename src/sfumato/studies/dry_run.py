@@ -14,6 +14,7 @@ from sfumato.engines.target_output import check_target_location
 from sfumato.errors import InfeasibleError
 from sfumato.pipeline.engine_choice import tables_of
 from sfumato.pipeline.feasibility import feasibility_of
+from sfumato.pipeline.feasible_changes import feasible_changes
 from sfumato.pipeline.prepare import prepare_as_far_as_feasible
 from sfumato.pipeline.recognition import class_recipe, recognised
 from sfumato.policy import Policy
@@ -64,6 +65,7 @@ def plan_of(table: TableInMemory, *, feasible: bool) -> dict[str, Any]:
         "requirements": [requirement.model_dump() for requirement in policy.privacy.sensitive],
         "feasible": feasible,
         "feasibility": [line.as_dict() for line in feasibility_of(table)],
+        "suggestions": [] if feasible else [change.as_dict() for change in feasible_changes(table)],
         "method": policy.method.name,
         "chosen": method.name,
         "engine": MemoryEngine.name,

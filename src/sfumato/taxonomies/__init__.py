@@ -5,6 +5,7 @@ taxonomy             a tree whose nodes have names: leaves in depth-first order,
 taxonomy_file        trees from CSV files
 derived_taxonomies   trees built from the values of the column: flat, and by common prefix
 ready                trees by name: countries, months, weekdays, ICD-10
+group_tree           trees whose groups are made, renamed, moved and dissolved
 taxonomy_rows        trees as rows, level by level, and the text of a file
 order_groups         groups of about equally many records, in the order of the values
 frequent_values      the most frequent values apart

@@ -28,6 +28,13 @@
     else if (same) { window.scrollTo(0, scrolled); focus?.(); }
     else { window.scrollTo(0, 0); document.querySelector("h1")?.focus(); }
     follow();
+    at_once();
+  }
+
+  // What is to be checked as soon as it is seen.
+  function at_once() {
+    const form = document.querySelector("form[data-now]");
+    if (form) send(form, null);
   }
 
   // Where the focus was, so that it is there again on the new page.
@@ -99,6 +106,46 @@
     at.textContent = at.dataset.done;
   });
 
+  // ---- levels and groups ----
+  document.addEventListener("input", (event) => { // the table of levels follows the sliders while they move
+    const section = event.target.closest?.("[data-levels]");
+    if (!section || !event.target.dataset.level) return;
+    const [finest, coarsest] = ["finest", "coarsest"].map((key) => section.querySelector(`[data-level=${key}]`));
+    if (+coarsest.value < +finest.value) (event.target === finest ? coarsest : finest).value = event.target.value;
+    for (const slider of [finest, coarsest]) {
+      const name = section.querySelector(`th[data-at="${slider.value}"]`).textContent;
+      slider.setAttribute("aria-valuetext", name);
+      section.querySelector(`output[data-of=${slider.dataset.level}]`).value = name;
+    }
+    for (const cell of section.querySelectorAll("[data-at]")) {
+      cell.classList.toggle("off", +cell.dataset.at < +finest.value || +cell.dataset.at > +coarsest.value);
+    }
+  });
+  let dragged = null;
+  document.addEventListener("dragstart", (event) => {
+    dragged = event.target.closest?.("li[draggable=true]");
+    if (dragged) { event.dataTransfer.effectAllowed = "move"; event.dataTransfer.setData("text/plain", ""); }
+  });
+  for (const kind of ["dragover", "dragleave", "drop", "dragend"]) {
+    document.addEventListener(kind, (event) => {
+      if (!dragged) return;
+      const target = event.target.closest?.("[data-group]");
+      for (const each of document.querySelectorAll(".over")) each.classList.remove("over");
+      if (kind === "dragend") { dragged = null; return; }
+      if (!target || dragged.contains(target)) return;
+      event.preventDefault();
+      if (kind === "dragover") target.classList.add("over");
+      if (kind !== "drop") return;
+      const form = dragged.closest("form[data-tree]");
+      const boxes = [...form.querySelectorAll("input[name=node]")];
+      const own = dragged.querySelector("input[name=node]");
+      if (!own.checked) for (const box of boxes) box.checked = box === own; // chosen lines move together
+      form.querySelector("input[name=target]").value = target.dataset.node;
+      form.requestSubmit(form.querySelector("button[value=move]"));
+      dragged = null;
+    });
+  }
+
   window.addEventListener("popstate", refresh);
 
   // ---- files ----
@@ -153,4 +200,5 @@
   }
   window.addEventListener("pagehide", () => { stream?.close(); stream = null; });
   follow();
+  at_once();
 })();

@@ -1,0 +1,86 @@
+"""The column whose hierarchy is looked at, which the address names by its position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from sfumato.app.column_hierarchy import ExaminedColumn, examined_column
+from sfumato.app.forms import hidden
+from sfumato.app.view import ProjectView
+from sfumato.errors import UsageError
+from sfumato.policy import ColumnSettings
+from sfumato.report.html import Markup
+
+OF_TAXONOMIES = ("taxonomy", "finest", "coarsest")
+NOT_WITH_TAXONOMIES = ("type", "round")  # a taxonomy says what the column is, and what is shown of it
+OF_NUMBERS = ("bottom", "top")
+OF_RANGES = ("form", "statistic_round")
+KEPT_IN_ADDRESS = ("node", "q", "from")  # where in the tree one looks
+
+
+@dataclass(frozen=True)
+class SelectedColumn:
+    """A column that can have a hierarchy. position: among the columns of the examination."""
+
+    position: int
+    examined: ExaminedColumn
+    settings: ColumnSettings
+
+    @property
+    def name(self) -> str:
+        return self.examined.name
+
+    def address(self, view: ProjectView, **place: int | str) -> str:
+        """The address of the column, at a place in its tree."""
+        return f"{view.address('hierarchies')}?{urlencode({'column': self.position, **place})}"
+
+    def address_here(self, view: ProjectView) -> str:
+        """The address of the column at the place that is looked at."""
+        return self.address(view, **{key: view.query[key] for key in KEPT_IN_ADDRESS if key in view.query})
+
+
+def selectable_columns(view: ProjectView) -> list[SelectedColumn]:
+    """The quasi-identifiers and sensitive columns of a project that has been examined."""
+    examined, found = view.examined or {"columns": [], "figures": {}}, []
+    run = str(view.state.notes.get("examined", ""))
+    for position, column in enumerate(examined["columns"]):
+        settings = view.policy.columns.get(column["name"])
+        figure = examined["figures"].get(column["name"])
+        if settings is not None and figure is not None and settings.role in ("quasi-identifier", "sensitive"):
+            found.append(SelectedColumn(position, examined_column(view.project, run, figure), settings))
+    return sorted(found, key=lambda column: column.settings.role != "quasi-identifier")
+
+
+def selected_column(view: ProjectView, columns: list[SelectedColumn]) -> SelectedColumn:
+    """The column that the address names, or else the first."""
+    if not columns:
+        raise UsageError("no column can have a hierarchy. Give a column the role of a quasi-identifier first.")
+    wanted = view.query.get("column", "")
+    return next((column for column in columns if str(column.position) == wanted), columns[0])
+
+
+def column_form(
+    view: ProjectView, column: SelectedColumn, action: str, *content: object, **attributes: str | bool | None
+) -> Markup:
+    """A form about a column, which comes back to the same place if something is wrong."""
+    place = {key: view.query[key] for key in KEPT_IN_ADDRESS if key in view.query}
+    query = urlencode({"column": column.position, **place})
+    return view.post(
+        f"{view.address('hierarchies')}/{action}?{query}", hidden("version", view.state.version), *content, **attributes
+    )
+
+
+def with_hierarchy(data: dict[str, Any], column: str, taxonomy: Any, **levels: int | None) -> dict[str, Any]:
+    """The policy with another taxonomy for a column, and without what no longer fits it."""
+    before = data["columns"][column]
+    left = {key: value for key, value in before.items() if key not in OF_TAXONOMIES}
+    if taxonomy is not None:
+        left["taxonomy"] = taxonomy
+        is_numeric = isinstance(taxonomy, dict) and "intervals" in taxonomy
+        is_range = is_numeric or (isinstance(taxonomy, dict) and "calendar" in taxonomy)
+        gone = (*NOT_WITH_TAXONOMIES, *(() if is_numeric else OF_NUMBERS), *(() if is_range else OF_RANGES))
+        left = {key: value for key, value in left.items() if key not in gone}
+    left |= {key: level for key, level in levels.items() if level is not None}
+    return {**data, "columns": {**data["columns"], column: left}}

@@ -58,6 +58,18 @@ def feasibility_section(view: ProjectView) -> Markup:
     return element("section", *parts, id="feasible", aria_live="polite")
 
 
+def feasibility_status(view: ProjectView) -> Markup:
+    """One line on top of the screen that says whether the policy can be met, and leads to the reasons."""
+    say, (current, running) = view.say, _checks(view)
+    text = say("page_requirements.check")
+    if current is not None and current.state == "done":
+        met = (current.result or {})["found"]["feasible"]
+        text = say("page_requirements.all_feasible") if met else say("page_requirements.not_feasible")
+    elif running is not None:
+        text = say("page_requirements.checking")
+    return element("p", element("a", text, href="#feasible"), class_="quiet", id="feasible-status")
+
+
 def _check_form(view: ProjectView, *, now: bool) -> Markup:
     """now: the script sends it without being asked to."""
     label = button(view.say("page_requirements.check_now"), look="small", id="check-now")
@@ -115,7 +127,8 @@ def _suggestions(view: ProjectView, run: BackgroundRun, suggestions: Sequence[Ma
                 "apply", hidden("run", run.number), hidden("suggestion", number),
                 button(say("page_requirements.apply"), look="small", id=f"apply-{number}"), class_="inline",
             )  # fmt: skip
-        items.append(element("li", element("span", *words), " ", element("span", cost, class_="quiet"), apply))
+        line = element("span", *words, " ", element("span", cost, class_="quiet"))
+        items.append(element("li", element("div", line, apply)))
     return joined(
         [
             element("h3", say("page_requirements.suggestions")),

@@ -120,7 +120,22 @@ def _require(page: PageClient, draw: Callable[[Any], Any]) -> None:
         page.send("k", k=draw(st.integers(2, 20)))
 
 
-ACTIONS = (_role, _role, _role, _rest, _trial, _global, _step, _nulls, _accept, _hierarchy, _require)
+def _require(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("requirements")
+    if page.forms("k"):
+        page.send("k", k=draw(st.integers(2, 15)))
+    page.look("requirements")
+    if page.forms("add"):
+        page.send("add", kind=draw(st.sampled_from(["frequency", "distinct", "entropy", "t-closeness"])))
+
+
+def _levels(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("hierarchies")
+    if page.forms("levels"):
+        page.send("levels", status=None, finest=draw(st.integers(0, 2)), coarsest=draw(st.integers(1, 4)))
+
+
+ACTIONS = (_require, _levels, _role, _role, _role, _rest, _trial, _global, _step, _nulls, _accept, _hierarchy, _require)
 
 
 def _published(page: PageClient, chosen: str) -> bool:

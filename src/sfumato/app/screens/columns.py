@@ -7,6 +7,7 @@ from typing import Any
 
 from sfumato.app.background_run import last_run
 from sfumato.app.forms import button, checkbox, hidden, link_button, radio_group
+from sfumato.app.reason_texts import reason_text
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.column_roles import RELEASED_AS_THEY_ARE, ROLES, UNDECIDED, accept, rest, role
 from sfumato.app.screens.derived_columns import derive, derive_form, underive
@@ -146,7 +147,7 @@ def _card(
         element("p", column["description"], class_="quiet") if column["description"] else "",
         "" if figure is None else _figure(view, column, figure),
         element("p", facts, class_="quiet"),
-        element("p", said, ": ", element("span", column["reason"], lang="en"), class_="reason"),
+        element("p", said, ": ", reason_text(column["reason"], say), class_="reason"),
         alarm,
         choices,
         _linkable(view, column, position, role, examined["records"]),

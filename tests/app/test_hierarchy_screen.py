@@ -213,6 +213,21 @@ def test_a_sensitive_column_gets_a_file_for_its_distances(examined_page: PageCli
     assert settings(page, "ill")["role"] == "sensitive"
 
 
+def test_values_that_no_tree_can_have_and_files_that_change_are_told(examined_page: PageClient) -> None:
+    page = examined_page
+    look(page, "town")
+    page.send("groups", node=[number_of(page, "Bonn"), number_of(page, "Köln")], name="Rhine", do="group")
+    page.send("levels", finest=1, coarsest=1)
+    file = page.opened.directory / settings(page, "town")["taxonomy"]
+    for text in ("Bonn,*\nKöln,*\n", "Bonn,Rhine,*\nBonn,West,*\n", '"'):
+        file.write_text(text, "utf-8")
+        assert 'role="alert"' in look(page, "town")
+        assert page.forms("make")  # another hierarchy can be made
+    file.unlink()
+    assert "there is no such file" in look(page, "town")
+    page.look("requirements")
+
+
 @pytest.mark.not_quick
 def test_a_hundred_thousand_values_are_shown_page_by_page(tmp_path: Path) -> None:
     lines = "\n".join(f"code{number:06},{number % 3}" for number in range(100_000))

@@ -255,7 +255,7 @@ def k(view: ProjectView, form: PostedForm) -> None:
     """Set k, and whose records are counted."""
     wanted, position = form.whole("k"), form.text("person")
     columns = (view.examined or {"columns": []})["columns"]
-    person = columns[int(position)]["name"] if position.isdigit() and int(position) < len(columns) else None
+    person = columns[int(position)]["name"] if position.isdecimal() and int(position) < len(columns) else None
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         given = {"k": wanted, "person": person}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import json
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from page_client import PageClient, alarm
 
@@ -89,6 +92,35 @@ def test_a_wizard_without_a_rule_writes_the_file_that_the_command_writes(
     assert main(["taxonomy", str(table), "age", *flags]) == 0
     made = page.opened.directory / settings(page, "age")["taxonomy"]
     assert made.read_bytes() == (tmp_path / "a.csv").read_bytes()
+
+
+@pytest.mark.not_quick
+def test_values_of_typed_files_are_written_as_the_command_writes_them(tmp_path: Path) -> None:
+    start = datetime.datetime(2020, 1, 1)
+    table = pa.table(
+        {
+            "day": [start.date() + datetime.timedelta(days=37 * number) for number in range(60)],
+            "moment": [start + datetime.timedelta(hours=7 * number) for number in range(60)],
+            "share": [number / 7 for number in range(60)],
+            "whole": [number % 20 for number in range(60)],
+            "truth": [number % 2 == 0 for number in range(60)],
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "typed.parquet")
+    page = PageClient(tmp_path)
+    page.begin("typed.parquet")
+    page.send("examine")
+    page.wait("examine")
+    page.look("columns")
+    columns = {name: {"role": "quasi-identifier"} for name in table.column_names}
+    page.opened.change(page.opened.state.version, "page.steps.role", lambda data: {**data, "columns": columns})
+    for number, column in enumerate(table.column_names):
+        page.look("hierarchies", column=number)
+        page.send("make", _form(page, "frequent"), frequent="1")
+        file = tmp_path / f"{column}.csv"
+        assert main(["taxonomy", str(tmp_path / "typed.parquet"), column, "--frequent", "1", "-o", str(file)]) == 0
+        assert (page.opened.directory / settings(page, column)["taxonomy"]).read_bytes() == file.read_bytes()
+    page.close()
 
 
 def test_what_fits_is_what_the_command_says(examined_page: PageClient, capsys: pytest.CaptureFixture[str]) -> None:

@@ -212,6 +212,19 @@ def test_numbers_are_rounded_and_coded_at_their_ends(examined_page: PageClient) 
     assert settings(page, "age") == {"role": "quasi-identifier", "top": 80.5}
 
 
+def test_the_preview_shows_what_a_release_shows(examined_page: PageClient) -> None:
+    page = examined_page
+    look(page, "age")
+    page.send("make", _form(page, "intervals"), intervals="5,10")
+    text = page.send("numbers", bottom="", top="80")
+    shown = [
+        re.findall(r"<td[^>]*>(?:<bdi>)?([^<]*)", row) for row in re.findall(r'<tr class="example">(.*?)</tr>', text)
+    ]
+    assert shown[0] == ["20", "[20..24]", "[20..29]", "*"]
+    assert shown[-1] == ["80+", "80+", "80+", "*"]
+    assert len(shown) == 7
+
+
 def test_a_file_of_the_folder_is_copied_into_the_project(examined_page: PageClient) -> None:
     page = examined_page
     page.opened.folder.root.joinpath("towns.csv").write_text("Bonn;West;*\nKöln;West;*\nJena;East;*\n", "utf-8")

@@ -170,8 +170,9 @@ def _row(drawn: DrawnTree, node: TreeNode, inside: object = "", *, place: bool =
         notes.append(joined([say("page_hierarchies.in_group"), " ", name(above[0].name)]))
     if closed:
         notes.append(say("page_hierarchies.closed", count=len(node.members)))
+    further = [element("span", " \N{MIDDLE DOT} ", note, class_="quiet") for note in notes]
     line = [
-        element("span", label, *(element("span", " ", note, class_="quiet") for note in notes), class_="label"),
+        element("span", label, *further, class_="label"),
         element("meter", min="0", max=str(total), value=str(records), aria_hidden="true"),
         element("span", say("page_hierarchies.records", count=records), class_="records"),
     ]  # fmt: skip

@@ -11,10 +11,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # Each worker takes neighbouring tests, which share fixtures and a session of Spark, until it has none left.
 WORKERS := --numprocesses auto --dist worksteal
 
-.PHONY: help demo system-packages quick test test-all test-versions docs lint format bench figures reproduce reproduce-full clean
+.PHONY: help app demo system-packages quick test test-all test-versions docs lint format bench figures reproduce reproduce-full clean
 
 help:
 	@echo "make demo      anonymize a generated census-like table, audit, measure and report it; files in demo/"
+	@echo "make app       open the local page on the export of an invented hospital; files in app-demo/"
 	@echo "make quick     some cases of every test that needs nothing but Python; about a minute"
 	@echo "make test      all tests but the slow ones; needs Chromium, PostgreSQL and Java"
 	@echo "make test-all  all tests, with many more random examples (hours)"
@@ -58,8 +59,18 @@ FORCE:
 demo: $(VENV)/installed
 	$(BIN)/sfumato demo --directory demo
 
+$(VENV)/installed-app: $(VENV)/installed
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[app,excel]'
+	@touch $@
+
+app: $(VENV)/installed-app
+	@mkdir -p app-demo
+	@test -e app-demo/export.csv || $(BIN)/sfumato generate hospital -n 5000 --flaws -o app-demo/export.csv
+	@test -e app-demo/export.xlsx || $(BIN)/sfumato generate hospital -n 5000 --flaws -o app-demo/export.xlsx
+	$(BIN)/sfumato app app-demo $(APP)
+
 # Programs that tests need and pip does not bring, each with the package of Debian that does.
-PROGRAMS := chromium:chromium pg_lsclusters:postgresql java:openjdk-17-jre-headless
+PROGRAMS := chromium:chromium npm:npm pg_lsclusters:postgresql java:openjdk-17-jre-headless
 
 system-packages:
 	@scripts/system-packages $(PROGRAMS)
@@ -108,4 +119,4 @@ reproduce-full: $(VENV)/installed-dev
 	$(BIN)/python -m reproduce --profile full $(REPRODUCE)
 
 clean:
-	rm -rf $(VENV) $(VENV)-peers $(VENV)-lowest $(VENV)-newest demo build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-lowest $(VENV)-newest demo app-demo build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -99,16 +99,20 @@ class PageClient:
     def forms(self, action: str) -> list[FoundForm]:
         parser = _Forms()
         parser.feed(self.text)
-        return [found for found in parser.forms if found.action.endswith(f"/{action}")]
+        return [found for found in parser.forms if found.action.partition("?")[0].endswith(f"/{action}")]
 
-    def send(self, action: str, number: int = 0, status: int = 200, **changed: Any) -> str:
-        """Send a form of the page that is open, with some fields changed."""
+    def send(self, action: str, number: int = 0, status: int | None = 200, **changed: Any) -> str:
+        """Send a form of the page that is open, with some fields changed. status: None for any answer."""
         found = self.forms(action)
         assert len(found) > number, (action, re.findall(r'action="([^"]*)"', self.text))
         form = found[number]
         fields = {**form.fields, **{name: _listed(value) for name, value in changed.items()}}
         answer = self.http.post(form.action, data={name: values for name, values in fields.items() if values})
-        assert answer.status_code == status, (action, answer.status_code, alarm(answer.text) or answer.text[:2000])
+        assert status in (None, answer.status_code), (
+            action,
+            answer.status_code,
+            alarm(answer.text) or answer.text[:2000],
+        )
         self.text = answer.text
         place = re.match(r"/p/([^/]+)/", answer.url.path)
         if place:

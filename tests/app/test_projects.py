@@ -116,6 +116,12 @@ def test_a_crash_between_the_history_and_the_policy_file_is_repaired(project: Pr
     assert len(project.state.steps) == 3
 
 
+def test_a_project_is_its_owners_alone(project: Project) -> None:
+    project.change(1, "page.steps.role", with_k(5))
+    for path in (project.directory, *project.directory.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -227,3 +233,32 @@ def _process_of(run: BackgroundRun) -> int:
                     return int(process.name)
         time.sleep(0.02)
     raise AssertionError("no process holds the lock")
+
+
+@pytest.mark.not_quick
+@pytest.mark.compiled
+def test_a_search_that_is_stopped_leaves_a_trial_to_look_at_that_is_marked_and_never_a_release(folder: Path) -> None:
+    store = ProjectStore(DataFolder(folder))
+    project = store.create("people.csv")
+    columns = {"name": {"role": "identifier"}, "illness": {"role": "sensitive"}}
+    columns |= {name: {"role": "quasi-identifier"} for name in ("age", "zip")}
+    method = {"name": "auto", "seconds": 300.0}
+    project.change(1, "page.steps.role", lambda _: {"columns": columns, "privacy": {"k": 3}, "method": method})
+    run = start_run(project, "trial", {"name": "long"})
+    end = time.monotonic() + 100
+    while run.progress.get("phase") != "improve" and time.monotonic() < end:
+        time.sleep(0.02)
+        assert run.state == "running", run.result
+    run.stop()
+    while run.state == "running" and time.monotonic() < end:
+        time.sleep(0.02)
+    result = run.result
+    assert result is not None
+    assert (result["state"], result["cut_short"], result["found"]["trial"]) == ("done", True, True)
+    assert result["found"]["smallest_class"] >= 3
+    assert list((project.directory / "releases").iterdir()) == []
+    store.close()
+    page = PageClient(folder)
+    page.project = project.name
+    assert "stopped early" in page.look("try")
+    page.close()

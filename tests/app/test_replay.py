@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import tempfile
@@ -97,7 +98,44 @@ def _accept(page: PageClient, _: Callable[[Any], Any]) -> None:
         page.send("accept", number, accept="yes")
 
 
-ACTIONS = (_role, _role, _role, _rest, _trial, _global, _step, _nulls, _accept)
+def _hierarchy(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    """Give a column the hierarchy that fits it, and then make a group of its first two lines, if it has lines."""
+    found = re.findall(r'hierarchies\?column=(\d+)"', page.look("hierarchies"))
+    if not found:
+        return
+    page.look("hierarchies", column=draw(st.sampled_from(found)))
+    fits = [number for number, form in enumerate(page.forms("make")) if form.fields[form.fields["wizard"][0]][0]]
+    if fits:
+        page.send("make", draw(st.sampled_from(fits)))
+    nodes = re.findall(r'name="node" value="(\d+)"', page.text)
+    if page.forms("groups") and len(nodes) > 1 and draw(st.booleans()):
+        page.send("groups", node=nodes[:2], name=f"group {len(page.opened.state.steps)}", do="group")
+
+
+def _require(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("requirements")
+    if page.forms("add"):
+        page.send("add", kind=draw(st.sampled_from(["frequency", "distinct", "entropy", "t-closeness"])))
+    elif page.forms("k"):
+        page.send("k", k=draw(st.integers(2, 20)))
+
+
+def _require(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("requirements")
+    if page.forms("k"):
+        page.send("k", k=draw(st.integers(2, 15)))
+    page.look("requirements")
+    if page.forms("add"):
+        page.send("add", kind=draw(st.sampled_from(["frequency", "distinct", "entropy", "t-closeness"])))
+
+
+def _levels(page: PageClient, draw: Callable[[Any], Any]) -> None:
+    page.look("hierarchies")
+    if page.forms("levels"):
+        page.send("levels", status=None, finest=draw(st.integers(0, 2)), coarsest=draw(st.integers(1, 4)))
+
+
+ACTIONS = (_require, _levels, _role, _role, _role, _rest, _trial, _global, _step, _nulls, _accept, _hierarchy, _require)
 
 
 def _published(page: PageClient, chosen: str) -> bool:
@@ -121,7 +159,7 @@ def _published(page: PageClient, chosen: str) -> bool:
 
 @pytest.mark.compiled
 @pytest.mark.not_quick
-@settings(suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(3, settings().max_examples // 5), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_command_makes_the_same_files(examined: Path, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as place:

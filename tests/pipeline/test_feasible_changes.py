@@ -87,7 +87,8 @@ def every_change(table: pa.Table, asked_for: Asked) -> Iterator[tuple[frozenset[
         differing = [index for index in range(3) if weaker[index] != asked_for[index]]
         fewer = [(*weaker[:index], asked_for[index], *weaker[index + 1 :]) for index in differing]
         if is_met(table, *weaker) and not any(is_met(table, *settings) for settings in fewer):
-            cost = (k - weaker[0]) / (k - 1) + (l - weaker[1]) / (l - 1) + (weaker[2] - level) / (LEVELS + AGE_LEVELS)
+            left = (weaker[0] - 1) / (k - 1) * (weaker[1] - 1) / (l - 1)
+            cost = 1 - left * (1 - (weaker[2] - level) / (LEVELS + AGE_LEVELS))
             yield frozenset(NAMES[index] for index in differing), cost
 
 

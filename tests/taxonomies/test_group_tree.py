@@ -123,6 +123,14 @@ def test_what_makes_no_tree_is_refused_and_changes_nothing(change: str) -> None:
     assert tree.rows() == COUNTRIES
 
 
+@pytest.mark.parametrize("name", ["X", "Asia"])
+def test_a_name_for_two_sets_of_values_makes_no_rows(name: str) -> None:
+    tree = GroupTree(COUNTRIES)
+    tree.group(named(tree, "DE", "FR"), name)
+    with pytest.raises(UsageError, match="name"):
+        tree.rows()
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_after_any_changes_every_value_is_there_once_and_the_file_reads(seed: int, tmp_path: Path) -> None:
     drawn = np.random.default_rng(seed)

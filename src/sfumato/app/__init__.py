@@ -15,5 +15,7 @@ preview        the first rows of a table, without reading all of it
 view           what a screen knows when it is drawn
 frame          what all screens have around them
 forms          the elements of forms
+column_hierarchy  the values of a column with their records, and its tree
+selected_column   the column whose hierarchy is looked at
 screens        one module for each step
 """

@@ -48,12 +48,14 @@ class ReportedProgress(Progress):
         self._begun = time.time()
         self._ended = threading.Event()
         self._dirty = True
+        self._has_searched = False  # from then on there are classes, and a stop lets the run end with them
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
 
     def began(self, name: str, total: int | None) -> None:
         self._estimate = TimeLeft(time.monotonic())
         self._current = {"phase": name, "steps": 0, "total": total}
+        self._has_searched |= name == SEARCH
         self._dirty = True
 
     def expect(self, steps: int) -> None:
@@ -81,7 +83,7 @@ class ReportedProgress(Progress):
         while not self._ended.wait(PAUSE):
             if (self._run.directory / "stop").exists() and not self.stopped:
                 self.stopped = True
-                if self._current.get("phase") != SEARCH:
+                if not self._has_searched:
                     _interrupt()
             if self._dirty:
                 self._dirty = False

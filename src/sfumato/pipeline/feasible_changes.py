@@ -8,6 +8,8 @@ compared:
 - a coarser level that a column may be shown on: the further levels, as a share of the levels of all
   quasi-identifiers together.
 
+Of several changes each leaves its share of what the others leave.
+
 Three kinds of changes are tried: to leave out more records; to weaken the requirements that cannot be met, each as
 little as possible; and to let one column become coarser, together with what then still has to be weaker. Numbers other
 than whole ones are changed to numbers with two significant digits.
@@ -207,7 +209,7 @@ class _WeakerRequirements:
         # One fails, or all hold alone but leave out too many records together, so that any of them may be the weaker.
         for index in failing or every:
             for setting, given_up in self._weaker(test, index, alone=False):
-                yield FeasibleChange((*already, setting), cost + given_up)
+                yield FeasibleChange((*already, setting), _together(cost, given_up))
 
     def _weaker_together(
         self, test: _Feasible, failing: Sequence[int], already: tuple[SettingChange, ...], cost: float
@@ -220,7 +222,7 @@ class _WeakerRequirements:
                 return None
             setting, given_up = min(choices, key=lambda choice: choice[1])
             settings.append(setting)
-            cost += given_up
+            cost = _together(cost, given_up)
         together = self._changed(settings)
         held = together is not None and test.holds(together)
         return FeasibleChange(tuple(settings), cost) if held else None
@@ -315,3 +317,8 @@ def weaker_values(parameter: Parameter, asked: float) -> list[float]:
 def _given_up(asked: float, value: float, nothing: float) -> float:
     """Return the part of the way from what was asked for to nothing; where that has no end, by the ratio."""
     return 1 - asked / value if math.isinf(nothing) else (asked - value) / (asked - nothing)
+
+
+def _together(one: float, other: float) -> float:
+    """Return what two changes cost together: each leaves its share of what the other leaves."""
+    return 1 - (1 - one) * (1 - other)

@@ -8,6 +8,7 @@ of a plug-in is not recognised and stays as it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from string import Formatter
 
@@ -81,12 +82,22 @@ NESTED = ("requirement", "requirements", "level")  # placeholders whose value is
 
 def audit_text(text: str, say: Texts) -> str:
     """A line, reason or remark of an audit in the language of the texts; as it is, if it is not recognised."""
+    return recognised_text(text, say, LINES, NESTED)
+
+
+def recognised_text(text: str, say: Texts, keys: Sequence[str], nested: Sequence[str]) -> str:
+    """An English text of one of the keys in another language; as it is, if none fits.
+
+    nested: placeholders whose value is such a text itself.
+    """
     if say.language.code == ENGLISH.language.code:
         return text
-    for key in LINES:
+    for key in keys:
         if (match := _pattern(key).fullmatch(text)) is not None:
             values = {
-                name: "; ".join(audit_text(line, say) for line in value.split("; ")) if name in NESTED else value
+                name: "; ".join(recognised_text(line, say, keys, nested) for line in value.split("; "))
+                if name in nested
+                else value
                 for name, value in match.groupdict().items()
             }
             return say(key, **values)

@@ -87,7 +87,8 @@ class GroupTree:
         return nodes[number]
 
     def rows(self) -> TaxonomyRows:
-        """The rows of the tree, in its order."""
+        """The rows of the tree, in its order. Refuses a name that would stand for two sets of values."""
+        self._check_names()
         leaves, levels = [], []
         top = self.root.level
         for leaf in self.root.walk():
@@ -160,6 +161,16 @@ class GroupTree:
         if not target.is_group:
             raise UsageError("a value has no members. Choose a group.")
         target.members.extend(TreeNode(value, 0, target) for value in values)
+
+    def _check_names(self) -> None:
+        """Refuse two groups of one name, and a group with the name of a value that is not in it."""
+        groups: dict[str, TreeNode] = {}
+        for node in self.root.walk():
+            if node.is_group and groups.setdefault(node.name, node) is not node:
+                raise UsageError("another group has this name. Choose another name, or move the members there.")
+        for node in self.root.walk():
+            if not node.is_group and node.name in groups and groups[node.name] not in node.above():
+                raise UsageError("a value outside the group has the name of the group. Choose another name.")
 
     def _put(self, members: Sequence[TreeNode], target: TreeNode) -> None:
         moved = set(map(id, members))

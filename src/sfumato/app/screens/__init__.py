@@ -5,13 +5,14 @@ To add one: write a module with a ``SCREEN``, put it into ``SCREENS``, and its t
 
 from __future__ import annotations
 
-from sfumato.app.screens import check, columns, hierarchies, opening, publish, risk, trials
+from sfumato.app.screens import check, columns, hierarchies, opening, publish, requirements, risk, trials
 from sfumato.app.view import Screen
 
 SCREENS: tuple[Screen, ...] = (
     opening.SCREEN,
     columns.SCREEN,
     hierarchies.SCREEN,
+    requirements.SCREEN,
     risk.SCREEN,
     trials.SCREEN,
     check.SCREEN,

@@ -89,7 +89,7 @@ def _verdict(view: ProjectView, run: BackgroundRun, found: Mapping[str, Any]) ->
         smallest=found["smallest_class"],
     )
     return element(
-        "div", element("p", text, class_="verdict"), element("p", about, class_="quiet"), class_=f"verdict-box {look}"
+        "div", element("p", text, class_="word"), element("p", about, class_="quiet"), class_=f"verdict-box {look}"
     )
 
 

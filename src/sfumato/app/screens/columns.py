@@ -5,33 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.app.background_run import last_run, start_run
-from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, radio_group, select, text_input
+from sfumato.app.background_run import last_run
+from sfumato.app.forms import button, checkbox, hidden, link_button, radio_group
+from sfumato.app.reason_texts import reason_text
 from sfumato.app.run_status import run_panel
-from sfumato.app.screens.opening import chosen_settings
+from sfumato.app.screens.column_roles import RELEASED_AS_THEY_ARE, ROLES, UNDECIDED, accept, rest, role
+from sfumato.app.screens.derived_columns import derive, derive_form, underive
 from sfumato.app.view import ProjectView, Screen
-from sfumato.errors import UsageError
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE
-from sfumato.files.key_file import make_key
 from sfumato.pictures.small_bars import small_bars
 from sfumato.report.html import Markup, element, folded, joined, name, table
 from sfumato.report.page import in_page_colours
 
-ROLES = {
-    "identifier": "page_columns.roles.identifier",
-    "drop": "page_columns.roles.drop",
-    "pseudonym": "page_columns.roles.pseudonym",
-    "quasi-identifier": "page_columns.roles.quasi",
-    "sensitive": "page_columns.roles.sensitive",
-    "other": "page_columns.roles.keep",
-}
-UNDECIDED = "decide"
-RELEASED_AS_THEY_ARE = ("sensitive", "other")
-KEY_FILE = "private/pseudonym.key"
 SHOWN_LABELS = 3
 MOST_CARDS = 120  # on one page
-PARTS = ("year", "quarter", "month", "weekday", "year-quarter", "year-month")
-UNITS = ("years", "months", "days")
 
 
 def draw(view: ProjectView) -> Markup:
@@ -52,7 +39,7 @@ def draw(view: ProjectView) -> Markup:
         return joined(parts)
     roles = view.roles
     parts += [_summary(view, examined, roles), _remarks(view, examined), _cards(view, examined, roles)]
-    parts += [_sets(view, examined), "" if view.locked else _derive(view, examined), _go_on(view, roles)]
+    parts += [_sets(view, examined), "" if view.locked else derive_form(view, examined), _go_on(view, roles)]
     return joined(parts)
 
 
@@ -160,7 +147,7 @@ def _card(
         element("p", column["description"], class_="quiet") if column["description"] else "",
         "" if figure is None else _figure(view, column, figure),
         element("p", facts, class_="quiet"),
-        element("p", said, ": ", element("span", column["reason"], lang="en"), class_="reason"),
+        element("p", said, ": ", reason_text(column["reason"], say), class_="reason"),
         alarm,
         choices,
         _linkable(view, column, position, role, examined["records"]),
@@ -241,197 +228,11 @@ def _sets(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
     )
 
 
-def _derive(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
-    """Make a column from others, before roles apply."""
-    say = view.say
-    names = {str(position): column["name"] for position, column in enumerate(examined["columns"])}
-    rules = {
-        "years": say("page_columns.derive.years"),
-        "months": say("page_columns.derive.months"),
-        "days": say("page_columns.derive.days"),
-        "first": say("page_columns.derive.first"),
-        "year": say("page_columns.derive.year"),
-        "quarter": say("page_columns.derive.quarter"),
-        "month": say("page_columns.derive.month"),
-        "weekday": say("page_columns.derive.weekday"),
-        "year-quarter": say("page_columns.derive.year_quarter"),
-        "year-month": say("page_columns.derive.year_month"),
-    }
-    made = [
-        element(
-            "li",
-            name(derived),
-            " ",
-            view.form(
-                "underive",
-                hidden("column", position),
-                button(say("page_columns.derive.remove"), look="small"),
-                class_="inline",
-            ),
-        )
-        for position, derived in enumerate(view.policy.derive)
-    ]
-    return folded(
-        say("page_columns.derive.title"),
-        element("p", say("page_columns.derive.text"), class_="quiet"),
-        element("ul", *made) if made else "",
-        view.form(
-            "derive",
-            element(
-                "div",
-                field(say("page_columns.derive.name"), text_input("name", "", required=True, id="derive-name")),
-                field(say("page_columns.derive.rule"), select("rule", rules, "years", id="derive-rule")),
-                field(say("page_columns.derive.from"), select("from", names, "", id="derive-from")),
-                field(
-                    say("page_columns.derive.to"),
-                    select("to", {"": "", **names}, "", id="derive-to"),
-                    hint=say("page_columns.derive.to_hint"),
-                ),
-                field(
-                    say("page_columns.derive.count"),
-                    text_input("count", "", inputmode="numeric", id="derive-count"),
-                    hint=say("page_columns.derive.count_hint"),
-                ),
-                class_="fields",
-            ),
-            button(say("page_columns.derive.do")),
-        ),
-    )
-
-
 def _go_on(view: ProjectView, roles: Mapping[str, str]) -> Markup:
     if UNDECIDED in roles.values():
         return Markup("")
     return element(
         "div", link_button(view.say("page_columns.go_on"), view.address("hierarchies"), look="main"), class_="row go-on"
-    )
-
-
-# ---- actions ----
-
-
-def role(view: ProjectView, form: PostedForm) -> None:
-    """Give a column its role."""
-    column, chosen = _column(view, form.text("column")), form.text("role")
-    if chosen not in ROLES:
-        raise UsageError("this role does not exist. Load the page again.")
-    if chosen == "pseudonym" and view.policy.privacy.pseudonym_key is None:
-        key = view.project.directory / KEY_FILE
-        if not key.exists():
-            make_key(key)
-    view.change(form, "page.steps.role", lambda data: with_role(data, column, chosen, _proposed_settings(view, column)))
-
-
-def accept(view: ProjectView, form: PostedForm) -> None:
-    """Keep a column although persons may be recognised by it, or no longer."""
-    column, kept = _column(view, form.text("column")), bool(form.text("accept"))
-
-    def change(data: dict[str, Any]) -> dict[str, Any]:
-        others = [name for name in data.get("accept_linkable", ()) if name != column]
-        return {**data, "accept_linkable": [*others, column] if kept else others}
-
-    view.change(form, "page.steps.accept", change)
-
-
-def _column(view: ProjectView, position: str) -> str:
-    """The name of the column at a position: a form cannot hold every name."""
-    columns = (view.examined or {"columns": []})["columns"]
-    if not position.isdigit() or int(position) >= len(columns):
-        raise UsageError("this column does not exist. Load the page again.")
-    found: str = columns[int(position)]["name"]
-    return found
-
-
-def _proposed_settings(view: ProjectView, column: str) -> dict[str, Any]:
-    """What was proposed for a column as a quasi-identifier."""
-    found: dict[str, Any] = ((view.examined or {}).get("settings") or {}).get(column, {})
-    return found
-
-
-def with_role(data: dict[str, Any], column: str, role: str, as_quasi_identifier: Mapping[str, Any]) -> dict[str, Any]:
-    """The policy with another role for a column, and without what no longer fits it."""
-    before = data.get("columns", {}).get(column, {"role": UNDECIDED})
-    if before["role"] == role:
-        return data
-    nulls = {"nulls": before["nulls"]} if "nulls" in before and role != "identifier" else {}
-    settings = dict(as_quasi_identifier) if role == "quasi-identifier" else {}
-    columns = {**data.get("columns", {}), column: {"role": role, **settings, **nulls}}
-    privacy = dict(data.get("privacy", {}))
-    if role != "sensitive" and "sensitive" in privacy:
-        privacy["sensitive"] = [line for line in privacy["sensitive"] if line["attribute"] != column]
-    if role not in ("identifier", "pseudonym") and privacy.get("person") == column:
-        privacy.pop("person")
-    if role == "pseudonym":
-        privacy.setdefault("pseudonym_key", KEY_FILE)
-    elif not any(settings["role"] == "pseudonym" for settings in columns.values()):
-        privacy.pop("pseudonym_key", None)
-    linkable = [name for name in data.get("accept_linkable", ()) if name != column or role in RELEASED_AS_THEY_ARE]
-    return {**data, "columns": columns, "privacy": privacy, "accept_linkable": linkable}
-
-
-def rest(view: ProjectView, form: PostedForm) -> None:
-    """Leave out all columns that are still to decide."""
-
-    def change(data: dict[str, Any]) -> dict[str, Any]:
-        for column, role in view.roles.items():
-            if role == UNDECIDED:
-                data = with_role(data, column, "drop", {})
-        return data
-
-    view.change(form, "page.steps.rest", change)
-
-
-def derive(view: ProjectView, form: PostedForm) -> None:
-    """Make a column from others. The table is then examined anew."""
-    made, rule, source = form.text("name").strip(), form.text("rule"), _column(view, form.text("from"))
-    settings: dict[str, Any] = {"from": source}
-    if rule in UNITS:
-        settings |= {"to": _column(view, form.text("to")), "unit": rule}
-    elif rule in PARTS:
-        settings |= {"part": rule}
-    else:
-        settings |= {"first": form.whole("count") or 1}
-    if not made or made in view.roles:
-        raise UsageError("a derived column needs a name of its own. Choose another.")
-
-    def change(data: dict[str, Any]) -> dict[str, Any]:
-        changed = {**data, "derive": {**data.get("derive", {}), made: settings}}
-        return {**changed, "columns": {**data.get("columns", {}), made: {"role": UNDECIDED}}}
-
-    view.change(form, "page.steps.derive", change)
-    _examine_again(view)
-
-
-def underive(view: ProjectView, form: PostedForm) -> None:
-    """Remove a derived column. The table is then examined anew."""
-    derived = list(view.policy.derive)
-    position = form.whole("column") or 0
-    if not 0 <= position < len(derived):
-        raise UsageError("this column does not exist. Load the page again.")
-    made = derived[position]
-
-    def change(data: dict[str, Any]) -> dict[str, Any]:
-        data = with_role(data, made, "drop", {})
-        kept = {column: settings for column, settings in data["columns"].items() if column != made}
-        rules = {column: rule for column, rule in data.get("derive", {}).items() if column != made}
-        return {**data, "columns": kept, "derive": rules}
-
-    view.change(form, "page.steps.underive", change)
-    _examine_again(view)
-
-
-def _examine_again(view: ProjectView) -> None:
-    policy = view.project.policy
-    start_run(
-        view.project,
-        "examine",
-        {
-            "input": chosen_settings(view),
-            "derive": policy.to_dict().get("derive", {}),
-            "column_nulls": {
-                column: list(settings.nulls) for column, settings in policy.columns.items() if settings.nulls
-            },
-        },
     )
 
 

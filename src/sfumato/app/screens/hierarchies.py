@@ -9,8 +9,10 @@ from sfumato.app.column_hierarchy import ColumnHierarchy, hierarchy_of, write_ro
 from sfumato.app.forms import PostedForm, link_button
 from sfumato.app.screens.hierarchy_levels import level_section, range_section
 from sfumato.app.screens.hierarchy_tree import ACTIONS as TREE_ACTIONS
-from sfumato.app.screens.hierarchy_tree import missing_section, tree_section
+from sfumato.app.screens.hierarchy_tree import tree_section
 from sfumato.app.screens.hierarchy_wizards import READY, UNIT_NAMES, asked_wizard, wizard_section
+from sfumato.app.screens.missing_values import ACTIONS as MISSING_ACTIONS
+from sfumato.app.screens.missing_values import missing_section
 from sfumato.app.selected_column import (
     SelectedColumn,
     selectable_columns,
@@ -97,6 +99,7 @@ def _column(view: ProjectView, column: SelectedColumn) -> Markup:
     heading = element("h2", name(column.name), id="column-title")
     try:
         hierarchy = hierarchy_of(view.project, column.examined, column.settings)
+        _ = hierarchy.levels  # an edited file may have fewer
     except SfumatoError as error:
         broken = element("p", str(error), class_="alarm", role="alert", lang="en")
         return element("section", heading, broken, wizard_section(view, column), aria_labelledby="column-title")
@@ -120,7 +123,9 @@ def _column(view: ProjectView, column: SelectedColumn) -> Markup:
         parts.append(missing_section(view, column, hierarchy))
     if is_quasi and hierarchy.is_named:
         parts.append(level_section(view, column, hierarchy))
-    if is_quasi and hierarchy.taxonomy.type != "categorical":
+    if is_quasi and (
+        hierarchy.taxonomy.type == "numeric" or (hierarchy.taxonomy.type == "date" and not hierarchy.is_named)
+    ):
         parts.append(range_section(view, column, hierarchy))
     if hierarchy.is_named or hierarchy.is_categorical:
         parts.append(tree_section(view, column, hierarchy))
@@ -229,6 +234,14 @@ SCREEN = Screen(
     title="page_hierarchies.title",
     task="page_hierarchies.task",
     draw=draw,
-    actions={"make": make, "file": use_file, "remove": remove, "levels": levels, "numbers": numbers, **TREE_ACTIONS},
+    actions={
+        "make": make,
+        "file": use_file,
+        "remove": remove,
+        "levels": levels,
+        "numbers": numbers,
+        **TREE_ACTIONS,
+        **MISSING_ACTIONS,
+    },
     original=True,
 )

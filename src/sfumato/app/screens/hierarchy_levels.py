@@ -16,7 +16,7 @@ from sfumato.report.html import Markup, element, joined, name, scrolling
 from sfumato.tables.coding.domains import NumericDomain
 
 EXAMPLES = 7  # values of which every level is shown
-RANGES = 3  # examples of what a class of numbers shows
+RANGES, PART = 3, 8  # examples of what a class of numbers shows, and the part of the values that each has
 NAMED_LEVELS = {
     "day": "page_hierarchies.level_names.day",
     "week": "page_hierarchies.level_names.week",
@@ -125,9 +125,13 @@ def _table(view: ProjectView, hierarchy: ColumnHierarchy, names: Sequence[str], 
     ]
     known = hierarchy.column.records_of
     present = [row for row, leaf in enumerate(rows.leaves) if leaf in known]
-    for row in _spread(present, EXAMPLES):
-        shown = [name(rows.leaves[row]), *(name(level[row]) for level in rows.levels), "*"]
-        body.append(line(say("page_hierarchies.example"), shown, "example"))
+    chosen = _spread(present, EXAMPLES)
+    labels = _coded_labels(hierarchy, chosen) or [
+        [rows.leaves[row], *(level[row] for level in rows.levels)] for row in chosen
+    ]
+    for shown in labels:
+        cells = [*(name(label) for label in shown), "*"]
+        body.append(line(say("page_hierarchies.example"), cells, "example"))
     inside = element(
         "table",
         element("caption", say("page_hierarchies.preview")),
@@ -136,6 +140,21 @@ def _table(view: ProjectView, hierarchy: ColumnHierarchy, names: Sequence[str], 
         class_="levels",
     )
     return scrolling(inside, say("page_hierarchies.preview"))
+
+
+def _coded_labels(hierarchy: ColumnHierarchy, rows: Sequence[int]) -> list[list[str]]:
+    """What is shown of numbers that a top or bottom makes one value, on every level below ``*``; else nothing."""
+    settings = hierarchy.settings
+    if settings.top is None and settings.bottom is None:
+        return []
+    counted = hierarchy.column.counted(settings.model_copy(update={"finest": None, "coarsest": None}))
+    domain, positions = counted.domain, {value: number for number, value in enumerate(counted.values)}
+    codes = counted.codes[[positions[hierarchy.rows.leaves[row]] for row in rows]].astype(np.uint32)
+    levels = []
+    for level in range(hierarchy.top_level):
+        coarser, group = domain.at_level(level)
+        levels.append(coarser.release(group[codes], group[codes]).labels.to_pylist())
+    return [list(map(str, labels)) for labels in zip(*levels, strict=True)]
 
 
 def _spread(rows: Sequence[int], most: int) -> list[int]:
@@ -168,7 +187,7 @@ def range_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHi
             view, column, "numbers", element("div", *fields, class_="fields"),
             button(say("page_hierarchies.set_numbers"), look="small", id="numbers-set"), id="numbers-form",
         )  # fmt: skip
-    examples = _examples(column, settings)
+    examples = _examples(column, settings) if settings.taxonomy is None else []
     shown: object = ""
     if examples:
         items = [element("li", element("q", name(label))) for label in examples]
@@ -209,6 +228,7 @@ def _examples(column: SelectedColumn, settings: ColumnSettings) -> list[str]:
         return []  # the limits do not fit the numbers, which the check of the policy says
     if not isinstance(domain, NumericDomain) or len(domain.values) < 2 * RANGES:
         return []
-    ends = np.linspace(0, len(domain.values) - 1, RANGES * 2 + 1).round().astype(np.uint32)
-    low, high = ends[0:-1:2], ends[1::2]
+    width = max(1, len(domain.values) // PART)
+    low = np.linspace(0, len(domain.values) - 1 - width, RANGES).astype(np.uint32)
+    high = low + np.uint32(width)
     return [str(label) for label in domain.release(low, high).labels.to_pylist()]

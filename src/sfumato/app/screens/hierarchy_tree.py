@@ -1,6 +1,6 @@
 """The tree of a hierarchy with the records of this table: looked at part by part, and changed group by group.
 
-Only a part of a large tree is sent: a page of the members of one group, and below them what still fits.
+Only a part of a large tree is sent: a page of the members of one group, and as many levels below them as fit.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sfumato.report.html import Markup, element, joined, name, shortened
 from sfumato.taxonomies.group_tree import GroupTree, TreeNode
 from sfumato.taxonomies.taxonomy import ROOT
 
-PAGE = 100  # members of the group that is looked at
-MOST_SHOWN = 160  # values and groups on one page
+PAGE = 50  # members of the group that is looked at
+MOST_SHOWN = 100  # values and groups on one page
 MOST_NAMED = 300  # groups that are offered as names
 
 TreeChange = Callable[[GroupTree, list[TreeNode]], None]
@@ -61,7 +61,7 @@ class DrawnTree:
     def asked(self, key: str) -> int:
         """A number of the address; 0 if there is none."""
         text = self.view.query.get(key, "")
-        return int(text) if text.isdigit() and len(text) < 10 else 0
+        return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def tree_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHierarchy) -> Markup:
@@ -99,7 +99,6 @@ def _search(drawn: DrawnTree, wanted: str) -> Markup:
         method="get",
         action=f"{drawn.view.address('hierarchies')}",
         role="search",
-        data_get=True,
     )
 
 
@@ -119,14 +118,14 @@ def _found(drawn: DrawnTree, wanted: str) -> Markup:
 
 
 def _members(drawn: DrawnTree) -> Markup:
-    """The members of the group that is looked at, and below them as much as fits on the page."""
+    """The members of the group that is looked at, and the levels below them that fit on the page."""
     nodes = drawn.nodes
     asked = drawn.asked("node")
     node = nodes[asked] if asked < len(nodes) and nodes[asked].is_group else nodes[0]
     first = min(drawn.asked("from"), max(0, len(node.members) - 1)) // PAGE * PAGE
     shown = node.members[first : first + PAGE]
-    left = [MOST_SHOWN - len(shown)]
-    items = [_branch(drawn, member, left) for member in shown]
+    depth = _depth_that_fits(shown)
+    items = [_branch(drawn, member, depth) for member in shown]
     return joined(
         [
             _path(drawn, node),
@@ -136,12 +135,22 @@ def _members(drawn: DrawnTree) -> Markup:
     )
 
 
-def _branch(drawn: DrawnTree, node: TreeNode, left: list[int]) -> Markup:
-    """A node with its members, as long as there are places left on the page."""
+def _depth_that_fits(shown: Sequence[TreeNode]) -> int:
+    """How many further levels of members fit on the page below these nodes."""
+    count, depth, below = len(shown), 0, list(shown)
+    while True:
+        below = [member for node in below for member in node.members]
+        count += len(below)
+        if not below or count > MOST_SHOWN:
+            return depth
+        depth += 1
+
+
+def _branch(drawn: DrawnTree, node: TreeNode, depth: int) -> Markup:
+    """A node, with its members to a depth."""
     inside: object = ""
-    if node.is_group and len(node.members) <= left[0]:
-        left[0] -= len(node.members)
-        inside = element("ul", *(_branch(drawn, member, left) for member in node.members))
+    if node.is_group and depth > 0:
+        inside = element("ul", *(_branch(drawn, member, depth - 1) for member in node.members))
     return _row(drawn, node, inside)
 
 
@@ -161,8 +170,9 @@ def _row(drawn: DrawnTree, node: TreeNode, inside: object = "", *, place: bool =
         notes.append(joined([say("page_hierarchies.in_group"), " ", name(above[0].name)]))
     if closed:
         notes.append(say("page_hierarchies.closed", count=len(node.members)))
+    further = [element("span", " \N{MIDDLE DOT} ", note, class_="quiet") for note in notes]
     line = [
-        element("span", label, *(element("span", " ", note, class_="quiet") for note in notes), class_="label"),
+        element("span", label, *further, class_="label"),
         element("meter", min="0", max=str(total), value=str(records), aria_hidden="true"),
         element("span", say("page_hierarchies.records", count=records), class_="records"),
     ]  # fmt: skip
@@ -233,7 +243,7 @@ def _tools(drawn: DrawnTree) -> Markup:
         field(say("page_hierarchies.group_name"),
               text_input("name", "", id="group-name", list="group-names", autocomplete="off")),
         element("div", *buttons, class_="row"),
-        _group_names(drawn, "group-names"),
+        group_names(drawn, "group-names"),
         element("p", say("page_hierarchies.tools_text"), class_="hint"),
         hidden("target", ""),
         class_="tools",
@@ -242,61 +252,9 @@ def _tools(drawn: DrawnTree) -> Markup:
     )  # fmt: skip
 
 
-def _group_names(drawn: DrawnTree, key: str) -> Markup:
+def group_names(drawn: DrawnTree, key: str) -> Markup:
     names = [node.name for node in drawn.nodes[1:] if node.is_group]
     return element("datalist", *(element("option", value=text) for text in names[:MOST_NAMED]), id=key)
-
-
-# ---- values that the hierarchy does not have ----
-
-
-def missing_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHierarchy) -> Markup:
-    """Values of the table that are not in the tree, with a place to put them."""
-    say, outside = view.say, hierarchy.outside
-    shown = outside[:PAGE]
-    items = [
-        element(
-            "li",
-            element(
-                "div",
-                "" if view.locked else element("input", type="checkbox", name="value", value=str(number),
-                                               aria_label=say("page_hierarchies.choose", name=shortened(value))),
-                element("span", name(value), class_="label"),
-                element("span", say("page_hierarchies.records", count=records), class_="records"),
-                class_="node",
-            ),
-        )
-        for number, (value, records) in enumerate(shown)
-    ]  # fmt: skip
-    parts: list[object] = [
-        element("h3", say("page_hierarchies.missing", count=len(outside))),
-        element("p", say("page_hierarchies.missing_text", records=sum(records for _, records in outside))),
-        element("p", hierarchy.taxonomy.draft.remark, lang="en", class_="quiet")
-        if hierarchy.taxonomy.draft.remark
-        else "",
-    ]
-    content: list[object] = [element("ul", *items, class_="tree")]
-    if len(outside) > PAGE:
-        content.append(element("p", say("page_hierarchies.more_missing", count=len(outside) - PAGE), class_="quiet"))
-    if view.locked:
-        return element("section", *parts, *content, class_="block alarm-block")
-    drawn = DrawnTree.of(view, column, hierarchy)
-    content += [
-        field(say("page_hierarchies.into"),
-              text_input("name", "", id="missing-name", list="missing-groups", autocomplete="off"),
-              hint=say("page_hierarchies.into_hint")),
-        _group_names(drawn, "missing-groups"),
-        element(
-            "div",
-            button(say("page_hierarchies.place"), look="small", name="do", value="place", id="place-some"),
-            button(say("page_hierarchies.place_all", count=len(outside)), look="small", name="do", value="all",
-                   id="place-all"),
-            button(say("page_hierarchies.are_null"), look="small", name="do", value="null", id="place-null"),
-            class_="row",
-        ),
-    ]  # fmt: skip
-    form = column_form(view, column, "missing", *content, id="missing-form", class_="tree-form")
-    return element("section", *parts, form, class_="block alarm-block")
 
 
 # ---- actions ----
@@ -313,7 +271,9 @@ def groups(view: ProjectView, form: PostedForm) -> str:
             case "group":
                 tree.group(chosen, given)
             case "move":
-                tree.move(chosen, nodes[target] if target is not None and target < len(nodes) else _named(nodes, given))
+                tree.move(
+                    chosen, nodes[target] if target is not None and 0 <= target < len(nodes) else _named(nodes, given)
+                )
             case "rename":
                 if len(chosen) != 1:
                     raise UsageError("one group gets a new name at a time. Choose one group.")
@@ -324,46 +284,12 @@ def groups(view: ProjectView, form: PostedForm) -> str:
             case _:
                 raise UsageError("there is no such change. Load the page again.")
 
-    _change_tree(view, form, column, "page_hierarchies.steps.groups", change)
+    change_tree(view, form, column, "page_hierarchies.steps.groups", change)
     # The numbers of groups are others after a change, so the tree is shown from its top unless it was searched.
     return column.address(view, **({"q": view.query["q"]} if view.query.get("q") else {}))
 
 
-def missing(view: ProjectView, form: PostedForm) -> str:
-    """Put values that the tree does not have into a group, or say that they mean a missing value."""
-    column = selected_column(view, selectable_columns(view))
-    outside = [value for value, _ in hierarchy_of(view.project, column.examined, column.settings).outside]
-    wanted = {int(text) for text in form.texts("value") if text.isdigit() and len(text) < 10}
-    values = (
-        outside if form.text("do") == "all" else [value for number, value in enumerate(outside) if number in wanted]
-    )
-    if not values:
-        raise UsageError("nothing is chosen. Choose values first.")
-    if form.text("do") == "null":
-        nulls = [*(column.settings.nulls or ()), *values]
-
-        def as_null(data: dict[str, Any]) -> dict[str, Any]:
-            settings = {**data["columns"][column.name], "nulls": nulls}
-            return {**data, "columns": {**data["columns"], column.name: settings}}
-
-        view.change(form, "page_hierarchies.steps.nulls", as_null)
-        return column.address(view)
-    given = form.text("name").strip()
-
-    def change(tree: GroupTree, nodes: list[TreeNode]) -> None:
-        existing = next((node for node in nodes if node.is_group and node.name == given), None)
-        if given in ("", ROOT) or existing is not None:
-            tree.add(values, existing or tree.root)
-            return
-        before = len(tree.root.members)
-        tree.add(values, tree.root)
-        tree.group(tree.root.members[before:], given)
-
-    _change_tree(view, form, column, "page_hierarchies.steps.missing", change)
-    return column.address(view)
-
-
-def _change_tree(view: ProjectView, form: PostedForm, column: SelectedColumn, what: str, change: TreeChange) -> None:
+def change_tree(view: ProjectView, form: PostedForm, column: SelectedColumn, what: str, change: TreeChange) -> None:
     """Change the tree of a column, and write it into the project as a file."""
     hierarchy = hierarchy_of(view.project, column.examined, column.settings)
     if not hierarchy.is_categorical:
@@ -384,7 +310,7 @@ def _change_tree(view: ProjectView, form: PostedForm, column: SelectedColumn, wh
 
 
 def _chosen(form: PostedForm, nodes: Sequence[TreeNode]) -> list[TreeNode]:
-    numbers = [int(text) for text in form.texts("node") if text.isdigit() and len(text) < 10]
+    numbers = [int(text) for text in form.texts("node") if text.isdecimal() and len(text) < 10]
     if not numbers or any(number >= len(nodes) for number in numbers):
         raise UsageError("nothing is chosen. Choose values or groups first.")
     return [nodes[number] for number in numbers]
@@ -397,4 +323,4 @@ def _named(nodes: Sequence[TreeNode], text: str) -> TreeNode:
     return found
 
 
-ACTIONS = {"groups": groups, "missing": missing}
+ACTIONS = {"groups": groups}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from sfumato.app.background_run import start_run
@@ -39,7 +42,7 @@ def draw(view: ProjectView) -> Markup:
         parts.append(run_panel(view, run))
     try:
         path = view.project.table
-        seen = preview(path, chosen_settings(view), _column_nulls(view))
+        seen = _seen(view)
         size = path.stat().st_size
     except SfumatoError as error:
         return joined([*parts, element("p", str(error), class_="alarm", role="alert")])
@@ -67,6 +70,19 @@ def chosen_settings(view: ProjectView) -> dict[str, Any]:
 
 def _column_nulls(view: ProjectView) -> dict[str, list[str]]:
     return {name: list(column.nulls) for name, column in view.policy.columns.items() if column.nulls}
+
+
+def _seen(view: ProjectView) -> Preview:
+    """The preview under the settings as they are, as long as the file is the same."""
+    path = view.project.table
+    status = path.stat()
+    state = (status.st_ino, status.st_size, status.st_mtime_ns)
+    return _cached(path, json.dumps(chosen_settings(view)), json.dumps(_column_nulls(view)), state)
+
+
+@lru_cache(maxsize=8)
+def _cached(path: Path, chosen: str, column_nulls: str, _: tuple[int, int, int]) -> Preview:
+    return preview(path, json.loads(chosen), json.loads(column_nulls))
 
 
 def _settings_form(view: ProjectView, seen: Preview) -> Markup:
@@ -263,7 +279,7 @@ def header(view: ProjectView, form: PostedForm) -> None:
 
 def missing(view: ProjectView, form: PostedForm) -> None:
     """Let values of columns mean that nothing is known. The policy says so for each column."""
-    suspects = preview(view.project.table, chosen_settings(view), _column_nulls(view)).sentinels
+    suspects = _seen(view).sentinels
     ticked = {int(text) for text in form.texts("sentinel") if text.isdigit()}
     pairs = [(suspect.column, suspect.text) for index, suspect in enumerate(suspects) if index in ticked]
 

@@ -173,7 +173,7 @@ def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
     place = f"{view.project.name}{PROJECT_SUFFIX}/releases"
     return joined(
         [
-            element("div", element("p", say("page_publish.done"), class_="verdict"), class_="verdict-box holds"),
+            element("div", element("p", say("page_publish.done"), class_="word"), class_="verdict-box holds"),
             element("p", say("page_publish.place"), " ", element("code", place)),
             element("ul", *rows, class_="tables files"),
             element(

@@ -13,11 +13,14 @@ from sfumato.app.screens.check import decisions_of
 from sfumato.app.screens.risk import share_with_bar
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
+from sfumato.pictures.picture import Picture
 from sfumato.report.html import Markup, element, folded, joined, name, scrolling, table
+from sfumato.report.page import in_page_colours
 
 EFFORTS = {"fast": "page_try.efforts.fast", "balanced": "page_try.efforts.balanced", "best": "page_try.efforts.best"}
 GLOBAL = "global"
 USUAL_K = 10
+LARGEST_INSIDE = 300_000  # bytes of a picture that is part of the page
 
 
 def draw(view: ProjectView) -> Markup:
@@ -148,7 +151,7 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
             ),
             element("td", say.number(_k_of(run))),
             element("td", element("bdi", _further(run)), class_="words"),
-            element("td", found["chosen"], class_="text"),
+            element("td", found["chosen"], class_="words"),
             element("td", element("strong", say.number(found["gcp"], ".1%"))),
             *(element("td", star) for star in stars),
             element("td", say.number(found["suppressed"])),
@@ -157,7 +160,12 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
             element("td", _actions(view, run)),
         ]
         rows.append(element("tr", *cells))
-    head = element("tr", *(element("th", cell, scope="col") for cell in heads))
+    texts = (1, 3, 4)  # of the headings
+    cells_of_head = (
+        element("th", cell, scope="col", class_="text" if number in texts else None)
+        for number, cell in enumerate(heads)
+    )
+    head = element("tr", *cells_of_head)
     made = element(
         "table",
         element("caption", say("page_try.rows")),
@@ -240,8 +248,7 @@ def _side_by_side(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
         heads = (say("page_try.column"), say("page_try.loss"), "*")
         picture: object = ""
         if found["plot"]:
-            address = f"/p/{view.project.name}/files/runs/{run.number}/{found['plot']}"
-            picture = element("img", src=address, alt=say("page_try.picture", name=title), class_="plot")
+            picture = _picture(view, run, found["plot"], say("page_try.picture", name=title))
         facts = say("page_try.facts", classes=found["classes"], released=found["released"], records=found["records"])
         cards.append(
             element(
@@ -256,6 +263,16 @@ def _side_by_side(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
     return element("div", *cards, class_="pair")
 
 
+def _picture(view: ProjectView, run: BackgroundRun, file: str, text: str, look: str = "") -> Markup:
+    """A picture of a run in the colours of the page; one that would make the page slow is an image of its own."""
+    path = run.directory / file
+    if path.stat().st_size > LARGEST_INSIDE:
+        address = f"/p/{view.project.name}/files/runs/{run.number}/{file}"
+        return element("img", src=address, alt=text, class_=f"plot {look}")
+    picture = Picture(text, text, path.read_text("utf-8"))
+    return element("div", in_page_colours(picture), class_=f"plot {look}")
+
+
 def _curve(view: ProjectView) -> Markup:
     """What every k would cost, under the policy as it is."""
     say, run = view.say, last_run(view.project, "curve")
@@ -268,7 +285,6 @@ def _curve(view: ProjectView) -> Markup:
     if run is not None and run.state == "done":
         if run.request["step"] != view.state.current:
             parts.append(element("p", say("page_try.curve_older"), class_="note"))
-        address = f"/p/{view.project.name}/files/runs/{run.number}"
         found = (run.result or {})["found"]
         rows = [
             (
@@ -282,8 +298,8 @@ def _curve(view: ProjectView) -> Markup:
         ]
         heads = ("k", say("page_try.loss"), say("page_try.classes"), say("page_try.left_out"))
         parts += [
-            element("img", src=f"{address}/curve.svg", alt=say("page_try.curve"), class_="plot wide"),
-            element("img", src=f"{address}/curve-narrow.svg", alt=say("page_try.curve"), class_="plot narrow"),
+            _picture(view, run, "curve.svg", say("page_try.curve"), look="wide"),
+            _picture(view, run, "curve-narrow.svg", say("page_try.curve"), look="narrow"),
             folded(say("page_try.curve_table"), table(say("page_try.curve"), heads, rows)),
         ]
     if (run is None or run.state != "running") and _missing(view) is None and view.policy.privacy.k and not view.locked:

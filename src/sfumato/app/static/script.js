@@ -9,7 +9,8 @@
 
   function show(html, address, { focus = null, push = true } = {}) {
     const next = parser.parseFromString(html, "text/html");
-    const open = [...document.querySelectorAll("details[open]")].map((each) => each.id || each.querySelector("summary")?.textContent);
+    const named = (each) => each.id || each.querySelector("summary")?.textContent;
+    const folds = new Map([...document.querySelectorAll("details")].map((each) => [named(each), each.open]));
     const scrolled = window.scrollY;
     const same = new URL(address, location.href).pathname === location.pathname;
     document.title = next.title;
@@ -21,13 +22,20 @@
     if (meta) document.querySelector("meta[name=sfumato-sign]").content = meta.content;
     if (push && address !== location.href) history.pushState(null, "", address);
     for (const each of document.querySelectorAll("details")) {
-      each.open = open.includes(each.id || each.querySelector("summary")?.textContent);
+      each.open = folds.get(named(each)) ?? each.open;
     }
     const alarm = document.getElementById("alarm");
     if (alarm) { alarm.focus(); }
     else if (same) { window.scrollTo(0, scrolled); focus?.(); }
     else { window.scrollTo(0, 0); document.querySelector("h1")?.focus(); }
     follow();
+    at_once();
+  }
+
+  // What is to be checked as soon as it is seen.
+  function at_once() {
+    const form = document.querySelector("form[data-now]");
+    if (form) send(form, null);
   }
 
   // Where the focus was, so that it is there again on the new page.
@@ -193,4 +201,5 @@
   }
   window.addEventListener("pagehide", () => { stream?.close(); stream = null; });
   follow();
+  at_once();
 })();

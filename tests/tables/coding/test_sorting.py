@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.tables.coding.sorting import Field, bits_for, collapse, sort_rows
+from sfumato.tables.coding.sorting import CHUNK, Field, bits_for, collapse, gathered, repeated, sort_rows
 
 DTYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
@@ -98,3 +98,34 @@ def test_shuffled_rows_of_equal_codes_depend_on_their_ties_alone() -> None:
         of_run = ties[line.rows[begin:end]]
         assert len(set(codes[line.rows[begin:end], 0].tolist())) == 1
         assert abs(np.corrcoef(of_run, np.arange(end - begin))[0, 1]) < 0.3  # the ties themselves leave no trace
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "3"])
+@pytest.mark.parametrize("bits", [(5, 3), (40, 20), (64, 64)])
+def test_many_rows_are_sorted_alike_by_any_number_of_threads(
+    bits: tuple[int, int], threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SFUMATO_THREADS", threads)
+    count, random = 2 * CHUNK + 7, np.random.default_rng(0)
+    values = [random.integers(0, (1 << one) - 1, count, np.uint64, endpoint=True) for one in bits]
+    values[0][count // 2 :] = values[0][: count - count // 2]  # ties, which the second field decides
+    found = sort_rows([Field(column, one) for column, one in zip(values, bits, strict=True)], count)
+    expected = np.lexsort((np.arange(count), values[1], values[0]))
+    assert (found.rows == expected).all()
+    ordered = np.stack([column[expected] for column in values])
+    begins = np.flatnonzero(np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)))
+    assert (found.starts == [*begins, count]).all()
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_values_are_repeated_and_gathered_as_numpy_does_it(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SFUMATO_THREADS", threads)
+    random = np.random.default_rng(0)
+    sizes = random.integers(1, 9, 50_000)
+    sizes[7] = 3 * CHUNK  # a run that is longer than what a thread takes at once
+    codes = random.integers(0, 250, (len(sizes), 3), np.uint8)
+    starts = np.append(0, np.cumsum(sizes))
+    assert (repeated(codes, starts) == np.repeat(codes, sizes, axis=0)).all()
+    rows = random.permutation(int(starts[-1])).astype(np.uint32) % np.uint32(len(sizes))
+    assert (gathered(codes, rows) == codes[rows]).all()
+    assert repeated(codes[:0], np.zeros(1, np.int64)).shape == (0, 3)

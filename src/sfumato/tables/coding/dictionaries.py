@@ -41,16 +41,19 @@ def sorted_codes(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
     if not encoded.num_chunks:
         return pa.nulls(0, encoded.type.value_type), np.empty(0, np.uint8)
     # The values of all dictionaries, and the index among them of each value of each dictionary.
-    joined = pa.chunked_array([chunk.dictionary for chunk in encoded.chunks]).dictionary_encode().unify_dictionaries()
-    values = joined.chunk(0).dictionary
+    dictionaries = [chunk.dictionary for chunk in encoded.chunks]
+    filled = pa.chunked_array([values for values in dictionaries if len(values)], encoded.type.value_type)
+    joined = filled.dictionary_encode().unify_dictionaries()
+    values = joined.chunk(0).dictionary if joined.num_chunks else dictionaries[0]
     if pa.types.is_large_string(values.type):
         values = values.cast(pa.string())
-    known = len(values)
-    index_of_value = [np.append(to_numpy(chunk.indices), np.int32(known)) for chunk in joined.chunks]
+    known, index = len(values), iter(to_numpy(chunk.indices) for chunk in joined.chunks)
+    nothing = np.empty(0, np.int32)
+    index_of_value = [np.append(next(index) if len(each) else nothing, np.int32(known)) for each in dictionaries]
     indices = [_indices(chunk) for chunk in encoded.chunks]
     occurs = np.zeros(known + 1, np.bool_)
-    for index, chunk in zip(index_of_value, indices, strict=True):
-        occurs[index[np.bincount(chunk, minlength=len(index)) > 0]] = True
+    for position, chunk in zip(index_of_value, indices, strict=True):
+        occurs[position[np.bincount(chunk, minlength=len(position)) > 0]] = True
     order = to_numpy(pc.array_sort_indices(values))
     order = order[occurs[order]]  # drops categories that no record has
     code = np.full(known + 1, len(order), np.min_scalar_type(len(order)))

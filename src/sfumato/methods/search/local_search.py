@@ -20,11 +20,13 @@ from sfumato.methods.search.mutable_classes import (
     COST,
     FIRST,
     HIGH,
+    LEAVING,
     LEFT,
     LOW,
     OTHER_LEFT,
     OWNER,
     SIZE,
+    TARGET,
     cost_with,
     cost_without,
     holds_with,
@@ -156,19 +158,18 @@ def dissolve(part, classes, class_id, rules, tally):
     count, saved = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
     if saved == 0:
         return np.int64(0)
-    leaving, targets = np.empty(count, np.int64), np.empty(count, np.int64)
     row, i = facts[class_id, FIRST], 0
     while row != NONE:
-        leaving[i] = row
+        rows[i, LEAVING] = row
         row, i = rows[row, AFTER], i + 1
     spent, moved = np.int64(0), 0
     while moved < count:
-        row = leaving[moved]
+        row = rows[moved, LEAVING]
         target, added = nearest_class(part, classes, row, rules, tally, saved - spent)
         if target == NONE:
             break
         spent += added
-        targets[moved] = target
+        rows[moved, TARGET] = target
         unlink(classes, row)
         link(classes, row, target)
         facts[target, COST] = 0
@@ -184,9 +185,9 @@ def dissolve(part, classes, class_id, rules, tally):
     dissolved = moved == count
     if not dissolved:
         for i in range(moved):
-            unlink(classes, leaving[i])
-            link(classes, leaving[i], class_id)
+            unlink(classes, rows[i, LEAVING])
+            link(classes, rows[i, LEAVING], class_id)
     for i in range(moved):
-        update_class(part, classes, targets[i], rules)
+        update_class(part, classes, rows[i, TARGET], rules)
     update_class(part, classes, class_id, rules)
     return saved - spent if dissolved else np.int64(0)

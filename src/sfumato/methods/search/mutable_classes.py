@@ -17,7 +17,7 @@ from sfumato.kernels.decorator import inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
 
 # Columns of MutableClasses.rows, .facts and .box.
-OWNER, AFTER, BEFORE = range(3)
+OWNER, AFTER, BEFORE, LEAVING, TARGET, ROW_FACTS = range(6)
 FIRST, SIZE, COST = range(3)
 LOW, HIGH, LOW2, HIGH2 = range(4)
 LEFT, OTHER_LEFT = np.int64(-1), np.int64(-2)  # boxes without a row, at the end of MutableClasses.box
@@ -42,7 +42,8 @@ class SearchPart(NamedTuple):
 class MutableClasses(NamedTuple):
     """The class of each row of a part, and the facts of each class. A class of size 0 is unused.
 
-    rows: int64[n, 3], the class of a row and its neighbours in the list of the class, NONE at its ends. facts:
+    rows: int64[n, 5], the class of a row and its neighbours in the list of the class, NONE at its ends; then working
+    space for rows that leave a class, one after the other, and where they go. facts:
     int64[c, 3], the first row, the size and the cost of one record. box: int64[c + 2, 4, d], the lowest and highest
     codes of a class, and the lowest and highest once a row that has them is removed; then working space for LEFT and
     OTHER_LEFT. The arrays are few, since each takes time to compile.
@@ -67,7 +68,7 @@ def build_classes(part, owner, most, rules):
     """Return the MutableClasses of a part, with room for ``most``. owner: int64[n], the class of each row."""
     n, d = part.codes.shape
     classes = MutableClasses(
-        np.empty((n, 3), np.int64), np.empty((most, 3), np.int64), np.empty((most + BOXES_LEFT, 4, d), np.int64)
+        np.empty((n, ROW_FACTS), np.int64), np.empty((most, 3), np.int64), np.empty((most + BOXES_LEFT, 4, d), np.int64)
     )
     for class_id in range(most):
         classes.facts[class_id, FIRST], classes.facts[class_id, SIZE] = NONE, 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import json
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from page_client import PageClient, alarm
 
@@ -89,6 +92,35 @@ def test_a_wizard_without_a_rule_writes_the_file_that_the_command_writes(
     assert main(["taxonomy", str(table), "age", *flags]) == 0
     made = page.opened.directory / settings(page, "age")["taxonomy"]
     assert made.read_bytes() == (tmp_path / "a.csv").read_bytes()
+
+
+@pytest.mark.not_quick
+def test_values_of_typed_files_are_written_as_the_command_writes_them(tmp_path: Path) -> None:
+    start = datetime.datetime(2020, 1, 1)
+    table = pa.table(
+        {
+            "day": [start.date() + datetime.timedelta(days=37 * number) for number in range(60)],
+            "moment": [start + datetime.timedelta(hours=7 * number) for number in range(60)],
+            "share": [number / 7 for number in range(60)],
+            "whole": [number % 20 for number in range(60)],
+            "truth": [number % 2 == 0 for number in range(60)],
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "typed.parquet")
+    page = PageClient(tmp_path)
+    page.begin("typed.parquet")
+    page.send("examine")
+    page.wait("examine")
+    page.look("columns")
+    columns = {name: {"role": "quasi-identifier"} for name in table.column_names}
+    page.opened.change(page.opened.state.version, "page.steps.role", lambda data: {**data, "columns": columns})
+    for number, column in enumerate(table.column_names):
+        page.look("hierarchies", column=number)
+        page.send("make", _form(page, "frequent"), frequent="1")
+        file = tmp_path / f"{column}.csv"
+        assert main(["taxonomy", str(tmp_path / "typed.parquet"), column, "--frequent", "1", "-o", str(file)]) == 0
+        assert (page.opened.directory / settings(page, column)["taxonomy"]).read_bytes() == file.read_bytes()
+    page.close()
 
 
 def test_what_fits_is_what_the_command_says(examined_page: PageClient, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,6 +212,19 @@ def test_numbers_are_rounded_and_coded_at_their_ends(examined_page: PageClient) 
     assert settings(page, "age") == {"role": "quasi-identifier", "top": 80.5}
 
 
+def test_the_preview_shows_what_a_release_shows(examined_page: PageClient) -> None:
+    page = examined_page
+    look(page, "age")
+    page.send("make", _form(page, "intervals"), intervals="5,10")
+    text = page.send("numbers", bottom="", top="80")
+    shown = [
+        re.findall(r"<td[^>]*>(?:<bdi>)?([^<]*)", row) for row in re.findall(r'<tr class="example">(.*?)</tr>', text)
+    ]
+    assert shown[0] == ["20", "[20..24]", "[20..29]", "*"]
+    assert shown[-1] == ["80+", "80+", "80+", "*"]
+    assert len(shown) == 7
+
+
 def test_a_file_of_the_folder_is_copied_into_the_project(examined_page: PageClient) -> None:
     page = examined_page
     page.opened.folder.root.joinpath("towns.csv").write_text("Bonn;West;*\nKöln;West;*\nJena;East;*\n", "utf-8")
@@ -211,6 +256,21 @@ def test_a_sensitive_column_gets_a_file_for_its_distances(examined_page: PageCli
     page.send("groups", node=[number_of(page, "flu"), number_of(page, "cold")], name="lungs", do="group")
     assert rows(page, "ill")["flu"] == ["lungs", "*"]
     assert settings(page, "ill")["role"] == "sensitive"
+
+
+def test_values_that_no_tree_can_have_and_files_that_change_are_told(examined_page: PageClient) -> None:
+    page = examined_page
+    look(page, "town")
+    page.send("groups", node=[number_of(page, "Bonn"), number_of(page, "Köln")], name="Rhine", do="group")
+    page.send("levels", finest=1, coarsest=1)
+    file = page.opened.directory / settings(page, "town")["taxonomy"]
+    for text in ("Bonn,*\nKöln,*\n", "Bonn,Rhine,*\nBonn,West,*\n", '"'):
+        file.write_text(text, "utf-8")
+        assert 'role="alert"' in look(page, "town")
+        assert page.forms("make")  # another hierarchy can be made
+    file.unlink()
+    assert "there is no such file" in look(page, "town")
+    page.look("requirements")
 
 
 @pytest.mark.not_quick

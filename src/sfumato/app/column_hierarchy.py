@@ -40,7 +40,7 @@ KEPT = 16  # columns whose values are remembered
 
 
 @dataclass(frozen=True)
-class DistinctTexts:
+class ExaminedTexts:
     """A source of the distinct values of one column, as texts."""
 
     column: str
@@ -89,7 +89,7 @@ class ExaminedColumn:
         """The values in the order that suits them, as a release with these settings would read them."""
         found = self._counted.get(settings)
         if found is None:
-            source = DistinctTexts(self.name, self.values)
+            source = ExaminedTexts(self.name, self.values)
             found = count_values(source, self.name, settings, self.options, Progress())
             records = self.records_of
             counts = np.array([records[value] for value in found.values], np.int64)
@@ -104,7 +104,7 @@ class ExaminedColumn:
     def fits(self) -> dict[str, str]:
         """The flags of ``sfumato taxonomy`` that would make a taxonomy, each with a reason."""
         counted = self.counted(ColumnSettings(role="quasi-identifier"))
-        return fitting_taxonomies(DistinctTexts(self.name, self.values), counted, self.options)
+        return fitting_taxonomies(ExaminedTexts(self.name, self.values), counted, self.options)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,12 +27,14 @@ class SelectedColumn:
     """A column that can have a hierarchy. position: among the columns of the examination."""
 
     position: int
-    examined: ExaminedColumn
+    name: str
     settings: ColumnSettings
+    load: Callable[[], ExaminedColumn]
 
     @property
-    def name(self) -> str:
-        return self.examined.name
+    def examined(self) -> ExaminedColumn:
+        """Its values, which are read when somebody wants to see them."""
+        return self.load()
 
     def address(self, view: ProjectView, **place: int | str) -> str:
         """The address of the column, at a place in its tree."""
@@ -49,7 +53,8 @@ def selectable_columns(view: ProjectView) -> list[SelectedColumn]:
         settings = view.policy.columns.get(column["name"])
         figure = examined["figures"].get(column["name"])
         if settings is not None and figure is not None and settings.role in ("quasi-identifier", "sensitive"):
-            found.append(SelectedColumn(position, examined_column(view.project, run, figure), settings))
+            load = partial(examined_column, view.project, run, figure)
+            found.append(SelectedColumn(position, column["name"], settings, load))
     return sorted(found, key=lambda column: column.settings.role != "quasi-identifier")
 
 

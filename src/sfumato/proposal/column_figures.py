@@ -45,7 +45,7 @@ class ColumnFigure:
 def figure_of(column: ColumnValues, kind: str, settings: TextSettings) -> ColumnFigure:
     """Return the figure of a column that holds what ``kind`` says."""
     values, counts = column.known(settings)
-    texts = [text_of(value) for value in values]
+    texts = [_text(value) for value in values]
     order = np.lexsort((np.arange(len(texts)), -counts)) if texts else np.zeros(0, np.int64)
     every = pa.table({"value": pa.array([texts[index] for index in order], pa.string()), "records": counts[order]})
     missing = column.records - int(counts.sum())
@@ -61,6 +61,11 @@ def figure_of(column: ColumnValues, kind: str, settings: TextSettings) -> Column
     return ColumnFigure(
         column.name, kind, kind in ("whole", "decimal", "date"), labels, records, others, missing, every
     )
+
+
+def _text(value: Any) -> str:
+    """Return a value as a release and a taxonomy write it."""
+    return value.isoformat() if isinstance(value, datetime.datetime) else text_of(value)
 
 
 def _numbers(values: Sequence[Any], kind: str, settings: TextSettings) -> NDArray[np.float64]:

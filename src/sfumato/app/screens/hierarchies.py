@@ -99,6 +99,7 @@ def _column(view: ProjectView, column: SelectedColumn) -> Markup:
     heading = element("h2", name(column.name), id="column-title")
     try:
         hierarchy = hierarchy_of(view.project, column.examined, column.settings)
+        _ = hierarchy.levels  # an edited file may have fewer
     except SfumatoError as error:
         broken = element("p", str(error), class_="alarm", role="alert", lang="en")
         return element("section", heading, broken, wizard_section(view, column), aria_labelledby="column-title")

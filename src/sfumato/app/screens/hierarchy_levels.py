@@ -125,9 +125,13 @@ def _table(view: ProjectView, hierarchy: ColumnHierarchy, names: Sequence[str], 
     ]
     known = hierarchy.column.records_of
     present = [row for row, leaf in enumerate(rows.leaves) if leaf in known]
-    for row in _spread(present, EXAMPLES):
-        shown = [name(rows.leaves[row]), *(name(level[row]) for level in rows.levels), "*"]
-        body.append(line(say("page_hierarchies.example"), shown, "example"))
+    chosen = _spread(present, EXAMPLES)
+    labels = _coded_labels(hierarchy, chosen) or [
+        [rows.leaves[row], *(level[row] for level in rows.levels)] for row in chosen
+    ]
+    for shown in labels:
+        cells = [*(name(label) for label in shown), "*"]
+        body.append(line(say("page_hierarchies.example"), cells, "example"))
     inside = element(
         "table",
         element("caption", say("page_hierarchies.preview")),
@@ -136,6 +140,21 @@ def _table(view: ProjectView, hierarchy: ColumnHierarchy, names: Sequence[str], 
         class_="levels",
     )
     return scrolling(inside, say("page_hierarchies.preview"))
+
+
+def _coded_labels(hierarchy: ColumnHierarchy, rows: Sequence[int]) -> list[list[str]]:
+    """What is shown of numbers that a top or bottom makes one value, on every level below ``*``; else nothing."""
+    settings = hierarchy.settings
+    if settings.top is None and settings.bottom is None:
+        return []
+    counted = hierarchy.column.counted(settings.model_copy(update={"finest": None, "coarsest": None}))
+    domain, positions = counted.domain, {value: number for number, value in enumerate(counted.values)}
+    codes = counted.codes[[positions[hierarchy.rows.leaves[row]] for row in rows]].astype(np.uint32)
+    levels = []
+    for level in range(hierarchy.top_level):
+        coarser, group = domain.at_level(level)
+        levels.append(coarser.release(group[codes], group[codes]).labels.to_pylist())
+    return [list(map(str, labels)) for labels in zip(*levels, strict=True)]
 
 
 def _spread(rows: Sequence[int], most: int) -> list[int]:

@@ -61,7 +61,7 @@ class DrawnTree:
     def asked(self, key: str) -> int:
         """A number of the address; 0 if there is none."""
         text = self.view.query.get(key, "")
-        return int(text) if text.isdigit() and len(text) < 10 else 0
+        return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def tree_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHierarchy) -> Markup:
@@ -99,7 +99,6 @@ def _search(drawn: DrawnTree, wanted: str) -> Markup:
         method="get",
         action=f"{drawn.view.address('hierarchies')}",
         role="search",
-        data_get=True,
     )
 
 
@@ -171,8 +170,9 @@ def _row(drawn: DrawnTree, node: TreeNode, inside: object = "", *, place: bool =
         notes.append(joined([say("page_hierarchies.in_group"), " ", name(above[0].name)]))
     if closed:
         notes.append(say("page_hierarchies.closed", count=len(node.members)))
+    further = [element("span", " \N{MIDDLE DOT} ", note, class_="quiet") for note in notes]
     line = [
-        element("span", label, *(element("span", " ", note, class_="quiet") for note in notes), class_="label"),
+        element("span", label, *further, class_="label"),
         element("meter", min="0", max=str(total), value=str(records), aria_hidden="true"),
         element("span", say("page_hierarchies.records", count=records), class_="records"),
     ]  # fmt: skip
@@ -271,7 +271,9 @@ def groups(view: ProjectView, form: PostedForm) -> str:
             case "group":
                 tree.group(chosen, given)
             case "move":
-                tree.move(chosen, nodes[target] if target is not None and target < len(nodes) else _named(nodes, given))
+                tree.move(
+                    chosen, nodes[target] if target is not None and 0 <= target < len(nodes) else _named(nodes, given)
+                )
             case "rename":
                 if len(chosen) != 1:
                     raise UsageError("one group gets a new name at a time. Choose one group.")
@@ -308,7 +310,7 @@ def change_tree(view: ProjectView, form: PostedForm, column: SelectedColumn, wha
 
 
 def _chosen(form: PostedForm, nodes: Sequence[TreeNode]) -> list[TreeNode]:
-    numbers = [int(text) for text in form.texts("node") if text.isdigit() and len(text) < 10]
+    numbers = [int(text) for text in form.texts("node") if text.isdecimal() and len(text) < 10]
     if not numbers or any(number >= len(nodes) for number in numbers):
         raise UsageError("nothing is chosen. Choose values or groups first.")
     return [nodes[number] for number in numbers]

@@ -7,7 +7,7 @@ from typing import Any
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, select, text_input
 from sfumato.app.selected_column import SelectedColumn, column_form
 from sfumato.app.view import ProjectView
-from sfumato.errors import UsageError
+from sfumato.errors import SfumatoError, UsageError
 from sfumato.report.html import Markup, element, joined
 from sfumato.studies.taxonomy_wizards import TaxonomyWizard
 from sfumato.taxonomies.frequent_values import OTHERS
@@ -55,7 +55,11 @@ def wizard_section(view: ProjectView, column: SelectedColumn) -> Markup:
 def _fitting(view: ProjectView, column: SelectedColumn) -> Markup:
     """One button for each recipe that fits the values."""
     say, buttons = view.say, []
-    for number, flag in enumerate(column.examined.fits):
+    try:
+        fits = column.examined.fits
+    except SfumatoError:
+        return Markup("")  # values that no hierarchy can have; what is wrong is said above
+    for number, flag in enumerate(fits):
         key, _, value = flag.removeprefix("--").partition(" ")
         words = say(READY[value]) if key == "ready" else value.replace(",", ", ")
         if key == "calendar":

@@ -71,7 +71,7 @@ def missing(view: ProjectView, form: PostedForm) -> str:
     """Put values that the tree does not have into a group, or say that they mean a missing value."""
     column = selected_column(view, selectable_columns(view))
     outside = [value for value, _ in hierarchy_of(view.project, column.examined, column.settings).outside]
-    wanted = {int(text) for text in form.texts("value") if text.isdigit() and len(text) < 10}
+    wanted = {int(text) for text in form.texts("value") if text.isdecimal() and len(text) < 10}
     values = (
         outside if form.text("do") == "all" else [value for number, value in enumerate(outside) if number in wanted]
     )

@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.app.background_run import BackgroundRun, runs_of, start_run
 from sfumato.app.forms import PostedForm, button, hidden
 from sfumato.app.run_status import run_panel
+from sfumato.app.screens.hierarchy_levels import NAMED_LEVELS
 from sfumato.app.screens.requirement_sentences import shown_number, title_of
 from sfumato.app.view import ProjectView
 from sfumato.errors import PolicyError, UsageError
@@ -47,7 +48,7 @@ def feasibility_section(view: ProjectView) -> Markup:
         return element("section", *parts, id="feasible")
     if current is None and not view.locked:
         parts.append(element("p", say("page_requirements.checking"), class_="quiet"))
-        parts.append(_check_form(view, now=True))
+        parts.append(_check_form(view, now=not view.alarm))  # what went wrong once is not tried again and again
     shown = running if current is None else current
     if shown is not None and (shown.state != "done"):
         parts.append(run_panel(view, shown))
@@ -56,6 +57,18 @@ def feasibility_section(view: ProjectView) -> Markup:
     if current is not None and current.state == "done":
         parts.append(_verdicts(view, current, (current.result or {})["found"]))
     return element("section", *parts, id="feasible", aria_live="polite")
+
+
+def feasibility_status(view: ProjectView) -> Markup:
+    """One line on top of the screen that says whether the policy can be met, and leads to the reasons."""
+    say, (current, running) = view.say, _checks(view)
+    text = say("page_requirements.check")
+    if current is not None and current.state == "done":
+        met = (current.result or {})["found"]["feasible"]
+        text = say("page_requirements.all_feasible") if met else say("page_requirements.not_feasible")
+    elif running is not None:
+        text = say("page_requirements.checking")
+    return element("p", element("a", text, href="#feasible"), class_="note", id="feasible-status")
 
 
 def _check_form(view: ProjectView, *, now: bool) -> Markup:
@@ -115,7 +128,8 @@ def _suggestions(view: ProjectView, run: BackgroundRun, suggestions: Sequence[Ma
                 "apply", hidden("run", run.number), hidden("suggestion", number),
                 button(say("page_requirements.apply"), look="small", id=f"apply-{number}"), class_="inline",
             )  # fmt: skip
-        items.append(element("li", element("span", *words), " ", element("span", cost, class_="quiet"), apply))
+        line = element("span", *words, " ", element("span", cost, class_="quiet"))
+        items.append(element("li", element("div", line, apply)))
     return joined(
         [
             element("h3", say("page_requirements.suggestions")),
@@ -132,8 +146,11 @@ def _setting(view: ProjectView, setting: Mapping[str, Any]) -> Markup:
     if path[0] == "release":
         return joined([say("page_requirements.changes.left_out", share=say.percent(after))])
     if path[0] == "columns":
-        key = "page_requirements.changes.coarser" if after is not None else "page_requirements.changes.any_level"
-        return joined(say.parts(key, column=name(path[1]), **({"level": str(after)} if after is not None else {})))
+        if after is None:
+            return joined(say.parts("page_requirements.changes.any_level", column=name(path[1])))
+        known = isinstance(after, str) and after in NAMED_LEVELS
+        level = say(NAMED_LEVELS[after]) if known else say("page_hierarchies.level_names.level", number=after)
+        return joined(say.parts("page_requirements.changes.coarser", column=name(path[1]), level=level))
     numbers = {"before": shown_number(say, before), "after": shown_number(say, after)} if len(path) != 3 else {}
     if path[1] == "k":
         return joined([say("page_requirements.changes.number", name="k", **numbers)])

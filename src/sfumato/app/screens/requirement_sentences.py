@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.app.column_hierarchy import ExaminedColumn
+from sfumato.errors import SfumatoError
 from sfumato.policy import ColumnSettings
 from sfumato.report.html import Markup, element, joined, name
 from sfumato.tables.coding.domains import NumericDomain
@@ -113,7 +114,10 @@ def example(say: Texts, kind: str, column: ExaminedColumn, given: Mapping[str, A
 
 
 def _variance(say: Texts, column: ExaminedColumn) -> Markup:
-    counted = column.counted(ColumnSettings(role="quasi-identifier"))
+    try:
+        counted = column.counted(ColumnSettings(role="quasi-identifier", type="numeric"))
+    except SfumatoError:
+        return element("p", say("page_requirements.examples.no_numbers"), class_="example-line")
     if not isinstance(counted.domain, NumericDomain):
         return element("p", say("page_requirements.examples.no_numbers"), class_="example-line")
     numbers = counted.domain.numbers()[np.minimum(counted.codes, len(counted.domain.values) - 1)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, select, text_input
 from sfumato.app.screens.requirement_feasibility import ACTIONS as FEASIBILITY_ACTIONS
-from sfumato.app.screens.requirement_feasibility import feasibility_section
+from sfumato.app.screens.requirement_feasibility import feasibility_section, feasibility_status
 from sfumato.app.screens.requirement_sentences import example, sentence, title_of
 from sfumato.app.selected_column import SelectedColumn, selectable_columns
 from sfumato.app.view import ProjectView, Screen
@@ -29,7 +29,16 @@ def draw(view: ProjectView) -> Markup:
     if view.examined is None:
         return element("p", say("page_columns.not_read"), " ",
                        element("a", say("page_columns.to_open"), href=view.address("open")))  # fmt: skip
-    return joined([_alone(view), _sensitive(view), _left_out(view), feasibility_section(view), _go_on(view)])
+    return joined(
+        [
+            feasibility_status(view),
+            _alone(view),
+            _sensitive(view),
+            _left_out(view),
+            feasibility_section(view),
+            _go_on(view),
+        ]
+    )
 
 
 # ---- k and persons ----
@@ -246,7 +255,7 @@ def k(view: ProjectView, form: PostedForm) -> None:
     """Set k, and whose records are counted."""
     wanted, position = form.whole("k"), form.text("person")
     columns = (view.examined or {"columns": []})["columns"]
-    person = columns[int(position)]["name"] if position.isdigit() and int(position) < len(columns) else None
+    person = columns[int(position)]["name"] if position.isdecimal() and int(position) < len(columns) else None
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         given = {"k": wanted, "person": person}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,26 @@ EXAMINED_ROLES = {
 TOWNS = ("Bonn", "Jena", "Kiel", "Köln", "Trier")
 COUNTRIES = ("Germany", "France", "Poland", "Atlantis")
 ILLNESSES = ("flu", "flu", "flu", "cold", "gout", "none")
+
+
+class RunHere:
+    """Stands for the process of a run: the run is done here, before anybody waits for it."""
+
+    def __init__(self, command: list[str], **_: Any) -> None:
+        from sfumato.app.worker import do_run
+
+        do_run(Path(command[-1]))
+
+    def poll(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs need no process of their own, which saves the time of its start."""
+    from sfumato.app import background_run
+
+    monkeypatch.setattr(background_run.subprocess, "Popen", RunHere)
 
 
 @pytest.fixture(scope="session")

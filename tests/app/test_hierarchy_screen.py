@@ -95,6 +95,7 @@ def test_a_wizard_without_a_rule_writes_the_file_that_the_command_writes(
 
 
 @pytest.mark.not_quick
+@pytest.mark.usefixtures("runs_here")
 def test_values_of_typed_files_are_written_as_the_command_writes_them(tmp_path: Path) -> None:
     start = datetime.datetime(2020, 1, 1)
     table = pa.table(
@@ -274,6 +275,7 @@ def test_values_that_no_tree_can_have_and_files_that_change_are_told(examined_pa
 
 
 @pytest.mark.not_quick
+@pytest.mark.usefixtures("runs_here")
 def test_a_hundred_thousand_values_are_shown_page_by_page(tmp_path: Path) -> None:
     lines = "\n".join(f"code{number:06},{number % 3}" for number in range(100_000))
     (tmp_path / "codes.csv").write_text(f"code,group\n{lines}\n", "utf-8")

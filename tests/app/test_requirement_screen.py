@@ -75,6 +75,8 @@ def test_examples_are_those_of_the_table(examined_page: PageClient) -> None:
     assert privacy(page)["sensitive"][1] == {"attribute": "ill", "kind": "t-closeness", "t": 0.3, "distance": "ordered"}
 
 
+@pytest.mark.not_quick
+@pytest.mark.usefixtures("runs_here")
 def test_what_cannot_be_met_is_told_and_a_suggestion_makes_it_so(
     examined_page: PageClient, capsys: pytest.CaptureFixture[str]
 ) -> None:

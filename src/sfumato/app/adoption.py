@@ -7,8 +7,6 @@ from typing import Any
 from sfumato.app.background_run import last_run
 from sfumato.app.project import OutdatedPageError, Project
 
-PROPOSED = ("type", "taxonomy", "round", "top", "bottom", "finest", "coarsest")  # of a quasi-identifier
-
 
 def adopt_examination(project: Project) -> None:
     """Take over the last examination if it is finished and new. Nobody else changes the project meanwhile."""

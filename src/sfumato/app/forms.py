@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from sfumato.errors import UsageError
@@ -102,12 +102,3 @@ def radio_group(
         for value, text in options.items()
     ]
     return element("fieldset", element("legend", legend), *made, class_=f"choices {look}".strip())
-
-
-def listed_texts(text: str) -> list[str]:
-    """The texts of a field that has one on each line."""
-    return list(dict.fromkeys(line for line in text.split("\n")))
-
-
-def option_names(options: Sequence[str]) -> dict[str, str]:
-    return {option: option for option in options}

@@ -133,16 +133,17 @@ class Project:
             if text != self.policy_text:
                 self._commit(state, what, text)
 
+    def check_version(self, version: int) -> None:
+        """Refuse what comes from an older page, or changes a project that is locked."""
+        with self._writing(version):
+            return
+
     def note(self, version: int | None, **notes: Any) -> None:
         """Remember something beside the policy; None forgets it. Without a version, whatever the page showed."""
         with self._writing(version) as state:
             kept = {**state.notes, **notes}
             kept = {key: value for key, value in kept.items() if value is not None}
             self._save(ProjectState(**{**state.__dict__, "version": state.version + 1, "notes": kept}))
-
-    def rename(self, version: int, title: str) -> None:
-        with self._writing(version) as state:
-            self._save(ProjectState(**{**state.__dict__, "version": state.version + 1, "title": title}))
 
     def undo(self, version: int) -> None:
         self._move(version, -1)

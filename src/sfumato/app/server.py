@@ -28,6 +28,8 @@ def serve(
     folder: Path, *, port: int, host: str, browser: bool, idle_minutes: float, announce: Callable[[str], None]
 ) -> None:
     """Serve the page until it is interrupted or nobody has used it for long. announce: gets the address."""
+    if os.name != "posix":
+        raise UsageError("the page needs Linux or macOS. On Windows, run it in the Windows Subsystem for Linux.")
     try:
         data = DataFolder(folder)
     except OSError:

@@ -32,7 +32,6 @@ THOUSANDS = {
     " ": "page_open.marks.space",
 }
 DECIMALS = {".": "page_open.marks.point", ",": "page_open.marks.comma"}
-TEXT_KEYS = ("separator", "encoding", "decimal", "thousands", "date_format", "nulls")
 
 
 def draw(view: ProjectView) -> Markup:

@@ -213,11 +213,10 @@ def prepare(view: ProjectView, form: PostedForm) -> None:
         release |= {"codebook": True, **(SPREADSHEET if chosen == "spreadsheet" else {})}
         return {**data, "about": about, "release": release}
 
-    trial = checked_trial(view)
-    if trial is None:
+    if checked_trial(view) is None:
         raise UsageError("there is no trial under this policy. Make one, and check it.")
     view.change(form, "page.steps.about", change)
-    view.project.note(None, format=chosen, checked=trial.number)
+    view.project.note(None, format=chosen)
     start_run(view.project, "precheck")
 
 
@@ -228,7 +227,7 @@ def publish(view: ProjectView, form: PostedForm) -> None:
     trial = checked_trial(view)
     if not ready or trial is None or unread_lines(view, trial):
         raise UsageError("the release is not checked under this policy yet. Go through the steps before.")
-    view.project.note(form.whole("version") or 0, publishing=True)
+    view.project.check_version(form.whole("version") or 0)
     start_run(view.project, "publish", {"file": file_name(view)})
 
 

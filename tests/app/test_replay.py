@@ -104,20 +104,14 @@ def _hierarchy(page: PageClient, draw: Callable[[Any], Any]) -> None:
     if not found:
         return
     page.look("hierarchies", column=draw(st.sampled_from(found)))
-    fits = [number for number, form in enumerate(page.forms("make")) if form.fields[form.fields["wizard"][0]][0]]
+    fits = [
+        number for number, form in enumerate(page.forms("make")) if form.fields.get(form.fields["wizard"][0], [""])[0]
+    ]
     if fits:
         page.send("make", draw(st.sampled_from(fits)))
     nodes = re.findall(r'name="node" value="(\d+)"', page.text)
     if page.forms("groups") and len(nodes) > 1 and draw(st.booleans()):
         page.send("groups", node=nodes[:2], name=f"group {len(page.opened.state.steps)}", do="group")
-
-
-def _require(page: PageClient, draw: Callable[[Any], Any]) -> None:
-    page.look("requirements")
-    if page.forms("add"):
-        page.send("add", kind=draw(st.sampled_from(["frequency", "distinct", "entropy", "t-closeness"])))
-    elif page.forms("k"):
-        page.send("k", k=draw(st.integers(2, 20)))
 
 
 def _require(page: PageClient, draw: Callable[[Any], Any]) -> None:

@@ -221,3 +221,18 @@ def test_the_command_lists_every_requirement_and_ends_as_the_run_would(
     assert "  age  single values and ranges (" in text
     assert text.endswith("next    run the same command without --dry-run\n")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_a_dry_run_warns_of_an_earlier_release_under_another_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text("age,zip\n" + "".join(f"{20 + row % 9},{row % 4}\n" for row in range(60)), "utf-8")
+    common = [str(table), "--quasi-identifiers", "age,zip"]
+    assert main(["anonymize", *common, "-k", "3", "-o", str(tmp_path / "release.csv")]) == 0
+    capsys.readouterr()
+    assert main(["anonymize", *common, "-k", "5", "--dry-run", "--json"]) == 0
+    warned = json.loads(capsys.readouterr().out)["warnings"]
+    assert any("was released 1 time before" in text for text in warned)
+    assert main(["anonymize", *common, "-k", "5", "--dry-run", "--trial", "--json"]) == 0
+    assert not any("before" in text for text in json.loads(capsys.readouterr().out)["warnings"])

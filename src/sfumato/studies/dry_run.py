@@ -19,6 +19,7 @@ from sfumato.pipeline.prepare import prepare_as_far_as_feasible
 from sfumato.pipeline.recognition import class_recipe, recognised
 from sfumato.policy import Policy
 from sfumato.progress import Progress
+from sfumato.releases.run_record import recorded_runs
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
 from sfumato.tables.coding.value_order import is_missing
 
@@ -34,10 +35,18 @@ def examine(
         policy.check_complete()
         check_target_location(data, output, tables=tables_of(policy), force=force, trial=trial)
     table, infeasible = prepare_as_far_as_feasible(data, policy, progress)
-    if infeasible is None and not trial:
+    if infeasible is None and not trial and _has_record():
         engine = MemoryEngine()
         recognised(engine, table.job, table, class_recipe(engine, table.job))
     return plan_of(table, feasible=infeasible is None), infeasible
+
+
+def _has_record() -> bool:
+    """Return whether releases may have been recorded. Without a record there are none, and a dry run begins none."""
+    try:
+        return bool(recorded_runs())
+    except OSError:
+        return True  # that it cannot be read is told where it is read
 
 
 def plan_of(table: TableInMemory, *, feasible: bool) -> dict[str, Any]:

@@ -207,7 +207,7 @@ def hierarchy_of(project: Project, column: ExaminedColumn, settings: ColumnSetti
     """The hierarchy that the policy of a project gives a column. Raises TaxonomyError if its file is no tree."""
     if settings.taxonomy_file is not None:
         path = project.policy.taxonomy_path(column.name)
-        rows = _file_rows(path, path.stat().st_mtime_ns if path.exists() else 0, column.name)
+        rows = _file_rows(path, column.name)
         counted = column.counted(ColumnSettings(role="quasi-identifier", type="categorical"))
         known = set(rows.leaves)
         outside = tuple(value for value in counted.values if value not in known)
@@ -217,9 +217,20 @@ def hierarchy_of(project: Project, column: ExaminedColumn, settings: ColumnSetti
     return ColumnHierarchy(column, settings, column.drafted(wizard, settings.type))
 
 
-@lru_cache(KEPT)
-def _file_rows(path: Path, _: int, column: str) -> TaxonomyRows:
-    return read_rows(path, column)
+_files: dict[Path, tuple[int, TaxonomyRows]] = {}  # the last files that were read or written, with their times
+
+
+def _file_rows(path: Path, column: str) -> TaxonomyRows:
+    time = path.stat().st_mtime_ns if path.exists() else -1
+    known = _files.get(path)
+    return known[1] if known is not None and known[0] == time else _remembered(path, read_rows(path, column))
+
+
+def _remembered(path: Path, rows: TaxonomyRows) -> TaxonomyRows:
+    while len(_files) >= KEPT:
+        _files.pop(next(iter(_files)), None)
+    _files[path] = path.stat().st_mtime_ns, rows
+    return rows
 
 
 @lru_cache(4)
@@ -246,4 +257,5 @@ def write_rows(project: Project, column: str, rows: TaxonomyRows) -> str:
     check_taxonomy(text, path.name, column)
     if not path.exists():
         write_durably(path, text.encode())
+        _remembered(path, rows)
     return name

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
 from sfumato.errors import UsageError
+from sfumato.pictures.bars import RankedBar, histogram, ranked_bars
 from sfumato.pictures.curves import curves
 from sfumato.pictures.grouped_bars import Stack, grouped_bars, stacked_bars
 from sfumato.pictures.interval_chart import EstimateGroup, NamedEstimate
 from sfumato.pictures.number_table import TableCell, number_table
 from sfumato.pictures.picture import Picture
 from sfumato.pictures.theme import LIGHT
+from sfumato.texts import texts_in
 
 SVG = "{http://www.w3.org/2000/svg}"
 GROUPS = [
@@ -104,3 +107,40 @@ def test_circled_points_have_a_ring_around_their_symbol() -> None:
         )
 
     assert (rings(plain), rings(ringed)) == (0, 1)
+
+
+def test_ranked_bars_stand_from_the_least_to_the_most_and_equal_ones_keep_their_order() -> None:
+    rows = [RankedBar("c", 3.0, "3"), RankedBar("b", 1.0, "1"), RankedBar("a", 1.0, "1", marked=True)]
+    picture = ranked_bars(rows, title="Loss")
+    assert picture.description == "Loss. b 1; a 1; c 3."
+    first, second, third = (picture.svg.index(f">{name}</text>") for name in ("b", "a", "c"))
+    assert first < second < third
+    with pytest.raises(UsageError, match="there is nothing to draw"):
+        ranked_bars([], title="Loss")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_labels_of_dates_say_the_month_of_the_language_and_stand_apart(language: str) -> None:
+    day = 86_400_000.0
+    edges = [(19_723 + 30.5 * month) * day for month in range(25)]  # two years from 2024 on
+    picture = histogram(
+        edges,
+        [float(month) for month in range(24)],
+        title="t",
+        x_title="x",
+        y_title="y",
+        description="d",
+        along="date",
+        say=texts_in(language),
+    )
+    labels = re.findall(r'translate\(([0-9.]+),[0-9.]+\)"[^>]*>([A-Z][a-zäö]+ 20[0-9]{2})</text>', picture.svg)
+    places = [float(place) for place, _ in labels]
+    assert 3 <= len(labels) <= 9
+    assert all(after - before > 8 * 6.4 for before, after in pairwise(places))
+    assert {text.split()[0] for _, text in labels} <= {*MONTHS[language]}
+
+
+MONTHS = {
+    "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+    "de": ["Jan", "Feb", "Mrz", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez"],
+}

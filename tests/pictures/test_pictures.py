@@ -114,6 +114,9 @@ def oklab(colour: str, seen: np.ndarray) -> np.ndarray:
 def test_text_and_series_stand_out_against_the_background(theme: Theme) -> None:
     assert min(contrast(colour, theme.background) for colour in (theme.ink, theme.soft)) >= 4.5
     assert min(contrast(colour, theme.background) for colour in theme.series) >= 3
+    verdicts = (theme.good, theme.bad, theme.unsure)
+    assert min(contrast(colour, ground) for colour in verdicts for ground in (theme.background, theme.band)) >= 4.5
+    assert contrast(theme.soft, theme.band) >= 4.5
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
@@ -141,8 +144,8 @@ def test_an_unknown_theme_is_refused_with_those_there_are() -> None:
 
 
 def test_whole_numbers_reach_halfway_to_their_neighbours() -> None:
-    axis = axis_of("age", ["[20..29]", "31", "*"], LENGTH)
-    assert axis.spans.tolist() == [[19.5, 29.5], [30.5, 31.5], [19.5, 31.5]]
+    axis = axis_of("age", ["[20..29]", "31"], LENGTH)
+    assert axis.spans.tolist() == [[19.5, 29.5], [30.5, 31.5]]
     assert (axis.kind, axis.whole, axis.low, axis.high, axis.end) == ("numeric", True, 19.5, 31.5, 31.5)
 
 
@@ -170,19 +173,31 @@ def test_what_is_too_thin_is_drawn_as_thick_as_can_be_seen_around_its_middle() -
     assert axis.drawn()[0].mean() == pytest.approx(0)
 
 
-def test_null_has_a_strip_behind_the_values_that_the_whole_domain_includes() -> None:
+def test_the_whole_domain_and_null_have_a_strip_each_behind_the_values() -> None:
     axis = axis_of("age", ["[0..9]", None, "*", float("nan"), "NA"], LENGTH, nulls=["NA"])
-    unit = 10 / (LENGTH - STRIP - GAP)
-    low, high = 9.5 + GAP * unit, 9.5 + (GAP + STRIP) * unit
-    assert axis.spans.tolist() == [[-0.5, 9.5], [low, high], [-0.5, high], [low, high], [low, high]]
-    assert axis.null == pytest.approx((low, high))
-    assert axis_of("age", ["[0..9]"], LENGTH).null is None
+    unit = 10 / (LENGTH - 2 * (STRIP + GAP))
+    whole = [9.5 + GAP * unit, 9.5 + (GAP + STRIP) * unit]
+    null = [9.5 + (2 * GAP + STRIP) * unit, 9.5 + 2 * (GAP + STRIP) * unit]
+    assert axis.spans == pytest.approx(np.array([[-0.5, 9.5], null, whole, null, null]))
+    assert [strip.name for strip in axis.strips] == ["*", ""]
+    assert [[strip.low, strip.high] for strip in axis.strips] == [pytest.approx(whole), pytest.approx(null)]
+    assert axis.end == pytest.approx(null[1])
+    assert axis_of("age", ["[0..9]"], LENGTH).strips == ()
+
+
+def test_an_axis_of_the_whole_domain_alone_has_no_strip() -> None:
+    axis = axis_of("city", ["*"], LENGTH)
+    assert axis.strips == ()
+    assert axis.spans.tolist() == [[axis.low, axis.high]]
 
 
 def test_groups_take_the_room_of_their_leaves_in_the_order_of_the_taxonomy() -> None:
     released = ["Europe", "Chile", "*", "America", "Peru", "Brazil", "Austria", "Italy"]
     axis = axis_of("country", released, LENGTH, taxonomy=continents())
-    assert axis.spans.tolist() == [[0, 2], [3, 4], [0, 5], [2, 5], [2, 3], [4, 5], [0, 1], [1, 2]]
+    (strip,) = axis.strips
+    assert 5 < strip.low < strip.high
+    spans = [[0, 2], [3, 4], [strip.low, strip.high], [2, 5], [2, 3], [4, 5], [0, 1], [1, 2]]
+    assert axis.spans.tolist() == spans
     assert axis.labels is not None
     assert axis.labels.texts == ["Austria", "Italy", "Peru", "Chile", "Brazil"]
     assert axis.labels.borders == [1, 2, 3, 4]
@@ -204,8 +219,8 @@ def test_names_are_of_groups_where_there_is_no_room_for_leaves() -> None:
 
 
 def test_categories_without_a_taxonomy_stand_in_the_order_of_their_names() -> None:
-    axis = axis_of("city", ["Wien", "Graz", "*", "Linz"], LENGTH)
-    assert axis.spans.tolist() == [[2, 3], [0, 1], [0, 3], [1, 2]]
+    axis = axis_of("city", ["Wien", "Graz", "Linz"], LENGTH)
+    assert axis.spans.tolist() == [[2, 3], [0, 1], [1, 2]]
 
 
 def test_many_names_leave_each_other_room() -> None:
@@ -266,8 +281,9 @@ def test_ranges_keep_their_order_and_stay_on_the_axis(ranges: list[tuple[int, in
     for (low, more), (left, right) in zip(ranges, axis.spans.tolist(), strict=False):
         assert (left, right) == (low - 0.5, low + more + 0.5)
         assert axis.low <= left < right <= axis.high
-    assert axis.spans[len(ranges)].tolist() == [axis.low, axis.end]
-    assert (axis.end > axis.high) == null
+    assert len(axis.strips) == 1 + null
+    assert axis.spans[len(ranges) :].tolist() == [[strip.low, strip.high] for strip in axis.strips]
+    assert axis.high < axis.strips[0].low < axis.strips[-1].high == axis.end
 
 
 # Rectangles and their colours
@@ -771,6 +787,7 @@ def test_a_histogram_has_a_bar_between_each_two_edges_and_a_line_with_its_name()
         [4, 8],
         title="t",
         x_title="x",
+        y_title="y",
         description="d",
         firm=[1, 8],
         line=MarkedLine(2.0, "k = 2"),

@@ -3,6 +3,7 @@
 ``tests/golden/0.1`` was written before certificates had format 2 and run records named their version, and
 ``tests/golden/0.1-format-2`` after that. ``tests/golden/0.1-levels`` has the first rules of levels, which have format
 2 of rules. ``tests/golden/0.1-written`` has the first certificate that says how its CSV file was written.
+``tests/golden/0.1-about`` has the first policy with ``[about]``, and the certificate of its release.
 ``tests/golden/0.1-marked-runs`` has a trial, and a run record that says what was required and what became of the
 releases. A golden file is never edited. A change that cannot read one is mended, not the file; a new format adds a
 folder.
@@ -68,6 +69,11 @@ DIGESTS = {
     "0.1-written/release.csv": "22b20314ecac",
     "0.1-written/release.csv.sfumato.json": "8e7d2716d95e",
     "0.1-written/table.csv": "32f1cc647b09",
+    "0.1-about/patients.csv": "927304d196fd",
+    "0.1-about/policy.toml": "2929ef6c071c",
+    "0.1-about/release.csv": "35d887304703",
+    "0.1-about/release.csv.sfumato.json": "73f6f45956d9",
+    "0.1-about/towns.csv": "8dca20deaf08",
     "0.1-marked-runs/patients.csv": "927304d196fd",
     "0.1-marked-runs/policy.toml": "fbb6dce586b0",
     "0.1-marked-runs/state/runs.jsonl": "b74e0d065633",
@@ -182,6 +188,26 @@ def test_a_release_is_read_as_its_certificate_says_that_it_was_written(
     assert round(sfumato.measure("table.csv", "release.csv").gcp, 3) == 0.211
     shutil.move("release.csv", "bare.csv")
     assert sfumato.audit("bare.csv", "policy.toml").holds
+
+
+def test_what_a_release_was_called_is_read_from_its_policy_and_its_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(GOLDEN / "0.1-about", tmp_path / "about"))
+    about = {
+        "title": "Patients of the region",
+        "author": "Statistics Office",
+        "purpose": "Research on illnesses",
+        "date": "2026-03-31",
+        "language": "de",
+    }
+    certificate = read_certificate("release.csv")
+    assert certificate is not None
+    assert certificate["policy"]["about"] == Policy.load("policy.toml").to_dict()["about"] == about
+    assert sfumato.audit("release.csv").holds
+    page = sfumato.report_release("patients.csv", "release.csv").page()
+    assert "Patients of the region</h1>" in page
+    assert "31. März 2026" in page
 
 
 def test_an_edited_release_does_not_hold_by_its_old_certificate(golden: Path) -> None:

@@ -17,6 +17,7 @@ from sfumato.errors import OutputError, UsageError
 from sfumato.policy import ColumnSettings
 from sfumato.report.label_meanings import LabelMeanings, Meaning
 from sfumato.taxonomies.taxonomy_file import read_taxonomy
+from sfumato.texts import ENGLISH
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
 
@@ -149,7 +150,7 @@ def test_a_group_is_explained_by_its_file_and_never_by_values_of_the_table() -> 
 
 def meaning(label: str | None, kind: str = "numeric", **settings: Any) -> Meaning:
     column = ColumnSettings(role="quasi-identifier", **settings)
-    return LabelMeanings(column, kind, None).of(label)
+    return LabelMeanings(column, kind, None, ENGLISH).of(label)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_every_kind_of_label_has_a_meaning(label: str | None, kind: str, setting
 def test_a_large_group_names_some_values_and_counts_the_others() -> None:
     Path("many.csv").write_text("".join(f"v{number:02},all,*\n" for number in range(40)) + "w,w,*\n")
     column = ColumnSettings(role="quasi-identifier", taxonomy="many.csv")
-    meanings = LabelMeanings(column, "categorical", read_taxonomy(Path("many.csv"), "c"))
+    meanings = LabelMeanings(column, "categorical", read_taxonomy(Path("many.csv"), "c"), ENGLISH)
     found = meanings.of("all")
     assert (found.text, found.values[0], len(found.values), found.further) == ("one of 40 values", "v00", 12, 28)
     assert meanings.of("w") == Meaning("the value itself")

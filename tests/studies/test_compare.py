@@ -291,7 +291,7 @@ def test_a_bound_that_cannot_be_found_loses_no_row(monkeypatch: pytest.MonkeyPat
 
 def test_the_page_explains_a_bound_where_it_shows_one() -> None:
     with_nng, without = (sfumato.compare(PEOPLE, methods=one, k=5, **ROLES).page() for one in ("nng", "hilbert"))
-    for heading in ("<th>ratio</th>", "<dt>least MAXSIZE</dt>", "<dt>smallest box</dt>"):
+    for heading in ('<th scope="col">ratio</th>', "<dt>least MAXSIZE</dt>", "<dt>smallest box</dt>"):
         assert heading in with_nng
         assert heading not in without
 
@@ -651,8 +651,8 @@ def test_the_page_is_whole_offline_and_light_or_dark() -> None:
     page = Page(text)
     assert page.open == []
     names = [tag for tag, _ in page.tags]
-    assert names.count("svg") == 8  # loss and time, each light and dark, for wide windows and narrow ones
-    assert [names.count("div"), text.count('class="wide"'), text.count('class="narrow"')] == [14, 4, 4]
+    assert names.count("svg") == 4  # loss and time, each for wide windows and narrow ones
+    assert [text.count('class="broad"'), text.count('class="narrowed"')] == [2, 2]
     assert not {"script", "link", "img", "iframe", "image", "use", "object"} & set(names)
     asks = {"src", "href", "xlink:href", "srcset", "action", "data"}
     assert not [attributes for _, attributes in page.tags if asks & attributes.keys()]
@@ -699,7 +699,12 @@ def test_curves_are_by_k_by_l_or_of_one_point() -> None:
     both = sfumato.compare(PEOPLE, methods=TWO, k=[4, 6], l=[2, 3], **ROLES)
     assert both.loss().facts["series"] == [f"{name}, l = {diversity}" for diversity in (2, 3) for name in TWO]
     assert sfumato.compare(PEOPLE, methods=TWO, k=[4, 6], l=2, **ROLES).loss().title == "Information loss by k, l = 2"
-    assert sfumato.compare(PEOPLE, methods=TWO, k=4, l=2, **ROLES).loss().title == "Information loss at k = 4, l = 2"
+    point = sfumato.compare(PEOPLE, methods=TWO, k=4, l=2, **ROLES)
+    assert point.loss().title == "Information loss at k = 4, l = 2"
+    ranked = sorted(point.rows, key=lambda row: row["gcp"])
+    listed = "; ".join(f"{row['method']} {row['gcp']:.2%}" for row in ranked)
+    assert point.loss().description == f"Information loss at k = 4, l = 2. {listed}."
+    assert point.time().title == "Seconds to form the classes at k = 4, l = 2"
 
 
 def rows_of(**losses: tuple[float, ...]) -> Comparison:

@@ -88,7 +88,7 @@ READ_WITH = (
     "labels",
     "max_expansion",
 )
-WRITE_WITH = ("formulas", "release_separator", "release_encoding", "release_decimal", "codebook")
+WRITE_WITH = ("formulas", "release_separator", "release_encoding", "release_decimal", "codebook", "language")
 EVERY_FLAG = tuple(DECLARED)
 DISK_FLAGS = ("memory", "sampled", "sample_size", "sample_alpha", "sample_tests", "frequency_groups")
 # Commands that try several policies and make no release.

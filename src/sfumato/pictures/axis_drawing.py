@@ -19,6 +19,7 @@ LONGEST_NAME = 180
 MOST_LINES = 3
 SLANT = -40
 TICK = 70  # the distance of ticks
+NEAR, FAR = 5, 9  # from the axis to the name of a strip; the names of categories have no ticks
 MOST_BORDERS = 60  # more lines between categories would merge into grey
 
 
@@ -68,10 +69,11 @@ class Direction:
             )
         for strip in self.axis.strips:
             edge: dict[str, Any] = {"y": {"value": "height"}} if self.channel == "x" else {"x": {"value": 0}}
-            distance = 5 if self.axis.labels is not None else 9  # the names of categories have no ticks
-            offset: dict[str, Any] = (
-                {"dy": distance, "baseline": "top"} if self.channel == "x" else {"dx": -distance, "align": "right"}
-            )
+            offset: dict[str, Any] = {"dy": NEAR, "baseline": "top"}
+            if self.channel == "y":
+                offset = {"dx": -NEAR if self.axis.labels is not None else -FAR, "align": "right"}
+            elif self.axis.labels is None:  # below the axis are the labels of ticks, which may be wide
+                edge, offset = {"y": {"value": 0}}, {"dy": -NEAR, "baseline": "bottom"}
             name = {"text": strip.name or self.say("pictures.null"), "fontStyle": "normal" if strip.name else "italic"}
             ends = {"values": [{"low": strip.low, "high": strip.high, "middle": (strip.low + strip.high) / 2}]}
             layers += [

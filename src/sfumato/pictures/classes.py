@@ -152,12 +152,15 @@ def draw_classes(
         "layer": [*horizontal.ground(), *vertical.ground(), _layer(rectangles, horizontal, vertical, theme, say)],
     }
     subtitle = _subtitle(sizes, every, say)
+    description = say("pictures.classes.description", text=subtitle, x=x.name, y=y.name)
+    if any(strip.name for axis in (x, y) for strip in axis.strips):
+        description = say("pictures.classes.strip", text=description)
     return draw(
         specification,
         theme,
         title=say("pictures.classes.title", x=x.name, y=y.name) if title is None else title,
         subtitle=[subtitle],
-        description=say("pictures.classes.description", text=subtitle, x=x.name, y=y.name),
+        description=description,
         remarks=remarks,
         say=say,
         facts={

@@ -38,6 +38,10 @@ LINES = (
     "audit.second_alone",
     "audit.identifier_withheld",
     "audit.column_withheld",
+    "audit.certified_file",
+    "audit.certified_files",
+    "audit.certified_table",
+    "audit.certified_tables",
     "audit.level.single",
     "audit.level.numbered",
     "audit.level.intervals",
@@ -61,12 +65,19 @@ LINES = (
     "audit.level.chapter",
     "audit.reason.persons",
     "audit.reason.taxonomy",
+    "audit.remark.no_certificate",
+    "audit.remark.joined_pseudonyms",
+    "audit.remark.joined_records",
+    "audit.remark.joined_columns",
+    "audit.remark.joined_quasi_identifiers",
+    "audit.remark.in_persons",
+    "audit.remark.linked",
     "audit.remark.pseudonyms",
     "audit.remark.null_is_value",
     "audit.remark.not_hidden",
     "audit.remark.seeded",
 )
-NESTED = ("requirement", "level")  # placeholders whose value is a line itself
+NESTED = ("requirement", "requirements", "level")  # placeholders whose value is a line itself, or several
 
 
 def audit_text(text: str, say: Texts) -> str:
@@ -83,14 +94,13 @@ def recognised_text(text: str, say: Texts, keys: Sequence[str], nested: Sequence
         return text
     for key in keys:
         if (match := _pattern(key).fullmatch(text)) is not None:
-            values = match.groupdict()
-            return say(
-                key,
-                **{
-                    name: recognised_text(value, say, keys, nested) if name in nested else value
-                    for name, value in values.items()
-                },
-            )
+            values = {
+                name: "; ".join(recognised_text(line, say, keys, nested) for line in value.split("; "))
+                if name in nested
+                else value
+                for name, value in match.groupdict().items()
+            }
+            return say(key, **values)
     return text
 
 

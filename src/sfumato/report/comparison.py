@@ -117,7 +117,7 @@ class Comparison(Results):
                 for row in self.results
                 if row.gcp is not None
             ]
-            return self._ranked(rows, "Information loss (GCP)", theme, narrow=narrow)
+            return self._ranked(rows, "Information loss", theme, narrow=narrow)
         # If one method loses many times more than another, an axis from 0 would merge all the others into one line.
         by_label: dict[str, list[float | None]] = {}
         for row in self.results:
@@ -147,7 +147,7 @@ class Comparison(Results):
     def page(self) -> str:
         """The results as one offline HTML page."""
         drawn = (self.loss, self.time) if self.has_results else ()
-        return page(TITLE, self._body([in_widths(picture) for picture in drawn]), ENGLISH)
+        return page(TITLE, element("main", self._body([in_widths(picture) for picture in drawn])), ENGLISH)
 
     def table(self) -> str:
         """The rows as CSV."""
@@ -289,7 +289,7 @@ def _table(rows: Sequence[Row]) -> Markup:
             cells.append(error_cell(row, len(columns) + 1))
         lines.append(element("tr", *cells, class_="first" if before not in (None, row.label) else None))
         before = row.label
-    return row_table(heads, lines, text=("method", "what holds"))
+    return row_table(heads, lines, TITLE, text=("method", "what holds"))
 
 
 def leading_cells(row: Row, *, with_l: bool) -> list[Markup]:

@@ -34,7 +34,7 @@ def figure(picture: Picture, caption: object = "", listing: object = "", *, wide
     """A picture with its caption and the table of its figures."""
     drawn: Markup = in_page_colours(picture)
     if wide:
-        drawn = element("div", drawn, class_="wide", role="region", aria_label=picture.title, tabindex="0")
+        drawn = element("div", drawn, class_="wide", role="group", aria_label=picture.title, tabindex="0")
     return element("figure", drawn, element("figcaption", caption) if caption else "", listing)
 
 

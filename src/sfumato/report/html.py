@@ -91,12 +91,12 @@ def table(
 
 def scrolling(inside: object, label: str) -> Markup:
     """Wide content that scrolls within its frame, also by keyboard."""
-    return element("div", inside, class_="table", role="region", aria_label=label, tabindex="0")
+    return element("div", inside, class_="table", role="group", aria_label=label, tabindex="0")
 
 
 def preformatted(text: str, label: str) -> Markup:
     """Text whose lines and spaces matter."""
-    return element("pre", element("code", text), tabindex="0", role="region", aria_label=label)
+    return element("pre", element("code", text), tabindex="0", role="group", aria_label=label)
 
 
 def folded(summary: object, *content: object) -> Markup:
@@ -111,7 +111,7 @@ def meter(share: float) -> Markup:
     return element(
         "svg",
         ground,
-        element("rect", width=wide, height="100%", rx="2", fill="var(--accent)"),
+        element("rect", width=wide, height="100%", rx="2", fill="var(--series-0)"),
         class_="bar",
         aria_hidden="true",
     )

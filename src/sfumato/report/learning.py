@@ -132,7 +132,7 @@ class Evaluation(Results):
 
     def page(self) -> str:
         """The results as one offline HTML page."""
-        return page(TITLE, self._body([in_widths(draw) for draw in self._pictures()]), ENGLISH)
+        return page(TITLE, element("main", self._body([in_widths(draw) for draw in self._pictures()])), ENGLISH)
 
     def _repr_html_(self) -> str:
         return self._body([element("div", Markup(draw("light", False).svg)) for draw in self._pictures()])
@@ -294,7 +294,7 @@ class Evaluation(Results):
                 look = "least" if result is not None and result in cells.best else None
                 line.append(element("td", "" if result is None else with_reach(result), class_=look))
             lines.append(element("tr", *line))
-        return row_table(names, lines, text=("method",))
+        return row_table(names, lines, TITLE, text=("method",))
 
 
 class ResultCells:

@@ -9,7 +9,7 @@ from html import escape
 from sfumato._version import __version__
 from sfumato.pictures.picture import Picture
 from sfumato.pictures.theme import LIGHT
-from sfumato.report.html import Markup, element, joined, section
+from sfumato.report.html import Markup, element, joined, scrolling, section
 from sfumato.report.stylesheet import colour_names, stylesheet
 from sfumato.tables.targets.replacement import Signature
 from sfumato.texts import Texts
@@ -60,11 +60,14 @@ def in_page_colours(picture: Picture) -> Markup:
     return Markup(TAG.sub(lambda tag: COLOUR.sub(variable, tag[0]), picture.svg))
 
 
-def row_table(heads: Sequence[str], rows: Iterable[Markup], *, text: Collection[str]) -> Markup:
-    """A table of finished rows. The headings in ``text`` are aligned to the left."""
+def row_table(heads: Sequence[str], rows: Iterable[Markup], label: str, *, text: Collection[str]) -> Markup:
+    """A table of finished rows, which readers who cannot see it know by its label.
+
+    The headings in ``text`` are aligned to the left.
+    """
     top = element("tr", *(element("th", head, scope="col", class_="text" if head in text else None) for head in heads))
     inside = element("table", element("thead", top), element("tbody", *rows))
-    return element("div", inside, class_="table", role="region", aria_label=", ".join(heads), tabindex="0")
+    return scrolling(inside, label)
 
 
 def definitions(entries: Mapping[str, str], say: Texts) -> Markup:

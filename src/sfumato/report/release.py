@@ -111,7 +111,7 @@ class ReleaseReport:
         """The report as one offline HTML page."""
         say = self._say
         sections = (
-            ("requirements", say("report.section.verdict"), self._requirements()),
+            ("verdict", say("report.section.verdict"), self._requirements()),
             ("risks", say("report.section.risks"), self._risks()),
             ("class-sizes", say("report.section.class_sizes", groups=self._words.plural), self._class_sizes()),
             ("loss", say("report.section.loss"), self._loss()),
@@ -123,7 +123,7 @@ class ReleaseReport:
             ("policy", say("report.section.policy"), self._policy_text()),
             ("certificate", say("report.section.certificate"), self._certificate()),
         )
-        skip = element("a", say("report.skip"), href="#verdict", class_="skip")
+        skip = element("a", say("report.skip"), href="#in-short", class_="skip")
         title = self._policy.about.title or say("report.title")
         return page(title, joined([skip, self._head(), with_contents(sections, say)]), say)
 
@@ -169,7 +169,7 @@ class ReleaseReport:
                 "div",
                 element("p", say(mark), class_="word"),
                 element("p", self._verdict_in(say)),
-                id="verdict",
+                id="in-short",
                 class_=f"verdict {look}",
             ),
             element("p", *([counted, ". "] if about.title else []), say(made_from), ".", class_="soft"),

@@ -133,8 +133,10 @@ def what_is_shown(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxo
         parts.append(say("report.shown.single", share=say.percent(exact)))
     blurred = 1 - whole - null - exact
     if blurred > 1e-9:
-        key = "report.shown.group" if values.axis is None else "report.shown.range"
-        text = say(key, share=say.percent(blurred))
+        ranges, groups = "report.shown.range", "report.shown.group"
+        if not parts:  # no single value is told before
+            ranges, groups = "report.shown.range_alone", "report.shown.group_alone"
+        text = say(groups if values.axis is None else ranges, share=say.percent(blurred))
         width = median_width(values)
         if width is not None:
             narrow = "report.shown.narrow_days" if values.kind == "date" else "report.shown.narrow"

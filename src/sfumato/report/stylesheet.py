@@ -159,6 +159,7 @@ dd { margin: 0; }
 @media print {
   body { padding: 0; max-width: none; font-size: 10.5pt; }
   nav, .skip, details:not([open]) { display: none; }
+  .beside { margin-top: 1.4rem; }
   figure, tr, .tiles, .verdict, .risks li { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
   .cards { grid-template-columns: 1fr 1fr; }

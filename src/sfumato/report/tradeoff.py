@@ -190,7 +190,7 @@ class Tradeoff(Results):
 
     def page(self) -> str:
         """The results as one offline HTML page."""
-        return page(TITLE, self._body([in_widths(draw) for draw in self._curves()]), ENGLISH)
+        return page(TITLE, element("main", self._body([in_widths(draw) for draw in self._curves()])), ENGLISH)
 
     def _repr_html_(self) -> str:
         return self._body([element("div", Markup(draw("light", False).svg)) for draw in self._curves()])
@@ -252,7 +252,7 @@ class Tradeoff(Results):
             else:
                 cells.append(error_cell(step, len(columns) + 1))
             lines.append(element("tr", *cells, class_="least" if is_answer(step, answers) else None))
-        return row_table(heads, lines, text=("method", "audit"))
+        return row_table(heads, lines, TITLE, text=("method", "audit"))
 
     def steps_to_show(self) -> list[TradeoffStep]:
         """The sampled points and those beside the answers, without the many that were only ruled out."""

@@ -106,19 +106,12 @@ class Texts:
         """A date in words: 3 May 2026."""
         return self("words.date", day=day.day, month=self(MONTHS[day.month - 1]), year=str(day.year))
 
-    def listed(self, items: Sequence[object]) -> str:
-        """Several things as part of a sentence: a, b and c."""
-        return self._joined(items, "words.and")
-
     def alternatives(self, items: Sequence[object]) -> str:
         """Several things of which one is the case: a, b or c."""
-        return self._joined(items, "words.or")
-
-    def _joined(self, items: Sequence[object], last: str) -> str:
         texts = [str(item) for item in items]
         if len(texts) < 2:
             return "".join(texts)
-        return self(last, first=", ".join(texts[:-1]), last=texts[-1])
+        return self("words.or", first=", ".join(texts[:-1]), last=texts[-1])
 
     def _entry(self, key: str) -> TextEntry:
         file, _, rest = key.partition(".")

@@ -35,6 +35,8 @@ from sfumato.cli import main
 from sfumato.engines.memory import audit as memory_audit
 from sfumato.engines.target_output import TargetOutput
 from sfumato.errors import OutputError
+from sfumato.kernels import heap
+from sfumato.methods import anatomy
 from sfumato.methods.anatomy import form_groups
 from sfumato.methods.method import ClassBatch
 from sfumato.pipeline import run as run_module
@@ -274,7 +276,7 @@ def test_groups_of_the_most_frequent_values_never_fail(counts: list[int], nulls:
 
 
 @pytest.mark.compiled
-def test_the_kernel_as_plain_python_gives_the_same_groups() -> None:
+def test_the_kernel_as_plain_python_gives_the_same_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     random_numbers = np.random.default_rng(3)
     for _ in range(50):
         size = int(random_numbers.integers(1, 40))
@@ -282,8 +284,13 @@ def test_the_kernel_as_plain_python_gives_the_same_groups() -> None:
         counts = np.bincount(values, minlength=6)[:5]
         l = int(counts.sum() // counts.max()) if counts.max() else 2
         draws = random_numbers.random(size)
-        plain = form_groups.py_func(values, 5, l, draws)  # type: ignore[attr-defined]
-        assert plain.tolist() == form_groups(values, 5, l, draws).tolist()
+        compiled = form_groups(values, 5, l, draws).tolist()
+        with monkeypatch.context() as patch:
+            for module, name in ((anatomy, "push"), (anatomy, "pop"), (heap, "replace_lowest")):
+                function = getattr(heap, name)
+                patch.setattr(module, name, getattr(function, "py_func", function))
+            plain = form_groups.py_func(values, 5, l, draws)  # type: ignore[attr-defined]
+        assert plain.tolist() == compiled
 
 
 @pytest.mark.not_quick

@@ -30,7 +30,7 @@ from sfumato.engines.memory.engine import MemoryEngine
 from sfumato.errors import InputError, PolicyError, UsageError
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.comparison_points import Point, Row, exit_code, least_losses, points_of, table_text
-from sfumato.methods import Kinds, check_method, method_named, methods
+from sfumato.methods import Kinds, _makers, check_method, method_named, methods
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.pictures.theme import DARK, LIGHT
 from sfumato.policy import merge_flags
@@ -110,7 +110,7 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Records], It
     """Adds a method named ``strange`` to those that there are."""
 
     def add(act: Callable[[Records], Iterator[ClassBatch]]) -> None:
-        monkeypatch.setitem(methods(), "strange", Strange(act))
+        monkeypatch.setitem(_makers(), "strange", lambda: Strange(act))
 
     return add
 

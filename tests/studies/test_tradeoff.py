@@ -34,7 +34,7 @@ from sfumato.errors import AuditError, InputError, PolicyError, UsageError
 from sfumato.evaluation import dual_problem as module
 from sfumato.evaluation.dual_problem import BEYOND, TradeoffQuestion, TradeoffStep, largest_within, latest
 from sfumato.evaluation.parameter_values import MOST, ParameterValues, runs_of
-from sfumato.methods import methods
+from sfumato.methods import _makers, methods
 from sfumato.methods.line import optimal_cut
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.orderings import Hilbert
@@ -126,7 +126,7 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Iterator
     """Adds a method named ``strange`` to those that there are."""
 
     def add(act: Callable[[Records, Requirements], Iterator[ClassBatch]]) -> None:
-        monkeypatch.setitem(methods(), "strange", Strange(act))
+        monkeypatch.setitem(_makers(), "strange", lambda: Strange(act))
 
     return add
 

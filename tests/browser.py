@@ -71,7 +71,12 @@ class Opened:
         end = time.monotonic() + seconds
         asked = {"expression": f"!!({condition})", "returnByValue": True}
         while time.monotonic() < end:
-            found = self.browser.call("Runtime.evaluate", asked, session=self.session)
+            try:
+                found = self.browser.call("Runtime.evaluate", asked, session=self.session)
+            except AssertionError as error:
+                if "navigated or closed" not in str(error):
+                    raise
+                continue  # the question met the moment between two pages
             if found["result"].get("value") is True:
                 return
             time.sleep(0.03)

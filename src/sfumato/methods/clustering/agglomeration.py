@@ -144,9 +144,7 @@ def lack_of(part, clusters, cluster, other, rules, tally):
 
 @inlined_kernel
 def reduces_lack(part, clusters, cluster, other, rules, tally):
-    """Return whether two clusters lack less together than separately; with k alone they always do."""
-    if len(tally.counts) == 0:
-        return True
+    """Return whether two clusters lack less together than separately. With k alone they always do."""
     together = lack_of(part, clusters, cluster, other, rules, tally)
     return together < clusters.facts[cluster, LACK] + clusters.facts[other, LACK]
 
@@ -154,13 +152,15 @@ def reduces_lack(part, clusters, cluster, other, rules, tally):
 @inlined_kernel
 def find_nearest(part, clusters, cluster, rules, tally):
     """Find the cluster that is cheapest to join, among those that reduce what is lacking if there are any."""
-    facts = clusters.facts
+    (_, facts, box), (layout, units, _), is_counted = clusters, rules, len(tally.counts) > 0
     nearest, least_added = NONE, INFINITE
     for any_other in range(2):
         for other in range(len(facts)):
             if other != cluster and facts[other, SIZE] > 0:
-                added = increase(facts, clusters.box, cluster, other, rules, least_added)
-                if added < least_added and (any_other or reduces_lack(part, clusters, cluster, other, rules, tally)):
+                added = increase(facts, box, cluster, other, layout, units, least_added)
+                if added < least_added and (
+                    any_other or not is_counted or reduces_lack(part, clusters, cluster, other, rules, tally)
+                ):
                     nearest, least_added = other, added
         if nearest != NONE:
             break
@@ -168,15 +168,14 @@ def find_nearest(part, clusters, cluster, rules, tally):
 
 
 @inner_kernel
-def increase(facts, box, one, other, rules, limit):
+def increase(facts, box, one, other, layout, units, limit):
     """Return the cost that joining two clusters, or classes, adds, or ``limit`` where it is not below that."""
     size = facts[one, SIZE] + facts[other, SIZE]
     cost_before = facts[one, SIZE] * facts[one, COST] + facts[other, SIZE] * facts[other, COST]
     below = INFINITE if limit >= INFINITE else (limit + cost_before) // size + 1
-    total = np.int64(0)
-    for q in range(box.shape[2]):
+    total, q = np.int64(0), np.int64(0)
+    while q < box.shape[2] and total < below:
         low, high = min(box[one, LOW, q], box[other, LOW, q]), max(box[one, HIGH, q], box[other, HIGH, q])
-        total += attribute_cost(rules.layout, rules.units, q, low, high)
-        if total >= below:
-            return limit
-    return total * size - cost_before
+        total += attribute_cost(layout, units, q, low, high)
+        q += 1
+    return total * size - cost_before if total < below else limit

@@ -42,7 +42,7 @@ def compare(part, order, together, of_one_value, rules, near, costs):
 
     order: int64[n]. near, costs: int64[n, NEAR], the rows and the cost of one record with each, ascending.
     """
-    codes, values = part
+    (codes, values), (layout, units, _) = part, rules
     for begin in range(0, len(order), together):
         count = min(together, len(order) - begin)
         for i in range(count):
@@ -50,12 +50,11 @@ def compare(part, order, together, of_one_value, rules, near, costs):
             # Start with the next row and wrap around, so that equal rows do not all find the same one.
             for step in range(1, count):
                 other = order[begin + (i + step) % count]
-                limit, cost = costs[row, -1], np.int64(0)
-                for q in range(codes.shape[1]):
+                limit, cost, q = costs[row, -1], np.int64(0), np.int64(0)
+                while q < codes.shape[1] and cost < limit:
                     low, high = min(codes[row, q], codes[other, q]), max(codes[row, q], codes[other, q])
-                    cost += attribute_cost(rules.layout, rules.units, q, low, high)
-                    if cost >= limit:
-                        break
+                    cost += attribute_cost(layout, units, q, low, high)
+                    q += 1
                 if cost < limit:
                     insert(codes, values, other, cost, of_one_value, near[row], costs[row])
 

@@ -123,7 +123,7 @@ def take_chain(part, classes, near, first, rules, tally, chain, width):
     """Take the best chain that begins with a row, if it gains; return the gain."""
     rows, facts, own = classes.rows, classes.facts, classes.rows[first, OWNER]
     size, cost = facts[own, SIZE], facts[own, COST]
-    rest = cost_without(classes, own, part.codes, first, rules, LEFT)
+    rest = cost_without(facts, classes.box, own, part.codes, first, rules.layout, rules.units, LEFT)
     saved = -INFINITE
     if holds_with(part, classes, own, NONE, first, rules, tally):
         saved = size * cost - (size - 1) * rest
@@ -163,6 +163,7 @@ def next_link(part, classes, near, first, last, links, gain, saved, most, rules,
     The best end is kept in ``chain``, and the ``width`` best first links.
     """
     codes, (rows, facts, box), own = part.codes, classes, classes.rows[first, OWNER]
+    (layout, units, least), is_counted = rules, len(tally.counts) > 0
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
     best, met, clock = chain.best, chain.classes, chain.best[CLOCK]
     best_row, best_gain = NONE, -INFINITE
@@ -182,20 +183,30 @@ def next_link(part, classes, near, first, last, links, gain, saved, most, rules,
         open_gain = gain + saved - best[GAIN]  # the most that an open end may add
         if cost < open_gain:
             below = (open_gain + cost * size) // (size + 1) + 1
-            added = cost_with(box, class_id, codes, last, rules, below) * (size + 1) - cost * size
-            if added < open_gain and holds_with(part, classes, class_id, last, NONE, rules, tally):
+            added = cost_with(box, class_id, codes, last, layout, units, below) * (size + 1) - cost * size
+            if (
+                added < open_gain
+                and size + 1 >= least
+                and (not is_counted or holds_with(part, classes, class_id, last, NONE, rules, tally))
+            ):
                 keep_best(chain, links, near_row, gain + saved - added, OPEN_END)
         other = facts[class_id, FIRST]
         while other != NONE:
             below = cost + (gain + most - best[GAIN]) // size + 1
-            link_gain = gain - size * (cost_instead(box, class_id, codes, last, other, rules, below) - cost)
+            link_gain = gain - size * (cost_instead(box, class_id, codes, last, other, layout, units, below) - cost)
             if link_gain + most > best[GAIN]:
                 limit = own_cost + max(link_gain - best[GAIN], 0) // own_size + 1
-                closed = link_gain + own_size * (own_cost - cost_with(box, LEFT, codes, other, rules, limit))
-                if (closed > best[GAIN] or link_gain > best_gain or width > 0) and holds_with(
-                    part, classes, class_id, last, other, rules, tally
+                closed = link_gain + own_size * (own_cost - cost_with(box, LEFT, codes, other, layout, units, limit))
+                if (
+                    (closed > best[GAIN] or link_gain > best_gain or width > 0)
+                    and size >= least
+                    and (not is_counted or holds_with(part, classes, class_id, last, other, rules, tally))
                 ):
-                    if closed > best[GAIN] and holds_with(part, classes, own, other, first, rules, tally):
+                    if (
+                        closed > best[GAIN]
+                        and own_size >= least
+                        and (not is_counted or holds_with(part, classes, own, other, first, rules, tally))
+                    ):
                         keep_best(chain, links, other, closed, CLOSED_END)
                     if link_gain > best_gain:
                         best_row, best_gain = other, link_gain
@@ -249,14 +260,13 @@ def apply_chain(part, classes, first, own, rules, chain):
 
 
 @inner_kernel
-def cost_instead(box, class_id, codes, row, less, rules, limit):
+def cost_instead(box, class_id, codes, row, less, layout, units, limit):
     """Return the cost of a class with ``row`` in place of ``less``; any number from ``limit`` up if it is not below."""
-    total = np.int64(0)
-    for q in range(codes.shape[1]):
+    total, q = np.int64(0), np.int64(0)
+    while q < codes.shape[1] and total < limit:
         code, code_less = codes[row, q], codes[less, q]
         low = box[class_id, LOW2 if code_less == box[class_id, LOW, q] else LOW, q]
         high = box[class_id, HIGH2 if code_less == box[class_id, HIGH, q] else HIGH, q]
-        total += attribute_cost(rules.layout, rules.units, q, min(low, code), max(high, code))
-        if total >= limit:
-            break
+        total += attribute_cost(layout, units, q, min(low, code), max(high, code))
+        q += 1
     return total

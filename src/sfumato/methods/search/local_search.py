@@ -60,7 +60,7 @@ def best_step(part, classes, row, rules, tally):
     size, cost = classes.facts[own, SIZE], classes.facts[own, COST]
     if cost == 0:
         return np.int64(0)
-    rest = cost_without(classes, own, part.codes, row, rules, LEFT)
+    rest = cost_without(classes.facts, classes.box, own, part.codes, row, rules.layout, rules.units, LEFT)
     may_leave = holds_with(part, classes, own, NONE, row, rules, tally)
     gain, other, target, third = np.int64(0), NONE, NONE, NONE
     if may_leave:
@@ -95,6 +95,7 @@ def best_step(part, classes, row, rules, tally):
 def best_exchange(part, classes, row, rules, tally, rest):
     """Return the gain of the best exchange and the row to exchange with. rest: the cost of LEFT, without ``row``."""
     codes, (rows, facts, box), own = part.codes, classes, classes.rows[row, OWNER]
+    (layout, units, least_size), is_counted = rules, len(tally.counts) > 0
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
     potential = own_size * (own_cost - rest)
     gain, partner = np.int64(0), NONE
@@ -104,22 +105,29 @@ def best_exchange(part, classes, row, rules, tally, rest):
             continue
         # The cost that the row adds to a class is seldom saved by the row that leaves it.
         below = cost + min(potential + potential // 2, potential + size * cost) // size + 1
-        if cost_with(box, class_id, codes, row, rules, below) >= below:
+        if cost_with(box, class_id, codes, row, layout, units, below) >= below:
             continue
         other = facts[class_id, FIRST]
         while other != NONE:
-            cost_here = cost_with(box, LEFT, codes, other, rules, own_cost)
+            cost_here = cost_with(box, LEFT, codes, other, layout, units, own_cost)
             if cost_here < own_cost:
                 new_gain = own_size * (own_cost - cost_here)
-                cost_without(classes, class_id, codes, other, rules, OTHER_LEFT)
+                cost_without(facts, box, class_id, codes, other, layout, units, OTHER_LEFT)
                 below = cost + (new_gain - gain) // size + 1
-                cost_there = cost_with(box, OTHER_LEFT, codes, row, rules, below)
+                cost_there = cost_with(box, OTHER_LEFT, codes, row, layout, units, below)
                 new_gain -= size * (cost_there - cost)
                 if (
                     cost_there < below
                     and new_gain > gain
-                    and holds_with(part, classes, own, other, row, rules, tally)
-                    and holds_with(part, classes, class_id, row, other, rules, tally)
+                    and own_size >= least_size
+                    and size >= least_size
+                    and (
+                        not is_counted
+                        or (
+                            holds_with(part, classes, own, other, row, rules, tally)
+                            and holds_with(part, classes, class_id, row, other, rules, tally)
+                        )
+                    )
                 ):
                     gain, partner = new_gain, other
             other = rows[other, AFTER]
@@ -130,22 +138,31 @@ def best_exchange(part, classes, row, rules, tally, rest):
 def best_ejection(part, classes, row, to, rules, tally, added, least):
     """Return the best gain above ``least`` if ``row`` goes to ``to`` and a row of a third class comes in; and that."""
     codes, (rows, facts, box), own = part.codes, classes, classes.rows[row, OWNER]
+    (layout, units, least_size), is_counted = rules, len(tally.counts) > 0
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
     gain, incoming = least, NONE
     for other in range(len(codes)):
         class_id = rows[other, OWNER]
         size, class_cost = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
-        if class_id == own or class_id == to or size <= rules.least:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
+        if class_id == own or class_id == to or size <= least_size:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
             continue
-        cost_here = cost_with(box, LEFT, codes, other, rules, own_cost + 1)
+        cost_here = cost_with(box, LEFT, codes, other, layout, units, own_cost + 1)
         new_gain = own_size * (own_cost - cost_here) - added
         if cost_here > own_cost or new_gain + class_cost <= gain:
             continue
-        new_gain += class_cost - (size - 1) * cost_without(classes, class_id, codes, other, rules, OTHER_LEFT)
+        new_gain += class_cost - (size - 1) * cost_without(
+            facts, box, class_id, codes, other, layout, units, OTHER_LEFT
+        )
         if (
             new_gain > gain
-            and holds_with(part, classes, own, other, row, rules, tally)
-            and holds_with(part, classes, class_id, NONE, other, rules, tally)
+            and own_size >= least_size
+            and (
+                not is_counted
+                or (
+                    holds_with(part, classes, own, other, row, rules, tally)
+                    and holds_with(part, classes, class_id, NONE, other, rules, tally)
+                )
+            )
         ):
             gain, incoming = new_gain, other
     return gain, incoming
@@ -154,7 +171,7 @@ def best_ejection(part, classes, row, to, rules, tally, added, least):
 @inlined_kernel
 def dissolve(part, classes, class_id, rules, tally):
     """Give the rows of a class to other classes, each where it costs least, if that gains; return the gain."""
-    codes, (rows, facts, box) = part.codes, classes
+    codes, (rows, facts, box), (layout, units, _) = part.codes, classes, rules
     count, saved = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
     if saved == 0:
         return np.int64(0)
@@ -178,9 +195,7 @@ def dissolve(part, classes, class_id, rules, tally):
                 min(box[target, LOW, q], codes[row, q]),
                 max(box[target, HIGH, q], codes[row, q]),
             )
-            facts[target, COST] += attribute_cost(
-                rules.layout, rules.units, q, box[target, LOW, q], box[target, HIGH, q]
-            )
+            facts[target, COST] += attribute_cost(layout, units, q, box[target, LOW, q], box[target, HIGH, q])
         moved += 1
     dissolved = moved == count
     if not dissolved:

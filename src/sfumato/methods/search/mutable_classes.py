@@ -137,29 +137,27 @@ def update_class(part, classes, class_id, rules):
 
 
 @inner_kernel
-def cost_with(box, class_id, codes, row, rules, limit):
+def cost_with(box, class_id, codes, row, layout, units, limit):
     """Return the cost of a box with one more row, or any number from ``limit`` up if it is not below that."""
-    total = np.int64(0)
-    for q in range(codes.shape[1]):
+    total, q = np.int64(0), np.int64(0)
+    while q < codes.shape[1] and total < limit:
         code = codes[row, q]
         low, high = min(box[class_id, LOW, q], code), max(box[class_id, HIGH, q], code)
-        total += attribute_cost(rules.layout, rules.units, q, low, high)
-        if total >= limit:
-            break
+        total += attribute_cost(layout, units, q, low, high)
+        q += 1
     return total
 
 
 @inner_kernel
-def cost_without(classes, class_id, codes, row, rules, left):
+def cost_without(facts, box, class_id, codes, row, layout, units, left):
     """Return the cost of a class without one of its rows, 0 if it was the last. left: where its box is written."""
-    box = classes.box
-    total, has_others = np.int64(0), classes.facts[class_id, SIZE] > 1
+    total, has_others = np.int64(0), facts[class_id, SIZE] > 1
     for q in range(codes.shape[1]):
         code = codes[row, q]
         box[left, LOW, q] = box[class_id, LOW2 if code == box[class_id, LOW, q] else LOW, q]
         box[left, HIGH, q] = box[class_id, HIGH2 if code == box[class_id, HIGH, q] else HIGH, q]
         if has_others:
-            total += attribute_cost(rules.layout, rules.units, q, box[left, LOW, q], box[left, HIGH, q])
+            total += attribute_cost(layout, units, q, box[left, LOW, q], box[left, HIGH, q])
     return total
 
 
@@ -169,7 +167,8 @@ def nearest_class(part, classes, row, rules, tally, limit):
 
     The class is NONE where there is none.
     """
-    facts, own = classes.facts, classes.rows[row, OWNER]
+    (rows, facts, box), codes, (layout, units, least) = classes, part.codes, rules
+    own, is_counted = rows[row, OWNER], len(tally.counts) > 0
     best, nearest = limit, NONE
     for class_id in range(len(facts)):
         size, cost = facts[class_id, SIZE], facts[class_id, COST]
@@ -177,8 +176,13 @@ def nearest_class(part, classes, row, rules, tally, limit):
         if class_id == own or size == 0 or cost >= best:
             continue
         below = (best + cost * size) // (size + 1) + 1
-        added = cost_with(classes.box, class_id, part.codes, row, rules, below) * (size + 1) - cost * size
-        if added < best and holds_with(part, classes, class_id, row, NONE, rules, tally):
+        added = cost_with(box, class_id, codes, row, layout, units, below) * (size + 1) - cost * size
+        # Whether values are counted is asked here: a call counts the references of all its arrays.
+        if (
+            added < best
+            and size + 1 >= least
+            and (not is_counted or holds_with(part, classes, class_id, row, NONE, rules, tally))
+        ):
             best, nearest = added, class_id
     return nearest, best
 
@@ -186,11 +190,10 @@ def nearest_class(part, classes, row, rules, tally, limit):
 @inner_kernel
 def holds_with(part, classes, class_id, more, less, rules, tally):
     """Return whether a class meets the requirements with row ``more`` added and row ``less`` removed; NONE for none."""
-    if classes.facts[class_id, SIZE] + (more != NONE) - (less != NONE) < rules.least:
-        return False
-    if len(tally.counts) == 0:
-        return True
-    return lack_with(part, classes, class_id, more, less, rules, tally) == 0
+    holds = classes.facts[class_id, SIZE] + (more != NONE) - (less != NONE) >= rules.least
+    if holds and len(tally.counts) > 0:
+        holds = lack_with(part, classes, class_id, more, less, rules, tally) == 0
+    return holds
 
 
 @inner_kernel

@@ -64,7 +64,7 @@ def nearest_exchange(part, classes, class_id, lack, near, rules, tally, tried, c
 
     tried: int64[c], the clock when each class was last tried. The near rows of a class lead to near classes.
     """
-    codes, (rows, facts, box) = part.codes, classes
+    codes, (rows, facts, box), (layout, units, _) = part.codes, classes, rules
     size, cost = facts[class_id, SIZE], facts[class_id, COST]
     least, best_row, partner = INFINITE, NONE, NONE
     member = facts[class_id, FIRST]
@@ -80,9 +80,9 @@ def nearest_exchange(part, classes, class_id, lack, near, rules, tally, tried, c
             while other != NONE:
                 row = facts[class_id, FIRST]
                 while row != NONE:
-                    change = size * (cost_instead(box, class_id, codes, other, row, rules, INFINITE) - cost)
+                    change = size * (cost_instead(box, class_id, codes, other, row, layout, units, INFINITE) - cost)
                     if change < least:
-                        other_cost = cost_instead(box, other_class, codes, row, other, rules, INFINITE)
+                        other_cost = cost_instead(box, other_class, codes, row, other, layout, units, INFINITE)
                         change += facts[other_class, SIZE] * (other_cost - facts[other_class, COST])
                     if (
                         change < least

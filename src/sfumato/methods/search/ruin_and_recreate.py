@@ -137,7 +137,7 @@ def replace_classes(part, classes, class_ids, count, cost, rebuilt, chosen, rule
 @inlined_kernel
 def neighbours(classes, centre, rules, class_ids, state):
     """Fill ``class_ids`` with a class and its nearest ones by the cost of joining, with some noise; return how many."""
-    facts = classes.facts
+    (_, facts, box), (layout, units, _) = classes, rules
     class_ids[0] = centre
     distances = np.empty(len(class_ids), np.int64)
     count = 1
@@ -145,7 +145,7 @@ def neighbours(classes, centre, rules, class_ids, state):
         if class_id == centre or facts[class_id, SIZE] == 0:
             continue
         limit = distances[count - 1] if count == len(class_ids) else INFINITE
-        added = increase(facts, classes.box, centre, class_id, rules, limit)
+        added = increase(facts, box, centre, class_id, layout, units, limit)
         added += added // SHUFFLE // 1024 * np.int64(next_random(state) % np.uint64(1024))
         if count == len(class_ids) and added >= distances[count - 1]:
             continue

@@ -14,7 +14,9 @@ from pathlib import Path
 from reproduce.page import PAGE, page_text
 from reproduce.recording import FOLDER
 from sfumato.pictures.picture import Picture
+from sfumato.report.html import Markup
 from sfumato.report.page import in_page_colours, page
+from sfumato.texts import texts_in
 
 HTML = FOLDER / "papers.html"
 IMAGE = re.compile(r'<img src="([^"]+)" alt="([^"]+)" width="(\d+)%">')
@@ -42,7 +44,7 @@ def html_of(markdown: str, folder: Path) -> str:
     """Return the page as HTML. The addresses of pictures are read from ``folder``."""
     blocks = re.split(r"\n{2,}", markdown.strip())
     (_, title) = HEADING.fullmatch(blocks[0]).groups()  # type: ignore[union-attr]
-    return page(title, "\n".join(_blocks(blocks, folder)) + "\n", STYLE)
+    return page(title, Markup("\n".join(_blocks(blocks, folder)) + "\n"), texts_in("en"), STYLE)
 
 
 def _blocks(blocks: list[str], folder: Path) -> Iterator[str]:

@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
+pytest_plugins = ("examined_page",)
+
 SLOW_CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 DERANDOMIZED = settings(
     max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW_CHECKS

@@ -33,6 +33,7 @@ NOT_RUN = {
     "CONTRIBUTING.md": 1,
     "README.md": 2,
     "docs/anatomy.md": 2,
+    "docs/app.md": 1,
     "docs/benchmarks.md": 1,
     "docs/bound.md": 2,
     "docs/decisions/public-figures.md": 1,

@@ -22,15 +22,15 @@ TAG = re.compile(r"<[^<>]*>")
 COLOUR = re.compile(r'(fill|stroke)="(#[0-9a-f]{6})"')
 
 
-def page(title: str, body: Markup, say: Texts) -> str:
-    """A whole HTML file in the language of its texts."""
+def page(title: str, body: Markup, say: Texts, style: str = "") -> str:
+    """A whole HTML file in the language of its texts. style: rules beside those that all pages have."""
     return (
         f'<!doctype html>\n<html lang="{say.language.code}">\n<head>\n<meta charset="utf-8">\n'
         # Forbid the browser to load anything.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{stylesheet()}</style>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{stylesheet()}{style}</style>\n"
         f"</head>\n<body>\n{body}<footer>Sfumato {escape(__version__)}</footer>\n</body>\n</html>\n"
     )
 

@@ -12,6 +12,7 @@ import shutil
 import signal
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,6 +75,7 @@ class Place:
     with_private_page: bool = True
     tables: Callable[[], dict[str, Any]] = dict
     put: Callable[[], object] = lambda: None
+    settled: Callable[[], None] = lambda: None
     patches: list[tuple[Any, str, Any]] = field(default_factory=list)
 
     @property
@@ -171,7 +173,15 @@ def place_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Place
             names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
             return without_times({name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in names})
 
-        return Place(f"{address(connection)}#out", folder, tables=tables)
+        def settled() -> None:
+            """Wait until the server has noticed that the client was killed: until then it seems to go on."""
+            deadline = time.monotonic() + 30
+            query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sfumato'"
+            while connection.execute(query).fetchone()[0] > 0:
+                assert time.monotonic() < deadline, "the server does not notice that its client is gone"
+                time.sleep(0.01)
+
+        return Place(f"{address(connection)}#out", folder, tables=tables, settled=settled)
     database = kind.rsplit(maxsplit=1)[-1]
     path = folder / f"out.{database}"
     rows, put = (rows_of_sqlite, in_sqlite) if database == "sqlite" else (rows_of_duckdb, in_duckdb)
@@ -202,7 +212,9 @@ class Run:
                 self.place.publish(self.old, "old")
 
     def to(self, last: int, failure: OSError | None = None) -> int:
-        return run_to(lambda: self.place.publish(self.new, "new"), self.place.folder, last, failure)
+        ended = run_to(lambda: self.place.publish(self.new, "new"), self.place.folder, last, failure)
+        self.place.settled()
+        return ended
 
 
 def run_of(place: Place, existing: bool, drafts: dict[str, Draft], tmp_path: Path) -> Run:

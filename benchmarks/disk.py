@@ -18,7 +18,7 @@ from benchmarks.process_tree import run_tree
 from benchmarks.section import Rows, Section, Table
 from benchmarks.tables import GENERATOR, Options
 
-RECORDS = (10_000_000, 30_000_000, 100_000_000)
+RECORDS = (10_000_000, 30_000_000)
 K, MEMORY, SORTED_BY = 10, "2GB", "age"
 
 FLOOR = """

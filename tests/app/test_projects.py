@@ -238,6 +238,9 @@ def _process_of(run: BackgroundRun) -> int:
 @pytest.mark.not_quick
 @pytest.mark.compiled
 def test_a_search_that_is_stopped_leaves_a_trial_to_look_at_that_is_marked_and_never_a_release(folder: Path) -> None:
+    # Large enough for a search of many seconds.
+    lines = (f"P{row},{row * 7919 % 97},{10_000 + row * 104_729 % 8_999},{'abc'[row % 3]}\n" for row in range(20_000))
+    (folder / "people.csv").write_text("name,age,zip,illness\n" + "".join(lines))
     store = ProjectStore(DataFolder(folder))
     project = store.create("people.csv")
     columns = {"name": {"role": "identifier"}, "illness": {"role": "sensitive"}}

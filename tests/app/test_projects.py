@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -239,12 +240,14 @@ def _process_of(run: BackgroundRun) -> int:
 @pytest.mark.compiled
 def test_a_search_that_is_stopped_leaves_a_trial_to_look_at_that_is_marked_and_never_a_release(folder: Path) -> None:
     # Large enough for a search of many seconds.
-    lines = (f"P{row},{row * 7919 % 97},{10_000 + row * 104_729 % 8_999},{'abc'[row % 3]}\n" for row in range(20_000))
-    (folder / "people.csv").write_text("name,age,zip,illness\n" + "".join(lines))
+    draw = random.Random(0).randrange
+    names = [f"q{number}" for number in range(6)]
+    lines = [",".join([f"P{row}", *(str(draw(50)) for _ in names), "abc"[row % 3]]) for row in range(20_000)]
+    (folder / "people.csv").write_text("\n".join([",".join(["name", *names, "illness"]), *lines, ""]))
     store = ProjectStore(DataFolder(folder))
     project = store.create("people.csv")
     columns = {"name": {"role": "identifier"}, "illness": {"role": "sensitive"}}
-    columns |= {name: {"role": "quasi-identifier"} for name in ("age", "zip")}
+    columns |= {name: {"role": "quasi-identifier"} for name in names}
     method = {"name": "auto", "seconds": 300.0}
     project.change(1, "page.steps.role", lambda _: {"columns": columns, "privacy": {"k": 3}, "method": method})
     run = start_run(project, "trial", {"name": "long"})

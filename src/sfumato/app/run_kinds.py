@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet
 
+from sfumato.app.durable_files import write_durably
 from sfumato.app.worker import RunContext
 
 RunKind = Callable[[RunContext], Any]
@@ -104,7 +105,10 @@ def curve(context: RunContext) -> dict[str, Any]:
 
 def publish(context: RunContext) -> dict[str, Any]:
     """Run the policy anew and write the release with all that belongs to it; the private page goes elsewhere."""
+    import tomli_w
+
     from sfumato.api import anonymize_to_file
+    from sfumato.releases.certificate import shareable_policy
 
     name = str(context.options["file"])
     releases, private = context.project.directory / "releases", context.project.directory / "private"
@@ -118,7 +122,8 @@ def publish(context: RunContext) -> dict[str, Any]:
         report=releases / f"{stem}.report.html",
         report_private=private / f"{stem}.private.html",
     )
-    policy.save(releases / f"{stem}.policy.toml")
+    # As in the certificate: the policy of the project also says where files and the key of pseudonyms lie.
+    write_durably(releases / f"{stem}.policy.toml", tomli_w.dumps(shareable_policy(policy)).encode())
     files = sorted(path.name for path in releases.iterdir() if path.is_file())
     return {**release.summary(), "files": files, "private": f"{stem}.private.html"}
 

@@ -17,7 +17,7 @@ help:
 	@echo "make demo      anonymize a generated census-like table, audit, measure and report it; files in demo/"
 	@echo "make app       open the local page on the export of an invented hospital; files in app-demo/"
 	@echo "make quick     some cases of every test that needs nothing but Python; about a minute"
-	@echo "make test      all tests but the slow ones; needs Chromium, PostgreSQL and Java"
+	@echo "make test      all tests but the slow ones; needs Chromium, PostgreSQL, Java and npm"
 	@echo "make test-all  all tests, with many more random examples (hours)"
 	@echo "make test-versions  the tests of make quick with the lowest versions that are declared, and with the newest"
 	@echo "make docs      run the blocks of README and docs, and rewrite what the pages show"

@@ -15,7 +15,7 @@ from sfumato.methods.lattice import cell_peeling as module
 from sfumato.methods.lattice.cell_peeling import CellPeeling, Levels, choices_of, levels_of, peel
 from sfumato.methods.method import Records
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
-from sfumato.methods.search.shortfall import tally_for
+from sfumato.methods.search.shortfall import shortfall_tests
 from sfumato.progress import Progress
 from sfumato.tables.coding.domains import CategoricalDomain, NumericDomain
 
@@ -134,7 +134,7 @@ def test_cells_are_taken_in_the_order_of_the_slow_version() -> None:
         ]
         tests = Counting(records, asking(k)).conjunction()
         asked = SearchRules(records.costs.layout, records.costs.units, k)
-        found = peel(part, weights, levels, asked, tally_for(0, tests)).tolist()
+        found = peel(part, weights, levels, asked, shortfall_tests(0, tests)).tolist()
         assert found == slow_peel(records, k, weights.tolist(), levels, plain, int(most.max()))
         several += max(found) > 1
     assert several > 10

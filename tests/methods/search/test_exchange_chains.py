@@ -18,7 +18,7 @@ from sfumato.methods.method import Records, SensitiveValues
 from sfumato.methods.search.exchange_chains import chain_search
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.repair import repair
-from sfumato.methods.search.shortfall import tally_for
+from sfumato.methods.search.shortfall import shortfall_tests
 from sfumato.requirements import FrequencyDiversity, KAnonymity, Requirements
 from sfumato.tables.coding.domains import CategoricalDomain
 from sfumato.taxonomies.derived_taxonomies import flat
@@ -37,7 +37,7 @@ class Problem:
         sensitive = {"s": SensitiveValues(by_row, distinct, np.arange(float(distinct)))}
         requirements = Requirements((KAnonymity(k), FrequencyDiversity("s", l)))
         full = Records(records.codes, records.starts, records.rows, records.domains, records.costs, sensitive)
-        self.tally = tally_for(len(values), Counting(full, requirements).conjunction())
+        self.tests = shortfall_tests(len(values), Counting(full, requirements).conjunction())
         self.part = SearchPart(self.codes, np.array(values, np.uint32)[:, None])
         self.asked = SearchRules(records.costs.layout, records.costs.units, k)
 
@@ -86,7 +86,7 @@ def test_classes_hold_the_gain_is_true_and_no_move_or_exchange_is_left(k: int, l
     better = 0
     for problem, owner in problems(k, l, 25):
         before = problem.total(owner)
-        gained = chain_search(problem.part, owner, problem.everybody(), problem.asked, problem.tally, 100)
+        gained = chain_search(problem.part, owner, problem.everybody(), problem.asked, problem.tests, 100)
         groups = problem.groups(owner)
         assert all(problem.holds(rows) for rows in groups.values())
         assert problem.total(owner) == before - gained
@@ -120,8 +120,8 @@ def test_three_records_take_each_others_places_where_no_two_can() -> None:
     assert all(problem.holds(rows) for rows in problem.groups(owner).values())
     start = problem.total(owner)
     once = owner.copy()
-    assert chain_search(problem.part, once, problem.everybody(), problem.asked, problem.tally, 1) == 0
-    assert chain_search(problem.part, owner, problem.everybody(), problem.asked, problem.tally, 5) == start > 0
+    assert chain_search(problem.part, once, problem.everybody(), problem.asked, problem.tests, 1) == 0
+    assert chain_search(problem.part, owner, problem.everybody(), problem.asked, problem.tests, 5) == start > 0
     assert problem.total(owner) == 0
 
 
@@ -172,7 +172,7 @@ def test_failing_classes_hold_after_the_cheapest_exchanges() -> None:
         problem = Problem(random_records(generator, 40, kinds_of=[0, 2, 3]), values, 5, 2)
         owner = np.repeat(np.arange(5), 8)
         before, bad = problem.total(owner), {a for a, rows in problem.groups(owner).items() if not problem.holds(rows)}
-        spent = repair(problem.part, owner, problem.everybody(), problem.asked, problem.tally)
+        spent = repair(problem.part, owner, problem.everybody(), problem.asked, problem.tests)
         groups = problem.groups(owner)
         assert problem.total(owner) == before + spent
         assert [len(groups[label]) for label in range(5)] == [8] * 5

@@ -31,7 +31,7 @@ from sfumato.methods.clustering.agglomeration import agglomerate
 from sfumato.methods.method import ClassBatch, Records, SensitiveValues
 from sfumato.methods.search.improvement import Improvement, SearchLimits, reweighted
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
-from sfumato.methods.search.shortfall import tally_for
+from sfumato.methods.search.shortfall import shortfall_tests
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
 from sfumato.requirements import (
@@ -184,9 +184,10 @@ def test_it_settles_where_nothing_is_to_be_gained(monkeypatch: pytest.MonkeyPatc
 
 
 @kernel
-def agglomerated(part, asked, tally, owner):
+def agglomerated(part, asked, tests, owner):
     """A way in from Python."""
-    return agglomerate(part, asked, tally, owner)
+    (codes, values), (layout, units, least), (lack, space, real) = part, asked, tests
+    return agglomerate(codes, values, layout, units, least, lack, space, real, owner)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -203,7 +204,7 @@ def test_agglomeration_makes_classes_that_hold(kind: str) -> None:
         part = SearchPart(records.codes[at].astype(np.int64), some)
         owner = np.empty(len(rows), np.int64)
         asked = SearchRules(records.costs.layout, records.costs.units, 3)
-        count = agglomerated(part, asked, tally_for(len(rows), tests), owner)
+        count = agglomerated(part, asked, shortfall_tests(len(rows), tests), owner)
         order = np.argsort(owner, kind="stable")
         sizes = np.bincount(owner)
         assert len(sizes) == count

@@ -8,59 +8,45 @@ diverse.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import COST, FIRST, HIGH, LOW, SIZE
+from sfumato.methods.search.shortfall import ATTRIBUTES, ROWS
 
-LAST, LACK, NEAREST, ADDED, KNOWN, FIELDS = range(3, 9)  # columns of Clusters.facts, after those of MutableClasses
-
-
-class Clusters(NamedTuple):
-    """Clusters on their way to classes. A cluster of size 0 was joined to another.
-
-    after: int64[n], the next row in the list of the cluster. facts: int64[c, 8], the first row, the size, the cost of
-    one record, the last row, the records that it lacks to be a class, the cluster to join it with, the cost that this
-    adds, and whether these two are up to date. box: int64[c, 2, d].
-    """
-
-    after: NDArray[np.int64]
-    facts: NDArray[np.int64]
-    box: NDArray[np.int64]
+LAST, LACK, NEAREST, ADDED, KNOWN, FIELDS = range(3, 9)  # columns of the facts, after those of ``mutable_classes``
 
 
-@kernel
-def agglomerate(part, rules, tally, owner):
+@inner_kernel
+def agglomerate(codes, values, layout, units, least, lack, space, real, owner):
     """Put the rows of a part into classes; return how many there are. owner: int64[n], filled with the class of each.
 
-    All rows together must meet the requirements.
+    All rows together must meet the requirements. Clusters on their way to classes are in three arrays. after: int64[n],
+    the next row in the list of the cluster. facts: int64[c, 8], the first row, the size and the cost of one record, the
+    last row, the records that it lacks to be a class, the cluster to join it with, the cost that this adds, and whether
+    these two are up to date; a cluster of size 0 was joined to another. box: int64[c, 2, d].
     """
-    clusters = first_clusters(part, rules, tally, owner)
-    after, facts, _ = clusters
-    while True:
-        one, least = NONE, INFINITE
+    after, facts, box = first_clusters(codes, values, least, lack, space, real, owner)
+    one = np.int64(0)
+    while one != NONE:
+        one, least_added = NONE, INFINITE
         for cluster in range(len(facts)):
-            if facts[cluster, SIZE] > 0 and facts[cluster, LACK] > 0 and facts[cluster, ADDED] < least:
-                one, least = cluster, facts[cluster, ADDED]
-        if one == NONE:
-            break
-        other = facts[one, NEAREST]
-        if not facts[one, KNOWN]:
-            find_nearest(part, clusters, one, rules, tally)
+            if facts[cluster, SIZE] > 0 and facts[cluster, LACK] > 0 and facts[cluster, ADDED] < least_added:
+                one, least_added = cluster, facts[cluster, ADDED]
+        if one != NONE and not facts[one, KNOWN]:
+            find_nearest(values, after, facts, box, one, layout, units, least, lack, space, real)
             facts[one, KNOWN] = 1
-            continue
-        join(part, clusters, one, other, rules, tally)
-        facts[other, KNOWN], facts[other, ADDED] = 0, 0
-        for cluster in range(len(facts)):
-            # The nearest cluster has grown and is mostly farther away now: search again when its turn comes.
-            nearest = facts[cluster, NEAREST]
-            if nearest == one or nearest == other:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
-                facts[cluster, KNOWN] = 0
+        elif one != NONE:
+            other = facts[one, NEAREST]
+            join(values, after, facts, box, one, other, layout, units, least, lack, space, real)
+            facts[other, KNOWN], facts[other, ADDED] = 0, 0
+            for cluster in range(len(facts)):
+                # The nearest cluster has grown and is mostly farther away now: search again when its turn comes.
+                nearest = facts[cluster, NEAREST]
+                if nearest == one or nearest == other:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
+                    facts[cluster, KNOWN] = 0
     count = 0
     for cluster in range(len(facts)):
         if facts[cluster, SIZE] > 0:
@@ -73,14 +59,13 @@ def agglomerate(part, rules, tally, owner):
 
 
 @inlined_kernel
-def first_clusters(part, rules, tally, owner):
+def first_clusters(codes, values, least, lack, space, real, owner):
     """Return the clusters that agglomeration begins with. owner: int64[n], overwritten."""
-    codes = part.codes
     n, d = codes.shape
     count = 0
     for row in range(n):
         owner[row] = NONE
-        if len(tally.counts) == 0:
+        if space[ATTRIBUTES] == 0:
             for before in range(row):
                 q = 0
                 while q < d and codes[before, q] == codes[row, q]:
@@ -92,7 +77,6 @@ def first_clusters(part, rules, tally, owner):
             owner[row] = count
             count += 1
     after, facts, box = np.empty(n, np.int64), np.zeros((count, FIELDS), np.int64), np.empty((count, 2, d), np.int64)
-    clusters = Clusters(after, facts, box)
     for row in range(n):
         cluster = owner[row]
         if facts[cluster, SIZE] == 0:
@@ -105,14 +89,13 @@ def first_clusters(part, rules, tally, owner):
         facts[cluster, LAST] = row
         facts[cluster, SIZE] += 1
     for cluster in range(count):
-        facts[cluster, LACK] = lack_of(part, clusters, cluster, NONE, rules, tally)
-    return clusters
+        facts[cluster, LACK] = lack_of(values, after, facts, cluster, NONE, least, lack, space, real)
+    return after, facts, box
 
 
-@inlined_kernel
-def join(part, clusters, one, other, rules, tally):
+@inner_kernel
+def join(values, after, facts, box, one, other, layout, units, least, lack, space, real):
     """Join cluster ``one`` to cluster ``other``."""
-    after, facts, box = clusters
     after[facts[other, LAST]] = facts[one, FIRST]
     facts[other, LAST] = facts[one, LAST]
     facts[other, SIZE] += facts[one, SIZE]
@@ -121,49 +104,46 @@ def join(part, clusters, one, other, rules, tally):
     for q in range(box.shape[2]):
         low, high = min(box[one, LOW, q], box[other, LOW, q]), max(box[one, HIGH, q], box[other, HIGH, q])
         box[other, LOW, q], box[other, HIGH, q] = low, high
-        facts[other, COST] += attribute_cost(rules.layout, rules.units, q, low, high)
-    facts[other, LACK] = lack_of(part, clusters, other, NONE, rules, tally)
+        facts[other, COST] += attribute_cost(layout, units, q, low, high)
+    facts[other, LACK] = lack_of(values, after, facts, other, NONE, least, lack, space, real)
 
 
 @inner_kernel
-def lack_of(part, clusters, cluster, other, rules, tally):
+def lack_of(values, after, facts, cluster, other, least, lack, space, real):
     """Return how many records a cluster, or two together, lack to be a class; other: NONE for one cluster."""
-    after, facts, _ = clusters
-    if len(tally.counts) == 0:
-        size = facts[cluster, SIZE] + (facts[other, SIZE] if other != NONE else 0)
-        return max(rules.least - size, 0)
-    count = 0
-    for second in range(2):
-        label = other if second else cluster
-        row = facts[label, FIRST] if label != NONE else NONE
-        while row != NONE:
-            tally.rows[count] = row
-            row, count = after[row], count + 1
-    return tally.lack(part.values, tally.rows, count, rules.least, tally.whole, tally.real, tally.counts)
+    size = facts[cluster, SIZE] + (facts[other, SIZE] if other != NONE else 0)
+    lacking = max(least - size, 0)
+    if space[ATTRIBUTES] > 0:
+        begin, count = space[ROWS], np.int64(0)
+        for second in range(2):
+            label = other if second else cluster
+            row = facts[label, FIRST] if label != NONE else NONE
+            while row != NONE:
+                space[begin + count] = row
+                row, count = after[row], count + 1
+        lacking = lack(values, count, least, space, real)
+    return lacking
 
 
-@inlined_kernel
-def reduces_lack(part, clusters, cluster, other, rules, tally):
-    """Return whether two clusters lack less together than separately. With k alone they always do."""
-    together = lack_of(part, clusters, cluster, other, rules, tally)
-    return together < clusters.facts[cluster, LACK] + clusters.facts[other, LACK]
+@inner_kernel
+def find_nearest(values, after, facts, box, cluster, layout, units, least, lack, space, real):
+    """Find the cluster that is cheapest to join, among those that reduce what is lacking if there are any.
 
-
-@inlined_kernel
-def find_nearest(part, clusters, cluster, rules, tally):
-    """Find the cluster that is cheapest to join, among those that reduce what is lacking if there are any."""
-    (_, facts, box), (layout, units, _), is_counted = clusters, rules, len(tally.counts) > 0
-    nearest, least_added = NONE, INFINITE
-    for any_other in range(2):
+    With k alone, all do.
+    """
+    nearest, least_added, any_other = NONE, INFINITE, 0
+    while any_other < 2 and nearest == NONE:
         for other in range(len(facts)):
             if other != cluster and facts[other, SIZE] > 0:
                 added = increase(facts, box, cluster, other, layout, units, least_added)
-                if added < least_added and (
-                    any_other or not is_counted or reduces_lack(part, clusters, cluster, other, rules, tally)
-                ):
-                    nearest, least_added = other, added
-        if nearest != NONE:
-            break
+                if added < least_added:
+                    reduces = any_other == 1 or space[ATTRIBUTES] == 0
+                    if not reduces:
+                        together = lack_of(values, after, facts, cluster, other, least, lack, space, real)
+                        reduces = together < facts[cluster, LACK] + facts[other, LACK]
+                    if reduces:
+                        nearest, least_added = other, added
+        any_other += 1
     facts[cluster, NEAREST], facts[cluster, ADDED] = nearest, least_added
 
 

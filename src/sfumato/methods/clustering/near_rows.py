@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
+from sfumato.kernels.decorator import inner_kernel, kernel
+from sfumato.kernels.heap import pop, push
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 
 NEAR = 32  # near rows that are kept for each row
 OF_ONE_VALUE = 4  # of these may share a sensitive value; more if there are few values
 TOGETHER = 256  # rows that are compared with each other
+PLACE_BITS = 9  # enough for the place of a candidate, of which there are at most NEAR + TOGETHER
+PLACES = (1 << PLACE_BITS) - 1
 
 
 def near_rows(
@@ -31,55 +34,97 @@ def near_rows(
     n = len(part.codes)
     near, costs = np.full((n, NEAR), NONE, np.int64), np.full((n, NEAR), INFINITE, np.int64)
     of_one_value = max(OF_ONE_VALUE, NEAR // max(distinct, 1) + 1)
+    kinds = np.unique(part.values, axis=0, return_inverse=True)[1].reshape(n)
+    count_of = np.zeros(n, np.int64)
     for order in orders:
-        compare(part, order.astype(np.int64), TOGETHER, of_one_value, rules, near, costs)
+        compare(
+            part.codes, kinds, count_of, order.astype(np.int64), TOGETHER, of_one_value,
+            rules.layout, rules.units, near, costs,
+        )  # fmt: skip
     return near
 
 
 @kernel
-def compare(part, order, together, of_one_value, rules, near, costs):
-    """Add to the near rows of each row those beside it in an order, if they are nearer.
+def compare(codes, kinds, count_of, order, together, of_one_value, layout, units, near, costs):
+    """Choose the near rows of each row anew, from those that it has and those beside it in an order.
 
-    order: int64[n]. near, costs: int64[n, NEAR], the rows and the cost of one record with each, ascending.
+    kinds: int64[n], the number of the sensitive values of each row. count_of: int64[kinds], all 0. order: int64[n].
+    near, costs: int64[n, NEAR], the rows and the cost of one record with each, ascending.
     """
-    (codes, values), (layout, units, _) = part, rules
+    between, most = np.empty((together, together), np.int64), near.shape[1]
+    candidates, heap = np.empty(most + together, np.int64), np.empty(most + together + 1, np.int64)
+    nearest_of = np.empty((len(count_of), of_one_value), np.int64)
     for begin in range(0, len(order), together):
         count = min(together, len(order) - begin)
         for i in range(count):
+            for j in range(i):
+                cost = pair_cost(codes, order[begin + i], order[begin + j], layout, units)
+                between[i, j], between[j, i] = cost, cost
+        for i in range(count):
             row = order[begin + i]
+            for j in range(most):
+                candidates[j] = near[row, j]
+                if near[row, j] != NONE:
+                    keep(codes, kinds, candidates, j, costs[row, j], count_of, nearest_of)
             # Start with the next row and wrap around, so that equal rows do not all find the same one.
             for step in range(1, count):
-                other = order[begin + (i + step) % count]
-                limit, cost, q = costs[row, -1], np.int64(0), np.int64(0)
-                while q < codes.shape[1] and cost < limit:
-                    low, high = min(codes[row, q], codes[other, q]), max(codes[row, q], codes[other, q])
-                    cost += attribute_cost(layout, units, q, low, high)
-                    q += 1
-                if cost < limit:
-                    insert(codes, values, other, cost, of_one_value, near[row], costs[row])
+                j = i + step if i + step < count else i + step - count
+                candidates[most + step - 1] = order[begin + j]
+                kind = kinds[order[begin + j]]
+                if between[i, j] < costs[row, most - 1] and (
+                    count_of[kind] < of_one_value or between[i, j] << PLACE_BITS < nearest_of[kind, of_one_value - 1]
+                ):
+                    keep(codes, kinds, candidates, most + step - 1, between[i, j], count_of, nearest_of)
+            take_nearest(kinds, candidates, most + count - 1, heap, count_of, nearest_of, near, costs, row)
 
 
-@inlined_kernel
-def insert(codes, values, other, cost, of_one_value, near, costs):
-    """Insert a row among the near ones of another, unless its equal is there or enough nearer ones have its value."""
-    i, same = len(near) - 1, 0
-    for j in range(len(near)):
-        present = near[j]
-        if present == NONE:
-            break
-        if equal(values, present, other):
-            if costs[j] == cost and equal(codes, present, other):
-                return
-            same += 1
-            if same >= of_one_value:
-                i = j  # replace the farthest row of the value, or one beyond enough of them
-                break
-    if costs[i] <= cost:
-        return
-    while i > 0 and costs[i - 1] > cost:
-        near[i], costs[i] = near[i - 1], costs[i - 1]
-        i -= 1
-    near[i], costs[i] = other, cost
+@inner_kernel
+def pair_cost(codes, one, other, layout, units):
+    """Return the cost of each of two rows that share a class."""
+    cost = np.int64(0)
+    for q in range(codes.shape[1]):
+        low, high = min(codes[one, q], codes[other, q]), max(codes[one, q], codes[other, q])
+        cost += attribute_cost(layout, units, q, low, high)
+    return cost
+
+
+@inner_kernel
+def keep(codes, kinds, candidates, place, cost, count_of, nearest_of):
+    """Keep a candidate if it is one of the nearest of its kind and none of them is its equal.
+
+    nearest_of: int64[kinds, ...], ascending, the cost of each that is kept, and in the last bits its place among
+    the candidates. count_of: int64[kinds], how many are kept.
+    """
+    row, key = candidates[place], (cost << PLACE_BITS) + place
+    kind, is_there = kinds[row], False
+    count = count_of[kind]
+    for i in range(count):
+        if nearest_of[kind, i] >> PLACE_BITS == cost:
+            is_there |= equal(codes, candidates[nearest_of[kind, i] & PLACES], row)
+    i = min(count, nearest_of.shape[1] - 1)
+    if not is_there and (i == count or key < nearest_of[kind, i]):
+        count_of[kind] = i + 1
+        while i > 0 and nearest_of[kind, i - 1] > key:
+            nearest_of[kind, i] = nearest_of[kind, i - 1]
+            i -= 1
+        nearest_of[kind, i] = key
+
+
+@inner_kernel
+def take_nearest(kinds, candidates, count, heap, count_of, nearest_of, near, costs, row):
+    """Make the nearest of those that are kept the near rows of a row, and keep none. heap: overwritten."""
+    heap[0] = 0
+    for place in range(count):
+        if candidates[place] != NONE:
+            kind = kinds[candidates[place]]
+            for i in range(count_of[kind]):
+                push(heap, nearest_of[kind, i])
+            count_of[kind] = 0
+    taken = 0
+    while heap[0] > 0 and taken < near.shape[1]:
+        near[row, taken], costs[row, taken] = candidates[heap[1] & PLACES], heap[1] >> PLACE_BITS
+        pop(heap)
+        taken += 1
 
 
 @inner_kernel

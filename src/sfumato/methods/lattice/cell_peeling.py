@@ -31,7 +31,7 @@ from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.methods.merge_failing import join_failing
 from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
-from sfumato.methods.search.shortfall import ShortfallCounts, tally_for
+from sfumato.methods.search.shortfall import ATTRIBUTES, ROWS, ShortfallTests, shortfall_tests
 from sfumato.methods.trees.gain_tree import gain_order
 from sfumato.methods.trees.split_tests import branches_of
 from sfumato.progress import Progress
@@ -81,14 +81,14 @@ class CellPeeling:
             whole = SearchPart(
                 np.take(records.codes, record_of[span], axis=0).astype(np.int64), np.ascontiguousarray(values)
             )
-            tally = tally_for(count, tests)
+            prepared = shortfall_tests(count, tests)
             if columns:
-                owner = peel(whole, np.ones(count, np.int64), levels, rules, tally)
+                owner = peel(whole, np.ones(count, np.int64), levels, rules, prepared)
             else:  # equal records stay together where no sensitive values distinguish them
                 distinct = order[slice(*part)]
                 distinct_part = SearchPart(np.take(records.codes, distinct, axis=0).astype(np.int64), whole.values[:0])
-                owner = np.repeat(peel(distinct_part, weights[distinct], levels, rules, tally), weights[distinct])
-            place_rest(whole, owner, int(owner.max()) + 1, rules, tally)
+                owner = np.repeat(peel(distinct_part, weights[distinct], levels, rules, prepared), weights[distinct])
+            place_rest(whole, owner, int(owner.max()) + 1, rules, prepared)
             progress.advance(count)
             return owner
 
@@ -205,7 +205,7 @@ def choices_of(
 
 
 def peel(
-    part: SearchPart, weights: NDArray[np.int64], levels: Levels, rules: SearchRules, tally: ShortfallCounts
+    part: SearchPart, weights: NDArray[np.int64], levels: Levels, rules: SearchRules, tests: ShortfallTests
 ) -> NDArray[np.int64]:
     """Return the class of each record of a part, NONE for those in no cell that meets the requirements."""
     choices, least, most = choices_of(part.codes, weights, levels, rules.least)
@@ -215,12 +215,12 @@ def peel(
     owner, slots_needed = np.full(n, NONE, np.int64), 1 << max(2 * n - 1, 15).bit_length()
     lines, words = np.empty((6, n + part.codes.shape[1]), np.int64), np.empty(n + slots_needed, np.uint64)
     slots, range_of = np.zeros((2, slots_needed), np.int64), np.stack([least, most], axis=1)
-    take_cells(part, weights, levels, choices, range_of, limits, rules, tally, lines, slots, words, owner)
+    take_cells(part, weights, levels, choices, range_of, limits, rules, tests, lines, slots, words, owner)
     return owner
 
 
 @kernel
-def take_cells(part, weights, levels, choices, range_of, limits, rules, tally, lines, slots, words, owner):
+def take_cells(part, weights, levels, choices, range_of, limits, rules, tests, lines, slots, words, owner):
     """Turn cells into classes. owner: int64[n], all NONE, filled for the records of the classes.
 
     choices: see choices_of. range_of: int64[c, 2], the least and the largest cost of a cell of each. limits:
@@ -252,14 +252,14 @@ def take_cells(part, weights, levels, choices, range_of, limits, rules, tally, l
                 cell[i] = number[slot]
                 size[cell[i]] += weights[members[i]]
             before = made
-            if len(tally.counts) == 0:
+            if tests.space[ATTRIBUTES] == 0:
                 for cell_id in range(cells):
                     size[cell_id] = (
                         made if size[cell_id] >= rules.least else NONE
                     )  # from here on, the class of the cell
                     made += size[cell_id] != NONE
             else:
-                made = test_cells(part, members, cell, count, cells, size, ends, line, made, rules, tally)
+                made = test_cells(part, members, cell, count, cells, size, ends, line, made, rules, tests)
             if made > before:
                 for i in range(count):
                     owner[members[i]] = size[cell[i]]
@@ -296,7 +296,7 @@ def in_band(codes, free, left, levels, choice, above, limit, start, members, key
 
 
 @inlined_kernel
-def test_cells(part, members, cell, member_count, cells, size, ends, line, made, rules, tally):
+def test_cells(part, members, cell, member_count, cells, size, ends, line, made, rules, tests):
     """Number the cells that meet the requirements, from ``made`` on; return the new number of classes.
 
     size: int64[...], first the records of each cell, then its class or NONE. ends, line: overwritten.
@@ -311,15 +311,15 @@ def test_cells(part, members, cell, member_count, cells, size, ends, line, made,
         count, size[cell_id] = size[cell_id], NONE
         if count >= rules.least:
             for i in range(count):
-                tally.rows[i] = line[ends[cell_id + 1] + i]
-            if tally.lack(part.values, tally.rows, count, rules.least, tally.whole, tally.real, tally.counts) == 0:
+                tests.space[tests.space[ROWS] + i] = line[ends[cell_id + 1] + i]
+            if tests.lack(part.values, count, rules.least, tests.space, tests.real) == 0:
                 size[cell_id] = made
                 made += 1
     return made
 
 
 @kernel
-def place_rest(part, owner, count, rules, tally):
+def place_rest(part, owner, count, rules, tests):
     """Put each row without a class into the class where it adds the least cost; the rows that fit none form a class.
 
     owner: int64[n], classes 0..count-1 or NONE, changed.
@@ -342,7 +342,7 @@ def place_rest(part, owner, count, rules, tally):
                     rules.layout, rules.units, q, min(low, codes[row, q]), max(high, codes[row, q])
                 )
                 added += cost_after * (size[class_id] + 1) - cost_before * size[class_id]
-            if added < least and (len(tally.counts) == 0 or holds_with(part, owner, class_id, row, rules, tally)):
+            if added < least and (tests.space[ATTRIBUTES] == 0 or holds_with(part, owner, class_id, row, rules, tests)):
                 least, target = added, class_id
         owner[row] = target
         if target < count:
@@ -360,12 +360,12 @@ def add_to_class(size, box, codes, row, class_id):
 
 
 @inlined_kernel
-def holds_with(part, owner, class_id, row, rules, tally):
+def holds_with(part, owner, class_id, row, rules, tests):
     """Return whether a class meets the requirements with one more row."""
-    tally.rows[0] = row
+    tests.space[tests.space[ROWS]] = row
     count = 1
     for other in range(len(owner)):
         if owner[other] == class_id:
-            tally.rows[count] = other
+            tests.space[tests.space[ROWS] + count] = other
             count += 1
-    return tally.lack(part.values, tally.rows, count, rules.least, tally.whole, tally.real, tally.counts) == 0
+    return tests.lack(part.values, count, rules.least, tests.space, tests.real) == 0

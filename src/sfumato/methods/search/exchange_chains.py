@@ -17,13 +17,10 @@ once. A record is tried again only if a class near it has changed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
+from sfumato.kernels.decorator import inner_kernel, kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
     AFTER,
@@ -41,222 +38,217 @@ from sfumato.methods.search.mutable_classes import (
     cost_with,
     cost_without,
     holds_with,
+    lack_with,
     link,
     unlink,
     update_class,
 )
+from sfumato.methods.search.shortfall import ATTRIBUTES
 
 LINKS = 4  # the longest chain
 WIDTH = 3  # first links that are followed
 DEEP = 12  # near rows that are tried after the first link
-GAIN, LENGTH, CLOSED, CLOCK = range(4)  # entries of Chain.best
-MET, CHANGED = range(2)  # columns of Chain.classes
+# Lines of the working space ``chain``, int64[5, LINKS + 1]: the rows whose places are taken in the present and in the
+# best chain, of which an open one ends with a row of the class that the last goes to; the facts of the best chain; the
+# best first links, and their gains.
+PRESENT, BEST, FACTS, BEGUN, BEGUN_GAIN, LINES = range(6)
+GAIN, LENGTH, CLOSED, CLOCK = range(4)  # facts: the gain, the number of links, whether it is closed; and a clock
+MET, CHANGED = range(2)  # columns of ``seen``, int64[c, 2]: when a class was last visited and last changed
 NO_LINKS, OPEN_END, CLOSED_END = np.int64(0), np.int64(0), np.int64(1)
 
 
-class Chain(NamedTuple):
-    """Working space of the search for a chain.
-
-    rows: int64[2, LINKS + 1], the rows whose places are taken, in the present and in the best chain; an open chain ends
-    with a row of the class that the last one goes to. best: int64[4], the gain of the best chain, its number of links,
-    whether it is closed; and a clock. begun: int64[2, WIDTH], first links and their gains. classes: int64[c, 2], when a
-    class was last visited and last changed.
-    """
-
-    rows: NDArray[np.int64]
-    best: NDArray[np.int64]
-    begun: NDArray[np.int64]
-    classes: NDArray[np.int64]
-
-
 @kernel
-def chain_search(part, owner, near, rules, tally, passes):
+def chain_search(part, owner, near, rules, tests, passes):
     """Improve the classes of a part by chains in at most ``passes`` passes over its rows; return the gain.
 
     owner: int64[n], the class of each row, numbered without gaps, changed. near: int64[n, ...], see near_rows.
     """
+    (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
     n, count = len(owner), class_count(owner)
-    classes = build_classes(part, owner, count, rules)
-    chain = Chain(
-        np.empty((2, LINKS + 1), np.int64),
-        np.zeros(4, np.int64),
-        np.empty((2, WIDTH), np.int64),
-        np.zeros((count, 2), np.int64),
-    )
+    rows, facts, box = build_classes(codes, owner, count, layout, units)
+    chain, seen = np.zeros((LINES, LINKS + 1), np.int64), np.zeros((count, 2), np.int64)
     tried_at = np.empty(n, np.int64)
     for row in range(n):
         tried_at[row] = -1
-    total = np.int64(0)
-    for pass_number in range(passes):
+    total, gained, number = np.int64(0), np.int64(0), 0
+    # The first pass takes chains of one link: they bring most of the gain in less time.
+    while number < passes and (gained > 0 or number < 2):
         gained = np.int64(0)
         for row in range(n):
-            if has_changed(classes, chain, near[row], row, tried_at[row]):
-                # The first pass takes chains of one link: they bring most of the gain in less time.
-                gain = take_chain(part, classes, near, row, rules, tally, chain, WIDTH if pass_number > 0 else 0)
+            if has_changed(rows, facts, seen, near, row, tried_at[row]):
+                gain = take_chain(
+                    codes, values, rows, facts, box, near, row, layout, units, least, lack, space, real, chain, seen,
+                    WIDTH if number > 0 else 0,
+                )  # fmt: skip
                 gained += gain
-                if gain == 0 and pass_number > 0:
-                    tried_at[row] = chain.best[CLOCK]
+                if gain == 0 and number > 0:
+                    tried_at[row] = chain[FACTS, CLOCK]
         total += gained
-        if gained == 0 and pass_number > 0:
-            break
+        number += 1
     for row in range(n):
-        owner[row] = classes.rows[row, OWNER]
+        owner[row] = rows[row, OWNER]
     return total
 
 
-@inlined_kernel
-def has_changed(classes, chain, near, row, tried_at):
+@inner_kernel
+def has_changed(rows, facts, seen, near, row, tried_at):
     """Return whether the class of a row costs anything and a class near it has changed since ``tried_at``."""
-    own = classes.rows[row, OWNER]
-    if classes.facts[own, COST] == 0:
-        return False
-    changed = chain.classes[own, CHANGED]
-    for other in near:
-        if other == NONE or changed > tried_at:
-            break
-        changed = chain.classes[classes.rows[other, OWNER], CHANGED]
-    return changed > tried_at
-
-
-@inlined_kernel
-def take_chain(part, classes, near, first, rules, tally, chain, width):
-    """Take the best chain that begins with a row, if it gains; return the gain."""
-    rows, facts, own = classes.rows, classes.facts, classes.rows[first, OWNER]
-    size, cost = facts[own, SIZE], facts[own, COST]
-    rest = cost_without(facts, classes.box, own, part.codes, first, rules.layout, rules.units, LEFT)
-    saved = -INFINITE
-    if holds_with(part, classes, own, NONE, first, rules, tally):
-        saved = size * cost - (size - 1) * rest
-    most = max(saved, size * (cost - rest))
-    best, met = chain.best, chain.classes
-    best[GAIN] = 0
-    if most <= 0:
-        return np.int64(0)
-    for start in range(width):
-        chain.begun[0, start] = NONE
-    best[CLOCK] += 1
-    met[own, MET] = best[CLOCK]
-    next_link(part, classes, near, first, first, NO_LINKS, NO_LINKS, saved, most, rules, tally, chain, width)
-    for start in range(width):
-        last, gain = chain.begun[0, start], chain.begun[1, start]
-        if last == NONE:
-            break
-        best[CLOCK] += 1
-        met[own, MET] = best[CLOCK]
-        links = NO_LINKS
-        while links < LINKS and last != NONE and gain + most > best[GAIN]:
-            met[rows[last, OWNER], MET] = best[CLOCK]
-            chain.rows[0, links] = last
-            links += 1
-            last, gain = next_link(
-                part, classes, near, first, last, links, gain, saved, most, rules, tally, chain, NO_LINKS
-            )
-    if best[GAIN] > 0:
-        apply_chain(part, classes, first, own, rules, chain)
-    return best[GAIN]
+    own, i = rows[row, OWNER], 0
+    changed = seen[own, CHANGED]
+    while i < near.shape[1] and near[row, i] != NONE and changed <= tried_at:
+        changed = seen[rows[near[row, i], OWNER], CHANGED]
+        i += 1
+    return facts[own, COST] > 0 and changed > tried_at
 
 
 @inner_kernel
-def next_link(part, classes, near, first, last, links, gain, saved, most, rules, tally, chain, width):
+def take_chain(
+    codes, values, rows, facts, box, near, first, layout, units, least, lack, space, real, chain, seen, width
+):
+    """Take the best chain that begins with a row, if it gains; return the gain."""
+    own = rows[first, OWNER]
+    size, cost = facts[own, SIZE], facts[own, COST]
+    rest = cost_without(facts, box, own, codes, first, layout, units, LEFT)
+    saved = -INFINITE
+    if holds_with(values, rows, facts, own, NONE, first, least, lack, space, real):
+        saved = size * cost - (size - 1) * rest
+    most = max(saved, size * (cost - rest))
+    chain[FACTS, GAIN] = 0
+    for start in range(width):
+        chain[BEGUN, start] = NONE
+    if most > 0:
+        chain[FACTS, CLOCK] += 1
+        seen[own, MET] = chain[FACTS, CLOCK]
+        next_link(
+            codes, values, rows, facts, box, near, first, first, NO_LINKS, NO_LINKS, saved, most,
+            layout, units, least, lack, space, real, chain, seen, width,
+        )  # fmt: skip
+    start = 0
+    while most > 0 and start < width and chain[BEGUN, start] != NONE:
+        last, gain = chain[BEGUN, start], chain[BEGUN_GAIN, start]
+        chain[FACTS, CLOCK] += 1
+        seen[own, MET] = chain[FACTS, CLOCK]
+        links = NO_LINKS
+        while links < LINKS and last != NONE and gain + most > chain[FACTS, GAIN]:
+            seen[rows[last, OWNER], MET] = chain[FACTS, CLOCK]
+            chain[PRESENT, links] = last
+            links += 1
+            last, gain = next_link(
+                codes, values, rows, facts, box, near, first, last, links, gain, saved, most,
+                layout, units, least, lack, space, real, chain, seen, NO_LINKS,
+            )  # fmt: skip
+        start += 1
+    if chain[FACTS, GAIN] > 0:
+        apply_chain(codes, rows, facts, box, first, own, layout, units, chain, seen)
+    return chain[FACTS, GAIN]
+
+
+@inner_kernel
+def next_link(
+    codes, values, rows, facts, box, near, first, last, links, gain, saved, most,
+    layout, units, least, lack, space, real, chain, seen, width,
+):  # fmt: skip
     """Try every end and every further link of a chain; return the row of the best next link and the gain with it.
 
     The best end is kept in ``chain``, and the ``width`` best first links.
     """
-    codes, (rows, facts, box), own = part.codes, classes, classes.rows[first, OWNER]
-    (layout, units, least), is_counted = rules, len(tally.counts) > 0
+    own, clock = rows[first, OWNER], chain[FACTS, CLOCK]
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
-    best, met, clock = chain.best, chain.classes, chain.best[CLOCK]
-    best_row, best_gain = NONE, -INFINITE
-    for i in range(near.shape[1] if links == 0 else min(DEEP, near.shape[1])):
+    best_row, best_gain, is_counted = NONE, -INFINITE, space[ATTRIBUTES] > 0
+    i, tried = 0, near.shape[1] if links == 0 else min(DEEP, near.shape[1])
+    while i < tried and near[last, i] != NONE:
         near_row = near[last, i]
-        if near_row == NONE:
-            break
         class_id = rows[near_row, OWNER]
-        if met[class_id, MET] == clock:
-            continue
-        repeated = False
+        is_new = seen[class_id, MET] != clock
         for j in range(i):
-            repeated |= rows[near[last, j], OWNER] == class_id
-        if repeated:
-            continue
-        size, cost = facts[class_id, SIZE], facts[class_id, COST]
-        open_gain = gain + saved - best[GAIN]  # the most that an open end may add
-        if cost < open_gain:
+            is_new &= rows[near[last, j], OWNER] != class_id
+        i += 1
+        size, cost, other = facts[class_id, SIZE], facts[class_id, COST], facts[class_id, FIRST] if is_new else NONE
+        open_gain = gain + saved - chain[FACTS, GAIN]  # the most that an open end may add
+        if is_new and cost < open_gain:
             below = (open_gain + cost * size) // (size + 1) + 1
             added = cost_with(box, class_id, codes, last, layout, units, below) * (size + 1) - cost * size
             if (
                 added < open_gain
                 and size + 1 >= least
-                and (not is_counted or holds_with(part, classes, class_id, last, NONE, rules, tally))
+                and (
+                    not is_counted
+                    or lack_with(values, rows, facts, class_id, last, NONE, least, lack, space, real) == 0
+                )
             ):
                 keep_best(chain, links, near_row, gain + saved - added, OPEN_END)
-        other = facts[class_id, FIRST]
         while other != NONE:
-            below = cost + (gain + most - best[GAIN]) // size + 1
+            best = chain[FACTS, GAIN]
+            below = cost + (gain + most - best) // size + 1
             link_gain = gain - size * (cost_instead(box, class_id, codes, last, other, layout, units, below) - cost)
-            if link_gain + most > best[GAIN]:
-                limit = own_cost + max(link_gain - best[GAIN], 0) // own_size + 1
+            if link_gain + most > best:
+                limit = own_cost + max(link_gain - best, 0) // own_size + 1
                 closed = link_gain + own_size * (own_cost - cost_with(box, LEFT, codes, other, layout, units, limit))
                 if (
-                    (closed > best[GAIN] or link_gain > best_gain or width > 0)
+                    (closed > best or link_gain > best_gain or width > 0)
                     and size >= least
-                    and (not is_counted or holds_with(part, classes, class_id, last, other, rules, tally))
+                    and (
+                        not is_counted
+                        or lack_with(values, rows, facts, class_id, last, other, least, lack, space, real) == 0
+                    )
                 ):
                     if (
-                        closed > best[GAIN]
+                        closed > best
                         and own_size >= least
-                        and (not is_counted or holds_with(part, classes, own, other, first, rules, tally))
+                        and (
+                            not is_counted
+                            or lack_with(values, rows, facts, own, other, first, least, lack, space, real) == 0
+                        )
                     ):
                         keep_best(chain, links, other, closed, CLOSED_END)
                     if link_gain > best_gain:
                         best_row, best_gain = other, link_gain
-                    keep_first_link(chain.begun, width, other, link_gain)
+                    keep_first_link(chain, width, other, link_gain)
             other = rows[other, AFTER]
     return best_row, best_gain
 
 
-@inlined_kernel
-def keep_first_link(begun, width, row, gain):
-    """Insert a first link if it is among the best. begun: see Chain."""
+@inner_kernel
+def keep_first_link(chain, width, row, gain):
+    """Insert a first link if it is among the ``width`` best."""
     i = width - 1
-    if width == 0 or (begun[0, i] != NONE and begun[1, i] >= gain):
-        return
-    while i > 0 and (begun[0, i - 1] == NONE or begun[1, i - 1] < gain):
-        begun[0, i], begun[1, i] = begun[0, i - 1], begun[1, i - 1]
-        i -= 1
-    begun[0, i], begun[1, i] = row, gain
+    if width > 0 and (chain[BEGUN, i] == NONE or chain[BEGUN_GAIN, i] < gain):
+        while i > 0 and (chain[BEGUN, i - 1] == NONE or chain[BEGUN_GAIN, i - 1] < gain):
+            chain[BEGUN, i], chain[BEGUN_GAIN, i] = chain[BEGUN, i - 1], chain[BEGUN_GAIN, i - 1]
+            i -= 1
+        chain[BEGUN, i], chain[BEGUN_GAIN, i] = row, gain
 
 
 @inner_kernel
 def keep_best(chain, links, last, gain, closed):
     """Record the present chain with one more row as the best."""
     for i in range(links):
-        chain.rows[1, i] = chain.rows[0, i]
-    chain.rows[1, links] = last
-    chain.best[GAIN], chain.best[LENGTH], chain.best[CLOSED] = gain, links + 1, closed
+        chain[BEST, i] = chain[PRESENT, i]
+    chain[BEST, links] = last
+    chain[FACTS, GAIN], chain[FACTS, LENGTH], chain[FACTS, CLOSED] = gain, links + 1, closed
 
 
-@inlined_kernel
-def apply_chain(part, classes, first, own, rules, chain):
+@inner_kernel
+def apply_chain(codes, rows, facts, box, first, own, layout, units, chain, seen):
     """Move every row of the best chain to its new class."""
-    length, closed, row = chain.best[LENGTH], chain.best[CLOSED], first
-    chain.best[CLOCK] += 1
+    length, row = chain[FACTS, LENGTH], first
+    chain[FACTS, CLOCK] += 1
     for i in range(length):
-        other = chain.rows[1, i]
-        target = classes.rows[other, OWNER]
-        unlink(classes, row)
-        link(classes, row, target)
+        other = chain[BEST, i]
+        target = rows[other, OWNER]
+        unlink(rows, facts, row)
+        link(rows, facts, row, target)
         row = other
-    if closed:
-        unlink(classes, row)
-        link(classes, row, own)
+    if chain[FACTS, CLOSED]:
+        unlink(rows, facts, row)
+        link(rows, facts, row, own)
     for i in range(-1, length):
-        row = first if i < 0 else chain.rows[1, i]
-        class_id = classes.rows[row, OWNER]
-        update_class(part, classes, class_id, rules)
-        chain.classes[class_id, CHANGED] = chain.best[CLOCK]
-    update_class(part, classes, own, rules)
-    chain.classes[own, CHANGED] = chain.best[CLOCK]
+        row = first if i < 0 else chain[BEST, i]
+        class_id = rows[row, OWNER]
+        update_class(codes, rows, facts, box, class_id, layout, units)
+        seen[class_id, CHANGED] = chain[FACTS, CLOCK]
+    update_class(codes, rows, facts, box, own, layout, units)
+    seen[own, CHANGED] = chain[FACTS, CLOCK]
 
 
 @inner_kernel

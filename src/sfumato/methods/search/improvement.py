@@ -33,7 +33,7 @@ from sfumato.methods.search.exchange_chains import chain_search
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.repair import repair
 from sfumato.methods.search.ruin_and_recreate import rebuild
-from sfumato.methods.search.shortfall import tally_for
+from sfumato.methods.search.shortfall import shortfall_tests
 from sfumato.methods.trees.gain_tree import gain_order
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
@@ -157,12 +157,12 @@ class Improvement:
 
     def _chained(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part, near = self._part(begin, end), self._near(begin, end, state)
-        tally = tally_for(end - begin, self._tests)
-        return int(chain_search(part, owner, near, self._rules, tally, CHAIN_PASSES))
+        tests = shortfall_tests(end - begin, self._tests)
+        return int(chain_search(part, owner, near, self._rules, tests, CHAIN_PASSES))
 
     def _repaired(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part, near = self._part(begin, end), self._near(begin, end, state)
-        return -int(repair(part, owner, near, self._rules, tally_for(end - begin, self._tests)))
+        return -int(repair(part, owner, near, self._rules, shortfall_tests(end - begin, self._tests)))
 
     def _near(self, begin: int, end: int, state: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the near rows of some rows, found by trees with newly drawn weights."""
@@ -173,8 +173,8 @@ class Improvement:
 
     def _rebuilt(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part = self._part(begin, end)
-        count, tally = int(owner[-1]) + 1, tally_for(end - begin, self._tests)
-        return int(rebuild(part, owner, count, self._rules, tally, PASSES, count, NEAR, PASSES // 2, state))
+        count, tests = int(owner[-1]) + 1, shortfall_tests(end - begin, self._tests)
+        return int(rebuild(part, owner, count, self._rules, tests, PASSES, count, NEAR, PASSES // 2, state))
 
     def _rearrange(self) -> None:
         """Order the classes anew, so that near classes are together."""

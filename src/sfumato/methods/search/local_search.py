@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.constants import NONE
-from sfumato.kernels.decorator import inlined_kernel, inner_kernel
+from sfumato.kernels.decorator import inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
     AFTER,
@@ -30,84 +30,85 @@ from sfumato.methods.search.mutable_classes import (
     cost_with,
     cost_without,
     holds_with,
+    lack_with,
     link,
     nearest_class,
     unlink,
     update_class,
 )
+from sfumato.methods.search.shortfall import ATTRIBUTES
 
 
 @inner_kernel
-def search(part, classes, rules, tally, passes):
+def search(codes, values, rows, facts, box, layout, units, least, lack, space, real, passes):
     """Improve the classes of a part in at most ``passes`` passes over its rows; return the gain."""
-    total = np.int64(0)
-    for _ in range(passes):
+    total, gained, number = np.int64(0), np.int64(1), 0
+    while number < passes and gained > 0:
         gained = np.int64(0)
-        for row in range(len(part.codes)):
-            gained += best_step(part, classes, row, rules, tally)
-        for class_id in range(len(classes.facts)):
-            gained += dissolve(part, classes, class_id, rules, tally)
+        for row in range(len(codes)):
+            gained += best_step(codes, values, rows, facts, box, row, layout, units, least, lack, space, real)
+        for class_id in range(len(facts)):
+            gained += dissolve(codes, values, rows, facts, box, class_id, layout, units, least, lack, space, real)
         total += gained
-        if gained == 0:
-            break
+        number += 1
     return total
 
 
-@inlined_kernel
-def best_step(part, classes, row, rules, tally):
+@inner_kernel
+def best_step(codes, values, rows, facts, box, row, layout, units, least, lack, space, real):
     """Take the best step that begins with a row, if it gains; return the gain."""
-    own = classes.rows[row, OWNER]
-    size, cost = classes.facts[own, SIZE], classes.facts[own, COST]
-    if cost == 0:
-        return np.int64(0)
-    rest = cost_without(classes.facts, classes.box, own, part.codes, row, rules.layout, rules.units, LEFT)
-    may_leave = holds_with(part, classes, own, NONE, row, rules, tally)
-    gain, other, target, third = np.int64(0), NONE, NONE, NONE
+    own = rows[row, OWNER]
+    size, cost, rest = facts[own, SIZE], facts[own, COST], np.int64(0)
+    gain, other, target, third, may_leave = np.int64(0), NONE, NONE, NONE, False
+    if cost > 0:
+        rest = cost_without(facts, box, own, codes, row, layout, units, LEFT)
+        may_leave = holds_with(values, rows, facts, own, NONE, row, least, lack, space, real)
     if may_leave:
         saved = size * cost - (size - 1) * rest
-        target, added = nearest_class(part, classes, row, rules, tally, saved)
+        target, added = nearest_class(
+            codes, values, rows, facts, box, row, layout, units, least, lack, space, real, saved
+        )
         gain = saved - added
-    if target == NONE:
-        if rest == cost:
-            return np.int64(0)
-        gain, other = best_exchange(part, classes, row, rules, tally, rest)
-        target = NONE if other == NONE else classes.rows[other, OWNER]
+    if target == NONE and rest < cost:
+        gain, other = best_exchange(codes, values, rows, facts, box, row, layout, units, least, lack, space, real, rest)
+        target = NONE if other == NONE else rows[other, OWNER]
         if not may_leave:
-            nearest, added = nearest_class(part, classes, row, rules, tally, size * (cost - rest))
+            nearest, added = nearest_class(
+                codes, values, rows, facts, box, row, layout, units, least, lack, space, real, size * (cost - rest)
+            )
             if nearest != NONE:
-                ejection_gain, ejected = best_ejection(part, classes, row, nearest, rules, tally, added, gain)
+                ejection_gain, ejected = best_ejection(
+                    codes, values, rows, facts, box, row, layout, units, least, lack, space, real, nearest, added, gain
+                )
                 if ejected != NONE:
-                    gain, other, target, third = ejection_gain, ejected, nearest, classes.rows[ejected, OWNER]
+                    gain, other, target, third = ejection_gain, ejected, nearest, rows[ejected, OWNER]
     if target != NONE:
-        unlink(classes, row)
-        link(classes, row, target)
+        unlink(rows, facts, row)
+        link(rows, facts, row, target)
         if other != NONE:
-            unlink(classes, other)
-            link(classes, other, own)
-        update_class(part, classes, own, rules)
-        update_class(part, classes, target, rules)
+            unlink(rows, facts, other)
+            link(rows, facts, other, own)
+        update_class(codes, rows, facts, box, own, layout, units)
+        update_class(codes, rows, facts, box, target, layout, units)
         if third != NONE:
-            update_class(part, classes, third, rules)
+            update_class(codes, rows, facts, box, third, layout, units)
     return gain
 
 
-@inlined_kernel
-def best_exchange(part, classes, row, rules, tally, rest):
+@inner_kernel
+def best_exchange(codes, values, rows, facts, box, row, layout, units, least, lack, space, real, rest):
     """Return the gain of the best exchange and the row to exchange with. rest: the cost of LEFT, without ``row``."""
-    codes, (rows, facts, box), own = part.codes, classes, classes.rows[row, OWNER]
-    (layout, units, least_size), is_counted = rules, len(tally.counts) > 0
+    own = rows[row, OWNER]
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
     potential = own_size * (own_cost - rest)
-    gain, partner = np.int64(0), NONE
+    gain, partner, is_counted = np.int64(0), NONE, space[ATTRIBUTES] > 0
     for class_id in range(len(facts)):
-        size, cost = facts[class_id, SIZE], facts[class_id, COST]
-        if class_id == own or size == 0:
-            continue
-        # The cost that the row adds to a class is seldom saved by the row that leaves it.
-        below = cost + min(potential + potential // 2, potential + size * cost) // size + 1
-        if cost_with(box, class_id, codes, row, layout, units, below) >= below:
-            continue
-        other = facts[class_id, FIRST]
+        size, cost, other = facts[class_id, SIZE], facts[class_id, COST], NONE
+        if class_id != own and size > 0:
+            # The cost that the row adds to a class is seldom saved by the row that leaves it.
+            below = cost + min(potential + potential // 2, potential + size * cost) // size + 1
+            if cost_with(box, class_id, codes, row, layout, units, below) < below:
+                other = facts[class_id, FIRST]
         while other != NONE:
             cost_here = cost_with(box, LEFT, codes, other, layout, units, own_cost)
             if cost_here < own_cost:
@@ -119,13 +120,12 @@ def best_exchange(part, classes, row, rules, tally, rest):
                 if (
                     cost_there < below
                     and new_gain > gain
-                    and own_size >= least_size
-                    and size >= least_size
+                    and min(own_size, size) >= least
                     and (
                         not is_counted
                         or (
-                            holds_with(part, classes, own, other, row, rules, tally)
-                            and holds_with(part, classes, class_id, row, other, rules, tally)
+                            lack_with(values, rows, facts, own, other, row, least, lack, space, real) == 0
+                            and lack_with(values, rows, facts, class_id, row, other, least, lack, space, real) == 0
                         )
                     )
                 ):
@@ -134,75 +134,76 @@ def best_exchange(part, classes, row, rules, tally, rest):
     return gain, partner
 
 
-@inlined_kernel
-def best_ejection(part, classes, row, to, rules, tally, added, least):
-    """Return the best gain above ``least`` if ``row`` goes to ``to`` and a row of a third class comes in; and that."""
-    codes, (rows, facts, box), own = part.codes, classes, classes.rows[row, OWNER]
-    (layout, units, least_size), is_counted = rules, len(tally.counts) > 0
+@inner_kernel
+def best_ejection(codes, values, rows, facts, box, row, layout, units, least, lack, space, real, to, added, least_gain):
+    """Return the best gain above ``least_gain`` if ``row`` goes to ``to`` and a row of a third class comes, and it."""
+    own = rows[row, OWNER]
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
-    gain, incoming = least, NONE
+    gain, incoming, is_counted = least_gain, NONE, space[ATTRIBUTES] > 0
     for other in range(len(codes)):
         class_id = rows[other, OWNER]
         size, class_cost = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
-        if class_id == own or class_id == to or size <= least_size:  # noqa: PLR1714, SIM109 - a tuple takes longer to compile
-            continue
-        cost_here = cost_with(box, LEFT, codes, other, layout, units, own_cost + 1)
-        new_gain = own_size * (own_cost - cost_here) - added
-        if cost_here > own_cost or new_gain + class_cost <= gain:
-            continue
-        new_gain += class_cost - (size - 1) * cost_without(
-            facts, box, class_id, codes, other, layout, units, OTHER_LEFT
-        )
-        if (
-            new_gain > gain
-            and own_size >= least_size
-            and (
-                not is_counted
-                or (
-                    holds_with(part, classes, own, other, row, rules, tally)
-                    and holds_with(part, classes, class_id, NONE, other, rules, tally)
+        if class_id != own and class_id != to and size > least:  # noqa: PLR1714 - a tuple takes longer to compile
+            cost_here = cost_with(box, LEFT, codes, other, layout, units, own_cost + 1)
+            new_gain = own_size * (own_cost - cost_here) - added
+            if cost_here <= own_cost and new_gain + class_cost > gain:
+                new_gain += class_cost - (size - 1) * cost_without(
+                    facts, box, class_id, codes, other, layout, units, OTHER_LEFT
                 )
-            )
-        ):
-            gain, incoming = new_gain, other
+                if (
+                    new_gain > gain
+                    and own_size >= least
+                    and (
+                        not is_counted
+                        or (
+                            lack_with(values, rows, facts, own, other, row, least, lack, space, real) == 0
+                            and lack_with(values, rows, facts, class_id, NONE, other, least, lack, space, real) == 0
+                        )
+                    )
+                ):
+                    gain, incoming = new_gain, other
     return gain, incoming
 
 
-@inlined_kernel
-def dissolve(part, classes, class_id, rules, tally):
+@inner_kernel
+def dissolve(codes, values, rows, facts, box, class_id, layout, units, least, lack, space, real):
     """Give the rows of a class to other classes, each where it costs least, if that gains; return the gain."""
-    codes, (rows, facts, box), (layout, units, _) = part.codes, classes, rules
     count, saved = facts[class_id, SIZE], facts[class_id, SIZE] * facts[class_id, COST]
-    if saved == 0:
-        return np.int64(0)
-    row, i = facts[class_id, FIRST], 0
+    row, i = facts[class_id, FIRST] if saved > 0 else NONE, 0
     while row != NONE:
         rows[i, LEAVING] = row
         row, i = rows[row, AFTER], i + 1
-    spent, moved = np.int64(0), 0
-    while moved < count:
+    spent, moved, has_place = np.int64(0), np.int64(0), saved > 0
+    while has_place and moved < count:
         row = rows[moved, LEAVING]
-        target, added = nearest_class(part, classes, row, rules, tally, saved - spent)
-        if target == NONE:
-            break
-        spent += added
-        rows[moved, TARGET] = target
-        unlink(classes, row)
-        link(classes, row, target)
-        facts[target, COST] = 0
-        for q in range(codes.shape[1]):
-            box[target, LOW, q], box[target, HIGH, q] = (
-                min(box[target, LOW, q], codes[row, q]),
-                max(box[target, HIGH, q], codes[row, q]),
-            )
-            facts[target, COST] += attribute_cost(layout, units, q, box[target, LOW, q], box[target, HIGH, q])
-        moved += 1
-    dissolved = moved == count
-    if not dissolved:
+        target, added = nearest_class(
+            codes, values, rows, facts, box, row, layout, units, least, lack, space, real, saved - spent
+        )
+        has_place = target != NONE
+        if has_place:
+            spent += added
+            rows[moved, TARGET] = target
+            unlink(rows, facts, row)
+            link(rows, facts, row, target)
+            widen_class(codes, facts, box, row, target, layout, units)
+            moved += 1
+    if not has_place:
         for i in range(moved):
-            unlink(classes, rows[i, LEAVING])
-            link(classes, rows[i, LEAVING], class_id)
+            unlink(rows, facts, rows[i, LEAVING])
+            link(rows, facts, rows[i, LEAVING], class_id)
     for i in range(moved):
-        update_class(part, classes, rows[i, TARGET], rules)
-    update_class(part, classes, class_id, rules)
-    return saved - spent if dissolved else np.int64(0)
+        update_class(codes, rows, facts, box, rows[i, TARGET], layout, units)
+    if saved > 0:
+        update_class(codes, rows, facts, box, class_id, layout, units)
+    return saved - spent if has_place else np.int64(0)
+
+
+@inner_kernel
+def widen_class(codes, facts, box, row, class_id, layout, units):
+    """Widen the box of a class to hold a row, and update the cost of the class."""
+    total = np.int64(0)
+    for q in range(codes.shape[1]):
+        low, high = min(box[class_id, LOW, q], codes[row, q]), max(box[class_id, HIGH, q], codes[row, q])
+        box[class_id, LOW, q], box[class_id, HIGH, q] = low, high
+        total += attribute_cost(layout, units, q, low, high)
+    facts[class_id, COST] = total

@@ -2,7 +2,17 @@
 
 Kernels work on a part of a table: some rows, each in a class. The rows of a class are a doubly linked list, so that
 adding or removing one takes constant time; the two lowest and two highest codes of each attribute give the box of a
-class without any one of its rows.
+class without any one of its rows. Three arrays hold the classes:
+
+    rows    int64[n, 5]: the class of a row and its neighbours in the list of the class, NONE at its ends; then working
+            space for rows that leave a class, one after the other, and where they go.
+    facts   int64[c, 3]: the first row, the size and the cost of one record of each class. One of size 0 is unused.
+    box     int64[c + 2, 4, d]: the lowest and highest codes of a class, and the lowest and highest once a row that has
+            them is removed; then working space for LEFT and OTHER_LEFT.
+
+Kernels take them, the codes, the costs (``layout``, ``units``) and the tests (``lack``, ``space``, ``real``: see
+``shortfall``) one by one. In a tuple, the references of each would be counted at every call, which two threads do in
+turns. For the same reason loops ask whether values are counted before they call ``lack_with``.
 """
 
 from __future__ import annotations
@@ -15,12 +25,13 @@ from numpy.typing import NDArray
 from sfumato.kernels.constants import ABOVE_CODES, NONE
 from sfumato.kernels.decorator import inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
+from sfumato.methods.search.shortfall import ATTRIBUTES, ROWS
 
-# Columns of MutableClasses.rows, .facts and .box.
+# Columns of rows, facts and box.
 OWNER, AFTER, BEFORE, LEAVING, TARGET, ROW_FACTS = range(6)
 FIRST, SIZE, COST = range(3)
 LOW, HIGH, LOW2, HIGH2 = range(4)
-LEFT, OTHER_LEFT = np.int64(-1), np.int64(-2)  # boxes without a row, at the end of MutableClasses.box
+LEFT, OTHER_LEFT = np.int64(-1), np.int64(-2)  # boxes without a row, at the end of box
 BOXES_LEFT = 2
 
 
@@ -39,21 +50,6 @@ class SearchPart(NamedTuple):
     values: NDArray[np.uint32]
 
 
-class MutableClasses(NamedTuple):
-    """The class of each row of a part, and the facts of each class. A class of size 0 is unused.
-
-    rows: int64[n, 5], the class of a row and its neighbours in the list of the class, NONE at its ends; then working
-    space for rows that leave a class, one after the other, and where they go. facts:
-    int64[c, 3], the first row, the size and the cost of one record. box: int64[c + 2, 4, d], the lowest and highest
-    codes of a class, and the lowest and highest once a row that has them is removed; then working space for LEFT and
-    OTHER_LEFT. The arrays are few, since each takes time to compile.
-    """
-
-    rows: NDArray[np.int64]
-    facts: NDArray[np.int64]
-    box: NDArray[np.int64]
-
-
 @inner_kernel
 def class_count(owner):
     """Return the number of classes. owner: int64[n], the class of each row, numbered without gaps."""
@@ -64,25 +60,23 @@ def class_count(owner):
 
 
 @inner_kernel
-def build_classes(part, owner, most, rules):
-    """Return the MutableClasses of a part, with room for ``most``. owner: int64[n], the class of each row."""
-    n, d = part.codes.shape
-    classes = MutableClasses(
-        np.empty((n, ROW_FACTS), np.int64), np.empty((most, 3), np.int64), np.empty((most + BOXES_LEFT, 4, d), np.int64)
-    )
+def build_classes(codes, owner, most, layout, units):
+    """Return the rows, facts and box of classes, with room for ``most``. owner: int64[n], the class of each row."""
+    n, d = codes.shape
+    rows, facts = np.empty((n, ROW_FACTS), np.int64), np.empty((most, 3), np.int64)
+    box = np.empty((most + BOXES_LEFT, 4, d), np.int64)
     for class_id in range(most):
-        classes.facts[class_id, FIRST], classes.facts[class_id, SIZE] = NONE, 0
+        facts[class_id, FIRST], facts[class_id, SIZE] = NONE, 0
     for row in range(n):
-        link(classes, row, owner[row])
+        link(rows, facts, row, owner[row])
     for class_id in range(most):
-        update_class(part, classes, class_id, rules)
-    return classes
+        update_class(codes, rows, facts, box, class_id, layout, units)
+    return rows, facts, box
 
 
 @inner_kernel
-def link(classes, row, class_id):
+def link(rows, facts, row, class_id):
     """Put a row into a class, without updating the box of the class."""
-    rows, facts, _ = classes
     first = facts[class_id, FIRST]
     rows[row, OWNER], rows[row, AFTER], rows[row, BEFORE] = class_id, first, NONE
     if first != NONE:
@@ -92,9 +86,8 @@ def link(classes, row, class_id):
 
 
 @inner_kernel
-def unlink(classes, row):
+def unlink(rows, facts, row):
     """Remove a row from its class, without updating the box of the class."""
-    rows, facts, _ = classes
     class_id, after, before = rows[row, OWNER], rows[row, AFTER], rows[row, BEFORE]
     if before == NONE:
         facts[class_id, FIRST] = after
@@ -107,9 +100,8 @@ def unlink(classes, row):
 
 
 @inner_kernel
-def update_class(part, classes, class_id, rules):
+def update_class(codes, rows, facts, box, class_id, layout, units):
     """Recompute the box and the cost of a class."""
-    codes, (rows, facts, box) = part.codes, classes
     total = np.int64(0)
     for q in range(codes.shape[1]):
         low, low2, high, high2 = ABOVE_CODES, ABOVE_CODES, NONE, NONE
@@ -132,7 +124,7 @@ def update_class(part, classes, class_id, rules):
             high2,
         )
         if facts[class_id, SIZE] > 0:
-            total += attribute_cost(rules.layout, rules.units, q, low, high)
+            total += attribute_cost(layout, units, q, low, high)
     facts[class_id, COST] = total
 
 
@@ -162,50 +154,47 @@ def cost_without(facts, box, class_id, codes, row, layout, units, left):
 
 
 @inner_kernel
-def nearest_class(part, classes, row, rules, tally, limit):
+def nearest_class(codes, values, rows, facts, box, row, layout, units, least, lack, space, real, limit):
     """Return the other class that holds with the row at the least added cost below ``limit``, and that cost.
 
     The class is NONE where there is none.
     """
-    (rows, facts, box), codes, (layout, units, least) = classes, part.codes, rules
-    own, is_counted = rows[row, OWNER], len(tally.counts) > 0
-    best, nearest = limit, NONE
+    own, best, nearest, is_counted = rows[row, OWNER], limit, NONE, space[ATTRIBUTES] > 0
     for class_id in range(len(facts)):
         size, cost = facts[class_id, SIZE], facts[class_id, COST]
         # One more record costs at least as much as each record of the class costs now.
-        if class_id == own or size == 0 or cost >= best:
-            continue
-        below = (best + cost * size) // (size + 1) + 1
-        added = cost_with(box, class_id, codes, row, layout, units, below) * (size + 1) - cost * size
-        # Whether values are counted is asked here: a call counts the references of all its arrays.
-        if (
-            added < best
-            and size + 1 >= least
-            and (not is_counted or holds_with(part, classes, class_id, row, NONE, rules, tally))
-        ):
-            best, nearest = added, class_id
+        if class_id != own and size > 0 and cost < best:
+            below = (best + cost * size) // (size + 1) + 1
+            added = cost_with(box, class_id, codes, row, layout, units, below) * (size + 1) - cost * size
+            if (
+                added < best
+                and size + 1 >= least
+                and (
+                    not is_counted or lack_with(values, rows, facts, class_id, row, NONE, least, lack, space, real) == 0
+                )
+            ):
+                best, nearest = added, class_id
     return nearest, best
 
 
 @inner_kernel
-def holds_with(part, classes, class_id, more, less, rules, tally):
+def holds_with(values, rows, facts, class_id, more, less, least, lack, space, real):
     """Return whether a class meets the requirements with row ``more`` added and row ``less`` removed; NONE for none."""
-    holds = classes.facts[class_id, SIZE] + (more != NONE) - (less != NONE) >= rules.least
-    if holds and len(tally.counts) > 0:
-        holds = lack_with(part, classes, class_id, more, less, rules, tally) == 0
+    holds = facts[class_id, SIZE] + (more != NONE) - (less != NONE) >= least
+    if holds and space[ATTRIBUTES] > 0:
+        holds = lack_with(values, rows, facts, class_id, more, less, least, lack, space, real) == 0
     return holds
 
 
 @inner_kernel
-def lack_with(part, classes, class_id, more, less, rules, tally):
+def lack_with(values, rows, facts, class_id, more, less, least, lack, space, real):
     """Return how many records a class lacks with row ``more`` added and row ``less`` removed; NONE for none."""
-    row, count = classes.facts[class_id, FIRST], 0
+    row, begin, count = facts[class_id, FIRST], space[ROWS], np.int64(0)
     while row != NONE:
-        if row != less:
-            tally.rows[count] = row
-            count += 1
-        row = classes.rows[row, AFTER]
+        space[begin + count] = row
+        count += row != less
+        row = rows[row, AFTER]
     if more != NONE:
-        tally.rows[count] = more
+        space[begin + count] = more
         count += 1
-    return tally.lack(part.values, tally.rows, count, rules.least, tally.whole, tally.real, tally.counts)
+    return lack(values, count, least, space, real)

@@ -29,44 +29,49 @@ from sfumato.methods.search.mutable_classes import (
 
 
 @kernel
-def repair(part, owner, near, rules, tally):
+def repair(part, owner, near, rules, tests):
     """Make classes meet the requirements by exchanges, as far as possible; return the added cost.
 
     owner: int64[n], the class of each row, numbered without gaps, changed. near: int64[n, ...], see near_rows.
     """
-    classes = build_classes(part, owner, class_count(owner), rules)
-    tried = np.zeros(len(classes.facts), np.int64)
+    (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
+    rows, facts, box = build_classes(codes, owner, class_count(owner), layout, units)
+    tried = np.zeros(len(facts), np.int64)
     spent, clock = np.int64(0), 0
-    for class_id in range(len(classes.facts)):
-        lack = lack_with(part, classes, class_id, NONE, NONE, rules, tally)
-        while lack > 0:
+    for class_id in range(len(facts)):
+        lacking = lack_with(values, rows, facts, class_id, NONE, NONE, least, lack, space, real)
+        while lacking > 0:
             clock += 1
-            cost, row, other = nearest_exchange(part, classes, class_id, lack, near, rules, tally, tried, clock)
+            cost, row, other = nearest_exchange(
+                codes, values, rows, facts, box, class_id, lacking, near,
+                layout, units, least, lack, space, real, tried, clock,
+            )  # fmt: skip
             if row == NONE:
                 break
-            other_class = classes.rows[other, OWNER]
-            unlink(classes, row)
-            unlink(classes, other)
-            link(classes, row, other_class)
-            link(classes, other, class_id)
-            update_class(part, classes, class_id, rules)
-            update_class(part, classes, other_class, rules)
+            other_class = rows[other, OWNER]
+            unlink(rows, facts, row)
+            unlink(rows, facts, other)
+            link(rows, facts, row, other_class)
+            link(rows, facts, other, class_id)
+            update_class(codes, rows, facts, box, class_id, layout, units)
+            update_class(codes, rows, facts, box, other_class, layout, units)
             spent += cost
-            lack = lack_with(part, classes, class_id, NONE, NONE, rules, tally)
+            lacking = lack_with(values, rows, facts, class_id, NONE, NONE, least, lack, space, real)
     for row in range(len(owner)):
-        owner[row] = classes.rows[row, OWNER]
+        owner[row] = rows[row, OWNER]
     return spent
 
 
 @inlined_kernel
-def nearest_exchange(part, classes, class_id, lack, near, rules, tally, tried, clock):
+def nearest_exchange(
+    codes, values, rows, facts, box, class_id, lacking, near, layout, units, least, lack, space, real, tried, clock
+):
     """Return the cheapest exchange with a near class after which a class lacks less: its cost and the two rows or NONE.
 
     tried: int64[c], the clock when each class was last tried. The near rows of a class lead to near classes.
     """
-    codes, (rows, facts, box), (layout, units, _) = part.codes, classes, rules
     size, cost = facts[class_id, SIZE], facts[class_id, COST]
-    least, best_row, partner = INFINITE, NONE, NONE
+    least_change, best_row, partner = INFINITE, NONE, NONE
     member = facts[class_id, FIRST]
     while member != NONE:
         for near_row in near[member]:
@@ -81,16 +86,16 @@ def nearest_exchange(part, classes, class_id, lack, near, rules, tally, tried, c
                 row = facts[class_id, FIRST]
                 while row != NONE:
                     change = size * (cost_instead(box, class_id, codes, other, row, layout, units, INFINITE) - cost)
-                    if change < least:
+                    if change < least_change:
                         other_cost = cost_instead(box, other_class, codes, row, other, layout, units, INFINITE)
                         change += facts[other_class, SIZE] * (other_cost - facts[other_class, COST])
                     if (
-                        change < least
-                        and lack_with(part, classes, class_id, other, row, rules, tally) < lack
-                        and holds_with(part, classes, other_class, row, other, rules, tally)
+                        change < least_change
+                        and lack_with(values, rows, facts, class_id, other, row, least, lack, space, real) < lacking
+                        and holds_with(values, rows, facts, other_class, row, other, least, lack, space, real)
                     ):
-                        least, best_row, partner = change, row, other
+                        least_change, best_row, partner = change, row, other
                     row = rows[row, AFTER]
                 other = rows[other, AFTER]
         member = rows[member, AFTER]
-    return least, best_row, partner
+    return least_change, best_row, partner

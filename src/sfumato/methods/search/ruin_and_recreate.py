@@ -21,7 +21,6 @@ from sfumato.methods.search.mutable_classes import (
     FIRST,
     OWNER,
     SIZE,
-    SearchPart,
     build_classes,
     link,
     unlink,
@@ -44,48 +43,52 @@ def next_random(state):
 
 
 @kernel
-def rebuild(part, owner, most, rules, tally, first, tries, near, passes, state):
+def rebuild(part, owner, most, rules, tests, first, tries, near, passes, state):
     """Improve the classes of a part by search and by ``tries`` tries to rebuild ``near`` of them; return the gain.
 
     owner: int64[n], the class of each row, below ``most``, gaps allowed, changed. first, passes: the passes of the
     search over all rows, and over those of a try.
     """
-    classes = build_classes(part, owner, most + SPARE, rules)
-    gained = search(part, classes, rules, tally, first)
+    (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
+    rows, facts, box = build_classes(codes, owner, most + SPARE, layout, units)
+    gained = search(codes, values, rows, facts, box, layout, units, least, lack, space, real, first)
     class_ids = np.empty(near, np.int64)
     for _ in range(tries):
-        centre = classes.rows[np.int64(next_random(state) % np.uint64(len(part.codes))), OWNER]
-        count = neighbours(classes, centre, rules, class_ids, state)
-        chosen, cost = rows_of(classes, class_ids, count)
-        if count < 2 or cost == 0:
-            continue
-        small_part = part_of(part, chosen)
-        count_made = agglomerate(small_part, rules, tally, owner)
-        rebuilt = build_classes(small_part, owner, count_made, rules)
-        search(small_part, rebuilt, rules, tally, passes)
-        gained += replace_classes(part, classes, class_ids, count, cost, rebuilt, chosen, rules)
+        centre = rows[np.int64(next_random(state) % np.uint64(len(codes))), OWNER]
+        count = neighbours(facts, box, centre, layout, units, class_ids, state)
+        chosen, cost = rows_of(rows, facts, class_ids, count)
+        if count >= 2 and cost > 0:
+            few_codes, few_values = part_of(codes, values, chosen)
+            count_made = agglomerate(few_codes, few_values, layout, units, least, lack, space, real, owner)
+            few_rows, few_facts, few_box = build_classes(few_codes, owner, count_made, layout, units)
+            search(
+                few_codes, few_values, few_rows, few_facts, few_box,
+                layout, units, least, lack, space, real, passes,
+            )  # fmt: skip
+            gained += replace_classes(
+                codes, rows, facts, box, layout, units, class_ids, count, cost, few_rows, few_facts, chosen
+            )
     for row in range(len(owner)):
-        owner[row] = classes.rows[row, OWNER]
+        owner[row] = rows[row, OWNER]
     return gained
 
 
 @inlined_kernel
-def part_of(part, chosen):
-    """Return the part that has the chosen rows: int64[n]."""
-    codes = np.empty((len(chosen), part.codes.shape[1]), np.int64)
-    values = np.empty((len(chosen), part.values.shape[1]), np.uint32)
+def part_of(codes, values, chosen):
+    """Return the codes and the values of the chosen rows: int64[n]."""
+    few_codes = np.empty((len(chosen), codes.shape[1]), np.int64)
+    few_values = np.empty((len(chosen), values.shape[1]), np.uint32)
     for i in range(len(chosen)):
         for q in range(codes.shape[1]):
-            codes[i, q] = part.codes[chosen[i], q]
+            few_codes[i, q] = codes[chosen[i], q]
         for a in range(values.shape[1]):
-            values[i, a] = part.values[chosen[i], a]
-    return SearchPart(codes, values)
+            few_values[i, a] = values[chosen[i], a]
+    return few_codes, few_values
 
 
 @inlined_kernel
-def rows_of(classes, class_ids, count):
+def rows_of(rows, facts, class_ids, count):
     """Return the rows of the first ``count`` classes in ``class_ids``, ascending, and their total cost."""
-    rows, facts, _ = classes
     cost, size, inside = np.int64(0), 0, np.zeros(len(facts), np.int64)
     for i in range(count):
         class_id = class_ids[i]
@@ -101,13 +104,15 @@ def rows_of(classes, class_ids, count):
 
 
 @inlined_kernel
-def replace_classes(part, classes, class_ids, count, cost, rebuilt, chosen, rules):
-    """Replace the first ``count`` of ``class_ids`` by the rebuilt classes if they cost no more; return the gain."""
-    facts = classes.facts
+def replace_classes(codes, rows, facts, box, layout, units, class_ids, count, cost, few_rows, few_facts, chosen):
+    """Replace the first ``count`` of ``class_ids`` by rebuilt classes if they cost no more; return the gain.
+
+    few_rows, few_facts: the rebuilt classes, whose rows are the chosen ones.
+    """
     total, needed = np.int64(0), 0
-    for class_id in range(len(rebuilt.facts)):
-        total += rebuilt.facts[class_id, SIZE] * rebuilt.facts[class_id, COST]
-        needed += rebuilt.facts[class_id, SIZE] > 0
+    for class_id in range(len(few_facts)):
+        total += few_facts[class_id, SIZE] * few_facts[class_id, COST]
+        needed += few_facts[class_id, SIZE] > 0
     if total > cost:
         return np.int64(0)
     free, class_id = np.empty(max(needed, count), np.int64), 0
@@ -121,23 +126,22 @@ def replace_classes(part, classes, class_ids, count, cost, rebuilt, chosen, rule
         free[i] = class_id
         class_id += 1
     for i in range(len(chosen)):
-        unlink(classes, chosen[i])
+        unlink(rows, facts, chosen[i])
     i = 0
-    for class_id in range(len(rebuilt.facts)):
-        row = rebuilt.facts[class_id, FIRST]
+    for class_id in range(len(few_facts)):
+        row = few_facts[class_id, FIRST]
         i += row != NONE
         while row != NONE:
-            link(classes, chosen[row], free[i - 1])
-            row = rebuilt.rows[row, AFTER]
+            link(rows, facts, chosen[row], free[i - 1])
+            row = few_rows[row, AFTER]
     for i in range(len(free)):
-        update_class(part, classes, free[i], rules)
+        update_class(codes, rows, facts, box, free[i], layout, units)
     return cost - total
 
 
-@inlined_kernel
-def neighbours(classes, centre, rules, class_ids, state):
+@inner_kernel
+def neighbours(facts, box, centre, layout, units, class_ids, state):
     """Fill ``class_ids`` with a class and its nearest ones by the cost of joining, with some noise; return how many."""
-    (_, facts, box), (layout, units, _) = classes, rules
     class_ids[0] = centre
     distances = np.empty(len(class_ids), np.int64)
     count = 1

@@ -70,7 +70,7 @@ def _trial(page: PageClient, draw: Callable[[Any], Any]) -> None:
     page.look("try")
     if page.forms("start"):
         asked = {"k": draw(st.integers(1, 30)), "suppressed": draw(st.sampled_from(["0", "2,5", "10"]))}
-        page.send("start", effort=draw(st.sampled_from(["fast", "balanced"])), **asked)
+        page.send("start", effort=draw(st.sampled_from(["fast", "normal", "balanced"])), **asked)
 
 
 def _global(page: PageClient, draw: Callable[[Any], Any]) -> None:

@@ -123,7 +123,7 @@ def test_every_release_holds_and_its_figures_are_those_of_the_oracle(
     assert release.losses.cost <= sfumato.anonymize(case.table, **flags).losses.gcp + 1e-8
 
 
-@pytest.mark.parametrize("effort", ["fast", pytest.param("balanced", marks=pytest.mark.not_quick)])
+@pytest.mark.parametrize("effort", ["fast", "normal", pytest.param("balanced", marks=pytest.mark.not_quick)])
 def test_the_order_of_the_rows_does_not_matter_and_effort_never_costs_more_than_leaving_out_nobody(effort: str) -> None:
     generator = np.random.default_rng(3)
     ages = [*generator.integers(20, 60, 70).tolist(), *generator.integers(60, 500, 10).tolist()]

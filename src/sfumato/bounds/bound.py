@@ -51,6 +51,7 @@ class BoundEffort:
 
 EFFORTS = {
     "fast": BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0),
+    "normal": BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0),
     "balanced": BoundEffort(parts=200, steps=200, rounds=12, gain=0.005),
     "best": BoundEffort(parts=500, steps=300, rounds=40, gain=0.0005),
 }

@@ -37,7 +37,9 @@ def bound(
     effort: Annotated[
         str,
         typer.Option(
-            "--effort", metavar="fast|balanced|best", help="How long to search. A longer search proves a higher bound."
+            "--effort",
+            metavar="fast|normal|balanced|best",
+            help="How long to search. A longer search proves a higher bound.",
         ),
     ] = "balanced",
     seconds: Annotated[

@@ -139,9 +139,10 @@ EffortLevel = Annotated[
     str | None,
     typer.Option(
         "--effort",
-        metavar="fast|balanced|best",
+        metavar="fast|normal|balanced|best",
         rich_help_panel=RELEASE,
-        help="How long to search for less loss: not at all, ten rounds, or until it gains nothing. Default: fast.",
+        help="How long to search for less loss: not at all, about a second for each 30,000 records, longer with "
+        "requirements on sensitive values, or until it gains nothing. Default: fast.",
     ),
 ]
 Seconds = Annotated[

@@ -24,7 +24,7 @@ from sfumato.losses.exact_costs import total_cost
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.line.diverse_cut import strictest_frequency
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
-from sfumato.methods.method import ClassBatch, Effort, Method, Records
+from sfumato.methods.method import FAST, ClassBatch, Effort, Method, Records
 from sfumato.methods.trees.gain_tree import GainTree
 from sfumato.orderings import Hilbert, Snake
 from sfumato.progress import Progress
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
 WHOLE, SAMPLE = 1 << 17, 1 << 16  # tables of more than WHOLE records are tried on SAMPLE of them
 EXACT = 1 << 20  # up to this many records the result is compared with that of ``hilbert``
-ROUNDS_OF_BALANCED = 6
-WORK_OF_BALANCED = 50  # rounds times the least size of a class: a round takes longer with large classes
-ROUNDS_UNDER_DIVERSITY, WORK_UNDER_DIVERSITY = 8, 80  # in place of both, with requirements on sensitive values
+ROUNDS = {"normal": 6, "balanced": 6}
+ROUNDS_UNDER_DIVERSITY = {"normal": 2, "balanced": 8}  # with requirements on sensitive values
+WORK, WORK_UNDER_DIVERSITY = 50, 80  # rounds times the least size of a class: a round takes longer with large classes
+TIMES_OF_NORMAL = 2  # a small table takes at most so many times as many rounds
 MOST_ROUNDS = 1 << 20
 
 HILBERT = OptimalOneDimensional(ordering=Hilbert(), cost="box")
@@ -62,7 +63,7 @@ class Auto:
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         candidates, facts = _least(records, requirements, progress)
         batch = candidates[0]
-        if requirements.decided_by_kernel and records.effort != Effort("fast"):
+        if requirements.decided_by_kernel and records.effort != FAST:
             from sfumato.methods.search.improvement import Improvement
 
             limits = limits_of(records.effort, requirements, records.count)
@@ -103,7 +104,8 @@ def _with_repaired(
     alone = Requirements(tuple(part for part in requirements.parts if part.attribute is None))
     with progress.phase("repair", None):
         improvement = Improvement(_least(records, alone, progress)[0][0], records, alone)
-        improvement.improve(limits_of(Effort("balanced"), alone, records.count), progress)
+        effort = Effort("balanced") if records.effort.is_thorough else records.effort
+        improvement.improve(limits_of(effort, alone, records.count), progress)
         repaired = Improvement(improvement.batch, records, requirements)
         repaired.repair(progress)
     costs = [Improvement(candidate, records, requirements).cost for candidate in candidates]
@@ -121,10 +123,11 @@ def limits_of(effort: Effort, requirements: Requirements, records: int) -> Searc
         return SearchLimits(MOST_ROUNDS, effort.seconds)
     if effort.level == "best":
         return SearchLimits(MOST_ROUNDS)
-    rounds, work = ROUNDS_OF_BALANCED, WORK_OF_BALANCED
+    rounds, work = ROUNDS[effort.level], WORK
     if requirements.attributes:
-        rounds, work = ROUNDS_UNDER_DIVERSITY, WORK_UNDER_DIVERSITY
-    return SearchLimits(max(min(rounds, work // requirements.least_class), 1) * times_more(records))
+        rounds, work = ROUNDS_UNDER_DIVERSITY[effort.level], WORK_UNDER_DIVERSITY
+    times = times_more(records) if effort.is_thorough else min(times_more(records), TIMES_OF_NORMAL)
+    return SearchLimits(max(min(rounds, work // requirements.least_class), 1) * times)
 
 
 def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[list[ClassBatch], dict[str, Any]]:
@@ -142,7 +145,7 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
         from sfumato.methods.trees.eligible_tree import EligibleTree
 
         ways = (*ways, EligibleTree())
-    if records.effort != Effort() and (frequency is None or requirements.least_class > frequency.l):
+    if records.effort != FAST and (frequency is None or requirements.least_class > frequency.l):
         from sfumato.methods.lattice.cell_peeling import CellPeeling
 
         ways = (*ways, CellPeeling())  # where l demands more than k, cells take long and lose more than the tree

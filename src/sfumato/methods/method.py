@@ -41,8 +41,21 @@ class SensitiveValues:
 class Effort:
     """How long an open-ended search may go on: up to a level of effort, or for a number of seconds."""
 
-    level: Literal["fast", "balanced", "best"] = "fast"
+    level: Literal["fast", "normal", "balanced", "best"]
     seconds: float | None = None
+
+    @property
+    def is_thorough(self) -> bool:
+        """Return whether a table of any size is searched."""
+        return self.seconds is not None or self.level in ("balanced", "best")
+
+    def within_patience(self, records: int) -> Effort:
+        """Return the effort for a table in memory: ``normal`` is ``fast`` where a search would take long."""
+        return self if self.is_thorough or records <= LARGE else FAST
+
+
+FAST = Effort("fast")
+LARGE = 1_000_000  # records that a search with effort ``normal`` takes at most
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Records:
     sensitive: Mapping[str, SensitiveValues] = field(default_factory=dict)
     persons: NDArray[np.uint32] | None = None
     seed: int | None = None  # for methods that draw at random; None where the user gave none
-    effort: Effort = Effort()
+    effort: Effort = FAST
     lines: dict[str, Line] | None = None
     workload: CodedWorkload | None = None
 

@@ -33,7 +33,7 @@ from sfumato.kernels.decorator import inlined_kernel, kernel
 from sfumato.losses.exact_costs import box_cost, total_cost
 from sfumato.methods.clustering.kd_tree import build_kd_tree, nearest_neighbours
 from sfumato.methods.level_parts import every_part_holds
-from sfumato.methods.method import ClassBatch, Effort, Records
+from sfumato.methods.method import FAST, ClassBatch, Records
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
@@ -72,9 +72,9 @@ class OutlierSearch:
     def best(self) -> tuple[Trial, list[Trial]]:
         """Return the result with the least cost, and the trials with quick classes, all records first."""
         effort = self.records.effort
-        if effort == Effort():
+        if effort == FAST:
             return self._quick()
-        quick, trials = replace(self, records=replace(self.records, effort=Effort()))._quick()
+        quick, trials = replace(self, records=replace(self.records, effort=FAST))._quick()
         if effort.seconds is None:
             return self._searched(quick), trials
         if not len(quick.left_out):
@@ -105,7 +105,7 @@ class OutlierSearch:
     def _searched(self, quick: Trial) -> Trial:
         """Compare long searches: with all records, without those of the quick search, and without dear ones."""
         everybody = best = self._trial(NOTHING)
-        searches, step = SEARCHES, -(-self.most // 2)
+        searches, step = SEARCHES if self.records.effort.is_thorough else 1, -(-self.most // 2)
         if len(quick.left_out):
             best, searches = self._less(best, self._trial(quick.left_out)), searches - 1
         start = everybody  # what the quick search left out may fill the limit, so the dear rows go instead of them

@@ -10,7 +10,7 @@ from sfumato.parameters import byte_size, positive_number, significance_level, w
 from sfumato.policy.section import PolicySection, given_name
 from sfumato.policy.workload import LeastGain
 
-EffortName = Literal["fast", "balanced", "best"]
+EffortName = Literal["fast", "normal", "balanced", "best"]
 EngineName = Literal["auto", "memory", "disk", "spark"]
 
 

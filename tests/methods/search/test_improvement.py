@@ -263,6 +263,19 @@ def test_the_default_has_the_least_loss_of_its_lines_and_search_has_less() -> No
 
 
 @pytest.mark.not_quick
+@pytest.mark.parametrize("l", [None, 3])
+def test_the_effort_normal_searches_as_long_as_patience_lasts(l: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = people(400)
+    fast, normal = (sfumato.anonymize(table, l=l, effort=effort, **ASKS) for effort in ("fast", "normal"))
+    assert normal.audit.holds
+    assert normal.losses.gcp < fast.losses.gcp
+    assert normal.summary()["choice"]["ended"] == ("4 rounds" if l else "12 rounds")
+    monkeypatch.setattr("sfumato.methods.method.LARGE", 399)
+    assert sfumato.anonymize(table, l=l, effort="normal", **ASKS).data.equals(fast.data)
+    assert sfumato.anonymize(table, l=l, effort="balanced", **ASKS).losses.gcp < fast.losses.gcp
+
+
+@pytest.mark.not_quick
 def test_search_keeps_every_requirement_and_gives_the_same_bytes_again() -> None:
     table = people(300)
     once, again = (sfumato.anonymize(table, l=3, effort="balanced", **ASKS) for _ in range(2))

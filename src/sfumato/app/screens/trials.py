@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from sfumato.app.background_run import BackgroundRun, last_run, runs_of, start_run
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, select, text_input
@@ -14,10 +14,11 @@ from sfumato.app.screens.risk import share_with_bar
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
 from sfumato.pictures.picture import Picture
+from sfumato.policy.run_settings import EffortName
 from sfumato.report.html import Markup, element, folded, joined, name, scrolling, table
 from sfumato.report.page import in_page_colours
 
-EFFORTS = {"fast": "page_try.efforts.fast", "balanced": "page_try.efforts.balanced", "best": "page_try.efforts.best"}
+EFFORTS = {name: f"page_try.efforts.{name}" for name in get_args(EffortName)}
 GLOBAL = "global"
 USUAL_K = 10
 LARGEST_INSIDE = 300_000  # bytes of a picture that is part of the page

@@ -19,7 +19,7 @@ from sfumato.engines.disk.rothko_s import rothko_s
 from sfumato.engines.disk.rothko_t import rothko_t
 from sfumato.engines.disk.search_by_range import search_ranges
 from sfumato.engines.disk.streaming_cut import cut_line
-from sfumato.methods import Effort, Method, chosen_name, method_named
+from sfumato.methods import Method, chosen_name, method_named
 from sfumato.methods.auto import Auto, best_curve
 from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding
 from sfumato.methods.level_parts import limited_columns
@@ -50,7 +50,7 @@ def form_classes(table: CodedTable, budget: MemoryBudget, scratch: Scratch) -> C
 
     def formed(part: CodedTable) -> ClassFile:
         class_file = _assigned(part, _method_on_disk(method, part), budget, scratch)
-        if isinstance(method, Auto) and job.requirements.decided_by_kernel and part.effort != Effort():
+        if isinstance(method, Auto) and job.requirements.decided_by_kernel and part.effort.is_thorough:
             class_file = search_ranges(part, class_file, job.requirements, budget, scratch, progress)
         return class_file
 

@@ -208,7 +208,7 @@ def table_in_memory(scanned: ScannedInput, encoders: Sequence[Encoder]) -> Table
     rows = np.arange(encoded.count, dtype=np.uint32)
     records = Records(distinct, line.starts, rows, encoded.domains, costs, sensitive, persons, policy.release.seed)
     workload = workload_of(encoded, policy, progress) if policy.workload else None
-    effort = Effort(policy.method.effort, policy.method.seconds)
+    effort = Effort(policy.method.effort, policy.method.seconds).within_patience(records.count)
     return TableInMemory(job, encoded, replace(records, effort=effort, workload=workload))
 
 

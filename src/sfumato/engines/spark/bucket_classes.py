@@ -23,7 +23,7 @@ from sfumato.methods.auto import limits_of
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.lattice_method import LevelRecoding
 from sfumato.methods.level_parts import divided
-from sfumato.methods.method import ClassBatch, Effort, Records
+from sfumato.methods.method import FAST, ClassBatch, Effort, Records
 from sfumato.methods.search.improvement import Improvement
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -64,7 +64,7 @@ class BucketTask:
 
     @property
     def effort(self) -> Effort:
-        return Effort(self.policy.method.effort) if self.search else Effort()
+        return Effort(self.policy.method.effort) if self.search else FAST
 
     def records(self, codes: Codes, columns: Mapping[str, pa.Array]) -> Records:
         """Return records in the form that methods take. They are numbered by their position in ``codes``.

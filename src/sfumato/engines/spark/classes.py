@@ -25,7 +25,7 @@ from sfumato.engines.spark.file_systems import Workspace
 from sfumato.engines.spark.level_search import choose_levels
 from sfumato.engines.spark.line_keys import LineEncoder
 from sfumato.engines.spark.session import Frame, Session
-from sfumato.methods import AUTO, Method, chosen_name, method_named
+from sfumato.methods import AUTO, Effort, Method, chosen_name, method_named
 from sfumato.methods.auto import CURVES, Auto, best_curve
 from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.level_parts import limited_columns
@@ -111,7 +111,7 @@ def _task(table: TableOnSpark, method: Method, options: SparkOptions) -> BucketT
         table.carried,
         table.sensitive,
         table.targets,
-        settings.name == AUTO and settings.effort != "fast",
+        settings.name == AUTO and Effort(settings.effort, settings.seconds).is_thorough,
         options.file_records,
     )
 

@@ -8,6 +8,8 @@ diverse.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sfumato.kernels.constants import INFINITE, NONE
@@ -29,7 +31,7 @@ def agglomerate(codes, values, layout, units, least, lack, space, real, owner):
     these two are up to date; a cluster of size 0 was joined to another. box: int64[c, 2, d].
     """
     after, facts, box = first_clusters(codes, values, least, lack, space, real, owner)
-    one = np.int64(0)
+    one: Any = np.int64(0)
     while one != NONE:
         one, least_added = NONE, INFINITE
         for cluster in range(len(facts)):

@@ -6,6 +6,7 @@ to kernels as an argument (see ``kernels.decorator.entrance``). For it the requi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -45,19 +46,27 @@ def shortfall_tests(n: int, tests: Conjunction) -> ShortfallTests:
     head = np.array([len(tests.kind), a, m, tests.weight.shape[1], counts, rows])
     space = np.concatenate([head, *whole, np.zeros(a * (m + 4) + n + 1, np.int64)])
     real = [tests.bound, tests.reference.ravel(), tests.numbers.ravel(), tests.weight.ravel()]
-    return ShortfallTests(_compiled(), space, np.concatenate(real))
+    return ShortfallTests(_compiled(lack_of_rows if a else nothing_lacks), space, np.concatenate(real))
 
 
 @cache
-def _compiled() -> Any:
+def _compiled(function: Callable[..., Any]) -> Any:
     whole, real = numba.int64[::1], numba.float64[::1]
     signature = numba.int64(numba.uint32[:, ::1], numba.int64, numba.int64, whole, real)
-    return entrance(lack_of_rows, (signature.args, signature.return_type))
+    return entrance(function, (signature.args, signature.return_type))
 
 
 def lack_of_rows(values, count, least, space, real):
     """Call ``lack_of_counted``: the uncompiled function that is passed to kernels."""
     return lack_of_counted(values, count, least, space, real)
+
+
+def nothing_lacks(values, count, least, space, real):
+    """Stand in for ``lack_of_rows`` where the least size is the only requirement: no kernel calls it then.
+
+    So nobody waits for the other to be compiled.
+    """
+    return 0
 
 
 @kernel

@@ -29,7 +29,9 @@ INLINE = (
 )
 STYLE = """
 h3 { font-size: 1rem; margin: 2rem 0 .3rem; }
-.pictures > .whole { flex-basis: 60rem; max-width: 72rem; }
+.pictures > div { flex: 0 1 calc(50% - var(--space)); }
+.pictures > .whole { flex: 1 1 60rem; max-width: 72rem; }
+td code { white-space: nowrap; }
 td, th { text-align: left; }
 td { white-space: normal; min-width: 8rem; }
 """

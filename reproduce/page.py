@@ -110,9 +110,13 @@ def _figure(figure: Figure) -> Iterator[str]:
 def _settings(result: Result) -> str:
     """Return the parameters of a run in words."""
     return "; ".join(
-        f"{name} = {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        f"{name} = {', '.join(map(_in_words, value)) if isinstance(value, list) else _in_words(value)}"
         for name, value in result.settings.items()
     )
+
+
+def _in_words(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _image(figure: Figure, profile: Profile, picture: Path) -> str:

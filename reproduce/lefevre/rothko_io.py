@@ -176,6 +176,6 @@ FIGURE_18 = Figure(
     ),
     remarks=(
         "Requests are counted by the program, in records that it reads and writes; the paper counts those that reach "
-        "the disk. The sample is drawn while the table is coded, which saves Rothko-S one reading.",
+        "the disk. A small sample is drawn while the table is coded, which saves Rothko-S one reading.",
     ),
 )

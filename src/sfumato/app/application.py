@@ -28,10 +28,10 @@ from sfumato.app.data_folder import is_table_name
 from sfumato.app.forms import MOST_BYTES, PostedForm
 from sfumato.app.frame import error_page, project_page, projects_page
 from sfumato.app.project import LockedProjectError, OutdatedPageError, Project, ProjectStore
+from sfumato.app.publication import adopt_publication, is_publishing
 from sfumato.app.run_status import run_status
 from sfumato.app.screens import SCREENS
 from sfumato.app.screens.projects import ACTIONS
-from sfumato.app.screens.publish import adopt_publication
 from sfumato.app.style import style_sheet
 from sfumato.app.view import ProjectView, Screen, View
 from sfumato.errors import InputError, OutputError, SfumatoError
@@ -80,12 +80,19 @@ class Page:
 
     def _shown(self, view: ProjectView, screen: Screen, status: int = 200) -> Response:
         try:
-            view.project.adopt_edits()
-            adopt_examination(view.project)
-            adopt_publication(view.project)
+            self._adopt(view.project)
         except SfumatoError as error:
             view.alarm = view.alarm or str(error)
         return _html(project_page(view, screen), status)
+
+    @staticmethod
+    def _adopt(project: Project) -> None:
+        """Take over what happened beside the page: a release that stands, an edited policy, an examination."""
+        with project.exclusively():
+            adopt_publication(project)
+            if not is_publishing(project):
+                project.adopt_edits()
+                adopt_examination(project)
 
     def first_screen(self, request: Request) -> Response:
         name = request.path_params["project"]
@@ -162,8 +169,14 @@ class Page:
         return await run_in_threadpool(stopped)
 
     def _changed(self, view: ProjectView, screen: Screen, change: Callable[[], str | None]) -> Response:
+        project = view.project
         try:
-            target = change()
+            with project.exclusively():  # what an action has looked at stays so until it is done
+                adopt_publication(project)
+                if is_publishing(project):
+                    view.alarm = view.say("page.publishing")
+                    return self._shown(self._fresh(view), screen, 423)
+                target = change()
         except OutdatedPageError:
             view.alarm = view.say("page.outdated")
             return self._shown(self._fresh(view), screen, 409)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow.parquet
 
-from sfumato.app.durable_files import write_durably
 from sfumato.app.worker import RunContext
 
 RunKind = Callable[[RunContext], Any]
@@ -105,27 +104,20 @@ def curve(context: RunContext) -> dict[str, Any]:
 
 def publish(context: RunContext) -> dict[str, Any]:
     """Run the policy anew and write the release with all that belongs to it; the private page goes elsewhere."""
-    import tomli_w
-
     from sfumato.api import anonymize_to_file
-    from sfumato.releases.certificate import shareable_policy
+    from sfumato.app.publication import PublishedFiles
 
-    name = str(context.options["file"])
-    releases, private = context.project.directory / "releases", context.project.directory / "private"
-    stem = name.partition(".")[0]
-    policy = context.policy
+    files = PublishedFiles(context.project.directory, str(context.options["file"]))
     release = anonymize_to_file(
         context.table,
-        policy,
-        releases / name,
+        context.policy,
+        files.release,
         context.progress,
-        report=releases / f"{stem}.report.html",
-        report_private=private / f"{stem}.private.html",
+        report=files.report,
+        report_private=files.private,
+        shareable_policy=files.policy,
     )
-    # As in the certificate: the policy of the project also says where files and the key of pseudonyms lie.
-    write_durably(releases / f"{stem}.policy.toml", tomli_w.dumps(shareable_policy(policy)).encode())
-    files = sorted(path.name for path in releases.iterdir() if path.is_file())
-    return {**release.summary(), "files": files, "private": f"{stem}.private.html"}
+    return release.summary()
 
 
 RUN_KINDS: Mapping[str, RunKind] = {

@@ -7,12 +7,13 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sfumato.app.background_run import BackgroundRun, last_run, start_run
 from sfumato.app.data_folder import PROJECT_SUFFIX
 from sfumato.app.forms import PostedForm, button, field, link_button, select, text_input
-from sfumato.app.project import Project
+from sfumato.app.publication import PublishedFiles
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.check import checked_trial, unread_lines
 from sfumato.app.view import ProjectView, Screen
@@ -146,11 +147,10 @@ def file_name(view: ProjectView) -> str:
 
 def publish_command(view: ProjectView) -> str:
     """The command that makes the same files."""
-    folder, file = f"{view.project.name}{PROJECT_SUFFIX}", file_name(view)
-    stem = file.partition(".")[0]
-    words = ["sfumato", "anonymize", view.state.table, "-o", f"{folder}/releases/{file}"]
-    words += ["--policy", f"{folder}/policy.toml", "--report", f"{folder}/releases/{stem}.report.html"]
-    return shlex.join([*words, "--report-private", f"{folder}/private/{stem}.private.html"])
+    files = PublishedFiles(Path(f"{view.project.name}{PROJECT_SUFFIX}"), file_name(view))
+    words = ["sfumato", "anonymize", view.state.table, "-o", str(files.release)]
+    words += ["--policy", str(files.directory / "policy.toml"), "--report", str(files.report)]
+    return shlex.join([*words, "--report-private", str(files.private)])
 
 
 def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
@@ -184,17 +184,6 @@ def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
             *(element("p", text, lang="en", class_="note") for text in published["warnings"]),
         ]
     )
-
-
-def adopt_publication(project: Project) -> None:
-    """Lock the project once its release is written."""
-    state = project.state
-    run = last_run(project, "publish")
-    if run is None or "published" in state.notes or run.state != "done":
-        return
-    found = (run.result or {})["found"]
-    kept = {key: found[key] for key in ("files", "private", "warnings")}
-    project.note(None, published={**kept, "run": run.number})
 
 
 # ---- actions ----

@@ -82,7 +82,7 @@ class Page:
         try:
             self._adopt(view.project)
         except SfumatoError as error:
-            view.alarm = view.alarm or str(error)
+            view.alarm = view.alarm or view.message(str(error))
         return _html(project_page(view, screen), status)
 
     @staticmethod
@@ -184,7 +184,7 @@ class Page:
             view.alarm = view.say("page.locked")
             return self._shown(self._fresh(view), screen, 423)
         except SfumatoError as error:
-            view.alarm = str(error)
+            view.alarm = view.message(str(error))
             return self._shown(self._fresh(view), screen, 422)
         return RedirectResponse(target or view.address(screen.key), 303)
 
@@ -213,7 +213,7 @@ class Page:
             try:
                 return RedirectResponse(ACTIONS[request.path_params["action"]](view, form), 303)
             except SfumatoError as error:
-                view.alarm = str(error)
+                view.alarm = view.message(str(error))
                 return _html(projects_page(view), 422)
 
         return await run_in_threadpool(made)
@@ -316,9 +316,11 @@ def make_application(store: ProjectStore, access: Access, seen: Clock) -> Starle
 
 def _refused(page: Page, request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        return _html(error_page(page._view(request), error.status_code, error.detail), error.status_code)
-    status = 404 if isinstance(error, InputError) else 422
-    return _html(error_page(page._view(request), status, str(error)), status)
+        status, text = error.status_code, error.detail
+    else:
+        status, text = 404 if isinstance(error, InputError) else 422, str(error)
+    view = page._view(request)
+    return _html(error_page(view, status, view.message(text)), status)
 
 
 def _unexpected(page: Page, request: Request, error: Exception) -> Response:

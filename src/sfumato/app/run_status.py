@@ -51,7 +51,7 @@ def run_status(view: ProjectView, run: BackgroundRun) -> Markup:
             "p",
             element("strong", view.say("page.run.failed")),
             " ",
-            str(result.get("message", "")),
+            view.message(str(result.get("message", ""))),
             class_="alarm",
             role="alert",
         )

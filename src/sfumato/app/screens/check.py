@@ -121,7 +121,7 @@ def _requirements(view: ProjectView, found: Mapping[str, Any]) -> Markup:
 def _warnings(view: ProjectView, found: Mapping[str, Any]) -> Markup:
     if not found["warnings"]:
         return Markup("")
-    lines = [element("li", audit_text(text, view.say)) for text in found["warnings"]]
+    lines = [element("li", view.message(text)) for text in found["warnings"]]
     return element("section", element("h2", view.say("page_check.warnings")), element("ul", *lines, class_="plain"))
 
 

@@ -80,7 +80,7 @@ def _remarks(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
     remarks = [*examined["remarks"], *examined["left_out"]]
     if not remarks:
         return Markup("")
-    lines = [element("li", remark, lang="en") for remark in remarks]
+    lines = [element("li", view.message(remark)) for remark in remarks]
     return folded(view.say("page_columns.remarks", count=len(remarks)), element("ul", *lines))
 
 

@@ -101,7 +101,7 @@ def _column(view: ProjectView, column: SelectedColumn) -> Markup:
         hierarchy = hierarchy_of(view.project, column.examined, column.settings)
         _ = hierarchy.levels  # an edited file may have fewer
     except SfumatoError as error:
-        broken = element("p", str(error), class_="alarm", role="alert", lang="en")
+        broken = element("p", view.message(str(error)), class_="alarm", role="alert")
         return element("section", heading, broken, wizard_section(view, column), aria_labelledby="column-title")
     counted = hierarchy.taxonomy.counted
     kinds = {

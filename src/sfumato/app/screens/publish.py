@@ -117,8 +117,8 @@ def _ready(view: ProjectView, looked: BackgroundRun) -> Markup:
         return run_panel(view, looked)
     found = (looked.result or {})["found"]
     if found["message"]:
-        return element("p", found["message"], lang="en", class_="alarm", role="alert")
-    warnings = [element("li", text, lang="en") for text in found["warnings"]]
+        return element("p", view.message(found["message"]), class_="alarm", role="alert")
+    warnings = [element("li", view.message(text)) for text in found["warnings"]]
     noticed: object = element("p", say("page_publish.no_warnings"), class_="quiet")
     if warnings:
         noticed = element(
@@ -181,7 +181,7 @@ def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
                 element("h2", say("page_publish.private")),
                 element("p", say("page_publish.private_text"), " ", private, class_="note"),
             ),
-            *(element("p", text, lang="en", class_="note") for text in published["warnings"]),
+            *(element("p", view.message(text), class_="note") for text in published["warnings"]),
         ]
     )
 

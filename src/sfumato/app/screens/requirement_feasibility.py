@@ -40,11 +40,7 @@ def feasibility_section(view: ProjectView) -> Markup:
     try:
         view.policy.check_complete()
     except PolicyError as error:
-        parts.append(
-            element(
-                "p", say("page_requirements.incomplete"), " ", element("span", str(error), lang="en"), class_="note"
-            )
-        )
+        parts.append(element("p", say("page_requirements.incomplete"), " ", view.message(str(error)), class_="note"))
         return element("section", *parts, id="feasible")
     if current is None and not view.locked:
         parts.append(element("p", say("page_requirements.checking"), class_="quiet"))
@@ -106,7 +102,7 @@ def _line(view: ProjectView, number: int, line: Mapping[str, Any]) -> Markup:
         if line["parts"] == 1
         else say("page_requirements.parts_reach", value=reached, parts=line["parts"])
     )
-    why = element("p", line["reason"], lang="en", class_="quiet") if line.get("reason") else ""
+    why = element("p", view.message(line["reason"]), class_="quiet") if line.get("reason") else ""
     mark = element("span", say(text), class_=f"mark {look}")
     return element("li", mark, " ", words, " ", element("span", where, class_="quiet") if reached else "", why)
 

@@ -118,11 +118,11 @@ def _population(view: ProjectView, found: Mapping[str, Any]) -> Markup:
                 "p",
                 element("strong", view.say("page_risk.caveat")),
                 " ",
-                element("span", found["caveat"], lang="en"),
+                view.message(found["caveat"]),
                 class_="note",
             )
         )
-    parts += [element("p", remark, lang="en", class_="note") for remark in found["remarks"]]
+    parts += [element("p", view.message(remark), class_="note") for remark in found["remarks"]]
     return joined(parts)
 
 
@@ -160,7 +160,7 @@ def _sets(view: ProjectView, found: Mapping[str, Any]) -> Markup:
         share = exposure["unique"] / records
         rows.append((columns, say.number(exposure["unique"]), share_with_bar(view, share)))
     heads = (say("page_risk.set"), say("page_risk.records"), say("page_risk.share"))
-    left_out = [element("p", text, lang="en", class_="quiet") for text in found["left_out"]]
+    left_out = [element("p", view.message(text), class_="quiet") for text in found["left_out"]]
     return element(
         "section",
         element("h2", say("page_risk.worst")),

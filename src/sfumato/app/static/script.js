@@ -5,6 +5,7 @@
   const parser = new DOMParser();
   const sign = () => document.querySelector("meta[name=sfumato-sign]").content;
   const live = (text) => { const place = document.getElementById("live"); if (place) place.textContent = text; };
+  const CONTROLS = "a[href], button, summary, input:not([type=hidden]), select, textarea";
   let stream = null;
 
   function show(html, address, { focus = null, push = true } = {}) {
@@ -28,8 +29,16 @@
     if (alarm) { alarm.focus(); }
     else if (same) { window.scrollTo(0, scrolled); focus?.(); }
     else { window.scrollTo(0, 0); document.querySelector("h1")?.focus(); }
+    current_step();
     follow();
     at_once();
+  }
+
+  // On a narrow window the steps scroll sideways: show the one that we are at.
+  function current_step() {
+    const step = document.querySelector(".steps a[aria-current]");
+    const list = step?.closest("ol");
+    if (list) list.scrollLeft = step.offsetLeft - list.offsetLeft - (list.clientWidth - step.offsetWidth) / 2;
   }
 
   // What is to be checked as soon as it is seen.
@@ -38,17 +47,23 @@
     if (form) send(form, null);
   }
 
-  // Where the focus was, so that it is there again on the new page.
+  // Where the focus was, so that it is there again on the new page: on the same control, on one in the same place, or,
+  // if neither is left, on the heading. It is never nowhere, from where keys would begin with the frame again.
   function remembered() {
     const at = document.activeElement;
     if (!at || at === document.body) return null;
     const form = at.closest("form[id]");
     const id = at.id, name = at.name, value = at.value;
+    const places = [];
+    for (let place = at.closest("[id]:not(main)"); place; place = place.parentElement.closest("[id]:not(main)")) {
+      places.push(place.id);
+    }
     return () => {
       const found = (id && document.getElementById(id)) ||
         (form && name && [...document.querySelectorAll(`#${CSS.escape(form.id)} [name="${CSS.escape(name)}"]`)]
-          .find((each) => each.type !== "radio" || each.value === value));
-      found?.focus();
+          .find((each) => each.type !== "radio" || each.value === value)) ||
+        places.map((place) => document.getElementById(place)?.querySelector(CONTROLS)).find((each) => each);
+      (found ?? document.querySelector("h1"))?.focus({ preventScroll: !found });
     };
   }
 
@@ -94,7 +109,23 @@
   document.addEventListener("change", (event) => {
     const at = event.target;
     if (at.dataset && "upload" in at.dataset) { if (at.files.length) upload(at.files[0], at); return; }
-    if (at.dataset && "auto" in at.dataset && at.form) at.form.requestSubmit();
+    if (!at.dataset || !("auto" in at.dataset) || !at.form) return;
+    // Arrows pass by the choices between the old and the new one, and only the one that they stay at is meant.
+    clearTimeout(waiting?.clock);
+    waiting = { form: at.form, clock: setTimeout(decided, by_arrows ? STAY : 0) };
+  });
+  const STAY = 500; // milliseconds
+  let waiting = null, by_arrows = false;
+  function decided() {
+    const form = waiting?.form;
+    clearTimeout(waiting?.clock);
+    waiting = null;
+    if (form?.isConnected) form.requestSubmit();
+  }
+  document.addEventListener("keydown", (event) => { by_arrows = event.key.startsWith("Arrow"); });
+  document.addEventListener("pointerdown", () => { by_arrows = false; });
+  document.addEventListener("focusout", (event) => {
+    if (waiting && !waiting.form.contains(event.relatedTarget)) decided();
   });
 
   document.addEventListener("click", async (event) => {
@@ -200,6 +231,7 @@
     });
   }
   window.addEventListener("pagehide", () => { stream?.close(); stream = null; });
+  current_step();
   follow();
   at_once();
 })();

@@ -39,7 +39,7 @@ TEXTS = """(() => {
     if (!at.closest(data) && at.checkVisibility()) found.push(walker.currentNode.data);
   }
   for (const name of ["aria-label", "title", "placeholder", "alt", "data-done", "data-gone", "aria-valuetext"]) {
-    for (const each of document.querySelectorAll(`[${name}]`)) found.push(each.getAttribute(name));
+    for (const each of document.querySelectorAll(`[${name}]:not(svg *)`)) found.push(each.getAttribute(name));
   }
   return found.map((text) => text.trim()).filter((text) => text);
 })()"""

@@ -83,7 +83,10 @@ def test_requirements_are_checked_as_soon_as_they_are_set_by_keys_alone(
     page.go(f"{steward.origin}/p/people/requirements")
     steward.write("#k", "300")
     steward.press("Enter")
+    page.wait("document.querySelector('.run progress')", 60)
+    steward.write("#percent", "2.5")
     page.wait("document.querySelector('.verdict.bad')", 60)
+    assert page.evaluate("[document.activeElement.id, document.activeElement.value]") == ["percent", "2.5"]
     steward.speak("de")
     steward.look_for_english()
     steward.speak("en")

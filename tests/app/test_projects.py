@@ -268,3 +268,26 @@ def test_a_search_that_is_stopped_leaves_a_trial_to_look_at_that_is_marked_and_n
     page.project = project.name
     assert "stopped early" in page.look("try")
     page.close()
+
+
+@pytest.mark.not_quick
+def test_a_run_that_does_not_stop_is_ended_at_once_by_a_second_wish(folder: Path) -> None:
+    page = PageClient(folder)
+    page.begin("people.csv")
+    page.send("examine")
+    run = runs_of(page.opened, "examine")[0]
+    process = _process_of(run)
+    while not (run.directory / "process.json").exists():
+        time.sleep(0.02)
+    os.kill(process, signal.SIGSTOP)  # it hears no wish any more
+    page.look("columns")
+    page.send(f"stop/{run.number}")
+    assert "End at once" in page.text
+    assert run.state == "running"
+    page.send(f"stop/{run.number}")
+    end = time.monotonic() + 20
+    while run.state == "running" and time.monotonic() < end:
+        time.sleep(0.02)
+    assert run.state == "stopped"
+    assert "The run was stopped" in page.look("columns")
+    page.close()

@@ -25,6 +25,7 @@ from sfumato.app.access import POLICY_OF_PAGES, SIGN, SIGN_HEADER, Access, Gate
 from sfumato.app.adoption import adopt_examination
 from sfumato.app.background_run import run_numbered, runs_of
 from sfumato.app.data_folder import is_table_name
+from sfumato.app.examined_values import remove_stale_values
 from sfumato.app.forms import MOST_BYTES, PostedForm
 from sfumato.app.frame import error_page, project_page, projects_page
 from sfumato.app.project import LockedProjectError, OutdatedPageError, Project, ProjectStore
@@ -93,6 +94,7 @@ class Page:
             if not is_publishing(project):
                 project.adopt_edits()
                 adopt_examination(project)
+            remove_stale_values(project)
 
     def first_screen(self, request: Request) -> Response:
         name = request.path_params["project"]
@@ -158,12 +160,17 @@ class Page:
         return await run_in_threadpool(move)
 
     async def stop(self, request: Request) -> Response:
+        """Ask a run to stop or, if it was asked before, end it at once."""
         self._seen.now()
-        await self._form(request)
+        form = await self._form(request)
 
         def stopped() -> Response:
             view, screen = self._project_view(request)
-            run_numbered(view.project, request.path_params["run"]).stop()
+            run = run_numbered(view.project, request.path_params["run"])
+            if form.text("end"):
+                run.end()
+            else:
+                run.stop()
             return RedirectResponse(view.address(screen.key), 303)
 
         return await run_in_threadpool(stopped)

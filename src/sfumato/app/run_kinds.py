@@ -11,7 +11,9 @@ from typing import Any
 
 import pyarrow.parquet
 
+from sfumato.app.examined_values import table_mark, values_path
 from sfumato.app.worker import RunContext
+from sfumato.texts import LANGUAGES, texts_in
 
 RunKind = Callable[[RunContext], Any]
 
@@ -20,7 +22,7 @@ def examine(context: RunContext) -> dict[str, Any]:
     """Propose a policy, and keep what each column holds beside the result."""
     from sfumato.proposal import propose_policy
 
-    asked = context.options
+    asked, mark = context.options, table_mark(context.table)
     proposal = propose_policy(
         context.table,
         input=asked.get("input"),
@@ -29,10 +31,11 @@ def examine(context: RunContext) -> dict[str, Any]:
         progress=context.progress,
     )
     for index, figure in enumerate(proposal.figures):
-        pyarrow.parquet.write_table(figure.values, context.directory / f"values-{index}.parquet")
+        pyarrow.parquet.write_table(figure.values, values_path(context.directory, index))
     found = proposal.as_dict()
     return {
         **found,
+        "table": mark,
         "figures": {figure.name: {**figure.as_dict(), "index": index} for index, figure in enumerate(proposal.figures)},
         "settings": {column.name: column.settings for column in proposal.columns},
         "dangerous": [
@@ -90,6 +93,8 @@ def trial(context: RunContext) -> dict[str, Any]:
 def curve(context: RunContext) -> dict[str, Any]:
     """Compute what every k would cost."""
     from sfumato.evaluation.dual_problem import TradeoffQuestion
+    from sfumato.pictures.curves import NARROW, WIDTH, curves
+    from sfumato.report.result_files import scale_for
     from sfumato.report.tradeoff import Tradeoff
     from sfumato.studies.tradeoff import TradeoffStudy
 
@@ -97,8 +102,20 @@ def curve(context: RunContext) -> dict[str, Any]:
     study = TradeoffStudy(context.table, question, context.progress)
     study.run()
     tradeoff = Tradeoff(study.steps, question, context.table, study.seconds, complete=study.complete)
-    for narrow, name in ((False, "curve.svg"), (True, "curve-narrow.svg")):
-        (context.directory / name).write_text(tradeoff.loss("light", narrow).svg, "utf-8")
+    steps = [step.as_dict() for step in tradeoff.steps]
+    for code in LANGUAGES:
+        say = texts_in(code)
+        for width, look in ((WIDTH, ""), (NARROW, "-narrow")):
+            picture = curves(
+                steps,
+                title=say("page_try.curve_title"),
+                y_title=say("page_try.curve_axis"),
+                y_format=".3~p",
+                x_scale=scale_for([step["k"] for step in steps]),
+                width=width,
+                say=say,
+            )
+            (context.directory / f"curve{look}-{code}.svg").write_text(picture.svg, "utf-8")
     return {"steps": [step.as_dict() for step in tradeoff.steps_to_show()], "records": tradeoff.records}
 
 

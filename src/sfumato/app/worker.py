@@ -7,6 +7,7 @@ are those of the commands, which hold no cell value.
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sys
 import threading
@@ -100,7 +101,6 @@ class ReportedProgress(Progress):
             "several": self._several,
             "begun": self._begun,
             "phases": {name: round(seconds, 2) for name, seconds in list(self.seconds.items())},
-            "stopping": self.stopped,
         }
 
 
@@ -127,6 +127,7 @@ def main(directory: Path) -> int:
     """Do the run, which a signal may stop. Returns the exit code."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    write_json(directory / "process.json", {"number": os.getpid()})
     return 0 if do_run(directory) == "done" else 1
 
 

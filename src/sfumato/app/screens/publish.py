@@ -15,7 +15,7 @@ from sfumato.app.data_folder import PROJECT_SUFFIX
 from sfumato.app.forms import PostedForm, button, field, link_button, select, text_input
 from sfumato.app.publication import PublishedFiles
 from sfumato.app.run_status import run_panel
-from sfumato.app.screens.check import checked_trial, unread_lines
+from sfumato.app.screens.check import checked_trial, unread_lines, warning_list
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import WITHOUT_UMLAUTS, UsageError
 from sfumato.report.html import Markup, element, joined, name
@@ -176,12 +176,12 @@ def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
             element("div", element("p", say("page_publish.done"), class_="word"), class_="verdict-box holds"),
             element("p", say("page_publish.place"), " ", element("code", place)),
             element("ul", *rows, class_="tables files"),
+            warning_list(view, published["warnings"]),
             element(
                 "section",
                 element("h2", say("page_publish.private")),
                 element("p", say("page_publish.private_text"), " ", private, class_="note"),
             ),
-            *(element("p", view.message(text), class_="note") for text in published["warnings"]),
         ]
     )
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.app.background_run import BackgroundRun, last_run, runs_of, start_run
+from sfumato.app.exposures import share_with_bar
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, select, text_input
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.check import decisions_of
-from sfumato.app.screens.risk import share_with_bar
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
 from sfumato.pictures.picture import Picture
@@ -151,7 +151,7 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
             ),
             element("td", say.number(_k_of(run))),
             element("td", element("bdi", _further(run)), class_="words"),
-            element("td", found["chosen"], class_="words"),
+            element("td", name(found["chosen"]), class_="words"),
             element("td", element("strong", say.number(found["gcp"], ".1%"))),
             *(element("td", star) for star in stars),
             element("td", say.number(found["suppressed"])),
@@ -248,7 +248,8 @@ def _side_by_side(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
         heads = (say("page_try.column"), say("page_try.loss"), "*")
         picture: object = ""
         if found["plot"]:
-            picture = _picture(view, run, found["plot"], say("page_try.picture", name=title))
+            text = say("page_try.picture", name=title)
+            picture = scrolling(_picture(view, run, "classes", text, look="detailed"), text)
         facts = say("page_try.facts", classes=found["classes"], released=found["released"], records=found["records"])
         cards.append(
             element(
@@ -263,8 +264,9 @@ def _side_by_side(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
     return element("div", *cards, class_="pair")
 
 
-def _picture(view: ProjectView, run: BackgroundRun, file: str, text: str, look: str = "") -> Markup:
+def _picture(view: ProjectView, run: BackgroundRun, drawn: str, text: str, look: str = "") -> Markup:
     """A picture of a run in the colours of the page; one that would make the page slow is an image of its own."""
+    file = f"{drawn}-{view.say.language.code}.svg"
     path = run.directory / file
     if path.stat().st_size > LARGEST_INSIDE:
         address = f"/p/{view.project.name}/files/runs/{run.number}/{file}"
@@ -298,8 +300,8 @@ def _curve(view: ProjectView) -> Markup:
         ]
         heads = ("k", say("page_try.loss"), say("page_try.classes"), say("page_try.left_out"))
         parts += [
-            _picture(view, run, "curve.svg", say("page_try.curve"), look="wide"),
-            _picture(view, run, "curve-narrow.svg", say("page_try.curve"), look="narrow"),
+            _picture(view, run, "curve", say("page_try.curve"), look="wide"),
+            _picture(view, run, "curve-narrow", say("page_try.curve"), look="narrow"),
             folded(say("page_try.curve_table"), table(say("page_try.curve"), heads, rows)),
         ]
     if (run is None or run.state != "running") and _missing(view) is None and view.policy.privacy.k and not view.locked:

@@ -8,12 +8,16 @@
   const CONTROLS = "a[href], button, summary, input:not([type=hidden]), select, textarea";
   let stream = null;
 
-  function show(html, address, { focus = null, push = true } = {}) {
+  // sent: the address of the form that led to the page. What is being written in other forms stays.
+  function show(html, address, { focus = null, push = true, sent = null } = {}) {
     const next = parser.parseFromString(html, "text/html");
     const named = (each) => each.id || each.querySelector("summary")?.textContent;
     const folds = new Map([...document.querySelectorAll("details")].map((each) => [named(each), each.open]));
     const scrolled = window.scrollY;
     const same = new URL(address, location.href).pathname === location.pathname;
+    const written = !same ? [] : [...document.querySelectorAll("input[id], textarea[id]")]
+      .filter((each) => each.value !== each.defaultValue && each.type !== "range" && each.form?.action !== sent)
+      .map((each) => [each.id, each.defaultValue, each.value]);
     document.title = next.title;
     document.documentElement.lang = next.documentElement.lang;
     document.documentElement.dataset.theme = next.documentElement.dataset.theme;
@@ -24,6 +28,10 @@
     if (push && address !== location.href) history.pushState(null, "", address);
     for (const each of document.querySelectorAll("details")) {
       each.open = folds.get(named(each)) ?? each.open;
+    }
+    for (const [id, before, value] of written) {
+      const field = document.getElementById(id);
+      if (field?.defaultValue === before) field.value = value;
     }
     const alarm = document.getElementById("alarm");
     if (alarm) { alarm.focus(); }
@@ -67,26 +75,61 @@
     };
   }
 
+  // One form is sent at a time. What is changed in a form meanwhile is put into the new page and sent from there, since
+  // the answer shows the state without it. A button that is pressed twice counts once.
+  let sending = false, changed_since = null;
+  function make_up() {
+    const { id, fields } = changed_since;
+    changed_since = null;
+    const form = document.getElementById(id);
+    if (!form) return;
+    for (const each of form.elements) {
+      if (each.type === "checkbox" || each.type === "radio") each.checked = fields.getAll(each.name).includes(each.value);
+      else if (each.name && each.type !== "hidden" && fields.has(each.name)) each.value = fields.get(each.name);
+    }
+    send(form, null);
+  }
+
+  // A page that is exchanged while a key or a button is down would lose what it does when it comes up.
+  let down = false;
+  for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, () => { down = true; });
+  for (const kind of ["keyup", "pointerup", "pointercancel"]) document.addEventListener(kind, () => { down = false; });
+  const released = () => new Promise((go_on) => {
+    if (!down) { go_on(); return; }
+    for (const kind of ["keyup", "pointerup"]) document.addEventListener(kind, () => setTimeout(go_on), { once: true });
+    setTimeout(go_on, 1000); // a key may come up in another window
+  });
+
   async function send(form, submitter) {
-    const focus = remembered();
-    const body = new URLSearchParams(new FormData(form, submitter));
+    const fields = new FormData(form, submitter);
+    if (sending) {
+      if (form.id && !submitter) changed_since = { id: form.id, fields };
+      return;
+    }
+    sending = true;
+    const body = new URLSearchParams(fields);
     const main = document.getElementById("main");
     main?.setAttribute("aria-busy", "true");
     try {
       const answer = await fetch(form.action, { method: "POST", body, credentials: "same-origin" });
-      show(await answer.text(), answer.redirected ? answer.url : location.href, { focus });
+      const html = await answer.text();
+      await released();
+      sending = false;
+      show(html, answer.redirected ? answer.url : location.href, { focus: remembered(), sent: form.action });
+      if (changed_since) make_up();
     } catch {
-      gone();
-    } finally {
+      sending = false;
       main?.removeAttribute("aria-busy");
+      gone();
     }
   }
 
   async function refresh() {
-    const focus = remembered();
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });
-      show(await answer.text(), location.href, { focus, push: false });
+      const html = await answer.text();
+      await released();
+      show(html, location.href, { focus: remembered(), push: false });
     } catch { gone(); }
   }
 
@@ -112,7 +155,8 @@
     if (!at.dataset || !("auto" in at.dataset) || !at.form) return;
     // Arrows pass by the choices between the old and the new one, and only the one that they stay at is meant.
     clearTimeout(waiting?.clock);
-    waiting = { form: at.form, clock: setTimeout(decided, by_arrows ? STAY : 0) };
+    waiting = { form: at.form, clock: by_arrows ? setTimeout(decided, STAY) : 0 };
+    if (!by_arrows) decided();
   });
   const STAY = 500; // milliseconds
   let waiting = null, by_arrows = false;
@@ -179,6 +223,7 @@
   }
 
   window.addEventListener("popstate", refresh);
+  window.addEventListener("resize", current_step);
 
   // ---- files ----
   async function upload(file, input) {

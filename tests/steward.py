@@ -30,6 +30,11 @@ SEEN = """(() => {
     ([x, y]) => document.elementFromPoint(box.left + x * box.width, box.top + y * box.height));
   return outlined && points.some((each) => each && (at.contains(each) || (label ?? at).contains(each)));
 })()"""
+# Whether the step that one is at can be seen, where there are steps: on a narrow window they scroll.
+STEP_IN_WINDOW = """(() => {
+  const box = document.querySelector(".steps a[aria-current]")?.getBoundingClientRect();
+  return !box || (box.left >= 0 && box.right <= innerWidth);
+})()"""
 # Every text that can be seen or heard, but what comes from a table, a policy or a command.
 TEXTS = """(() => {
   const data = "bdi, code, pre, q, script, noscript, select[name=method], #language";
@@ -176,6 +181,7 @@ class Steward:
             self.page.media(scheme=scheme)
             for width in WIDTHS:
                 self.see_that_nothing_is_wider_than_the_window(width)
+                self.page.wait(STEP_IN_WINDOW, 10)
             self.page.resize(1000)
             self.see_that_axe_finds_nothing()
         self.look_for_english()

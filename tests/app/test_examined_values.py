@@ -46,12 +46,7 @@ def test_they_are_removed_when_the_table_has_changed_until_it_is_read_again(
 @pytest.mark.compiled
 def test_they_are_removed_when_the_release_is_published(examined_page: PageClient, runs_here: None) -> None:
     page = examined_page
-    page.look("try")
-    page.send("start", k=4)
-    page.look("check")
-    page.send("read", line=[str(number) for number in range(40)])
-    page.look("publish")
-    page.send("prepare", title="Towns", author="Office", format="csv")
+    page.prepare(k=4)
     assert kept(page) == {"000001": 7}
     page.send("publish")
     page.look("publish")

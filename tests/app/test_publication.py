@@ -35,12 +35,7 @@ class Waiting:
 def ready(examined_page: PageClient, runs_here: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a project whose publication has been asked for and has not begun."""
     page = examined_page
-    page.look("try")
-    page.send("start", k=4)
-    page.look("check")
-    page.send("read", line=[str(number) for number in range(40)])
-    page.look("publish")
-    page.send("prepare", title="Towns", author="Office", format="csv")
+    page.prepare(k=4)
     monkeypatch.setattr(background_run.subprocess, "Popen", Waiting)
     page.send("publish")
     page.close()

@@ -28,7 +28,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from sfumato.app.durable_files import private_directory, read_json, write_json
+from sfumato.app.durable_files import private_directory, read_json, write_json, write_momentary_json
 from sfumato.app.project import Project
 from sfumato.errors import InputError, UsageError
 from sfumato.tables.targets.file_operations import lock
@@ -86,7 +86,7 @@ class BackgroundRun:
 
     def stop(self) -> None:
         """Ask the run to stop. A search ends with what it has."""
-        write_json(self.directory / "stop", {})
+        write_momentary_json(self.directory / "stop", {})
 
     def end(self) -> None:
         """End the process at once, whatever it does."""

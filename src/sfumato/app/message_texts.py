@@ -6,11 +6,13 @@ rare error or one of a plug-in, is shown as it is, and marked as English.
 
 from __future__ import annotations
 
+import re
+
 from sfumato.app.reason_texts import NESTED as NESTED_IN_REASONS
 from sfumato.app.reason_texts import REASONS
 from sfumato.report.audit_texts import LINES, recognised_text
 from sfumato.report.audit_texts import NESTED as NESTED_IN_LINES
-from sfumato.report.html import Markup, element, joined
+from sfumato.report.html import Markup, capitalised, element, joined
 from sfumato.texts import ENGLISH, Texts
 
 # The first that fits is taken: what is more special stands before what is more general.
@@ -178,10 +180,12 @@ NESTED = (
     "what",
 )
 
+WORD = re.compile(r"[^\W\d_]{2}")
+
 
 def message_text(text: str, say: Texts) -> Markup:
     """A message in the language of the texts, or in English and marked as such."""
-    if say.language.code == ENGLISH.language.code:
-        return joined([text])
     said = recognised_text(text, say, (*MESSAGES, *LINES), NESTED, (*PARTS, *REASONS))
-    return joined([said]) if said != text else element("span", text, lang="en")
+    shown = capitalised(said) if WORD.match(said) else said  # commands say it behind "error:"; k is no word
+    is_english = said == text and say.language.code != ENGLISH.language.code
+    return element("span", shown, lang="en") if is_english else joined([shown])

@@ -22,7 +22,7 @@ from typing import Any
 
 from sfumato.app.background_run import BackgroundRun
 from sfumato.app.data_folder import DataFolder
-from sfumato.app.durable_files import write_json
+from sfumato.app.durable_files import write_json, write_momentary_json
 from sfumato.app.project import Project, ProjectStore, checked_policy
 from sfumato.errors import InfeasibleError, ReadingWarning, SfumatoError
 from sfumato.policy import Policy
@@ -88,7 +88,7 @@ class ReportedProgress(Progress):
                     _interrupt()
             if self._dirty:
                 self._dirty = False
-                write_json(self._run.directory / "progress.json", self._report())
+                write_momentary_json(self._run.directory / "progress.json", self._report())
 
     def _report(self) -> dict[str, Any]:
         current = dict(self._current)
@@ -127,7 +127,7 @@ def main(directory: Path) -> int:
     """Do the run, which a signal may stop. Returns the exit code."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    write_json(directory / "process.json", {"number": os.getpid()})
+    write_momentary_json(directory / "process.json", {"number": os.getpid()})
     return 0 if do_run(directory) == "done" else 1
 
 

@@ -15,7 +15,7 @@ from sfumato.app.screens.derived_columns import derive, derive_form, underive
 from sfumato.app.view import ProjectView, Screen
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE
 from sfumato.pictures.small_bars import small_bars
-from sfumato.report.html import Markup, element, folded, joined, name
+from sfumato.report.html import Markup, capitalised, element, folded, joined, name
 from sfumato.report.page import in_page_colours
 
 SHOWN_LABELS = 3
@@ -148,7 +148,14 @@ def _card(
         element("p", column["description"], class_="quiet") if column["description"] else "",
         "" if figure is None else _figure(view, column, figure),
         element("p", facts, class_="quiet"),
-        element("p", said, ": ", reason_text(column["reason"], say), class_="reason"),
+        element(
+            "p",
+            element("strong", said, "."),
+            " ",
+            capitalised(reason_text(column["reason"], say)),
+            ".",
+            class_="reason",
+        ),
         alarm,
         choices,
         _linkable(view, column, position, role, examined["records"]),

@@ -111,17 +111,19 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
     """The trials as rows, the last one first, of which two can be chosen."""
     say = view.say
     columns = list(dict.fromkeys(column for run in done for column in run.result["found"]["stars"]))  # type: ignore[index]
+    further = any(map(_further, done))  # columns in which nothing stands would push others out of sight
+    bounded = any(_bound(view, run.result["found"]) for run in done)  # type: ignore[index]
     heads = [
         say("page_try.compare"),
         say("page_try.name"),
         "k",
-        say("page_try.further"),
+        *([say("page_try.further")] if further else []),
         say("page_try.method"),
         say("page_try.loss"),
         *(joined(["* ", name(column)]) for column in columns),
         say("page_try.left_out"),
         say("page_try.smallest"),
-        say("page_try.bound_short"),
+        *([say("page_try.bound_short")] if bounded else []),
         say("page_try.look"),
     ]
     rows = []
@@ -150,17 +152,17 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
                 "th", name(str(request["options"].get("name", run.number))), " ", *marks, scope="row", class_="text"
             ),
             element("td", say.number(_k_of(run))),
-            element("td", element("bdi", _further(run)), class_="words"),
+            *([element("td", element("bdi", _further(run)), class_="words")] if further else []),
             element("td", name(found["chosen"]), class_="words"),
             element("td", element("strong", say.number(found["gcp"], ".1%"))),
             *(element("td", star) for star in stars),
             element("td", say.number(found["suppressed"])),
             element("td", say.number(found["smallest_class"])),
-            element("td", _bound(view, found)),
+            *([element("td", _bound(view, found))] if bounded else []),
             element("td", _actions(view, run)),
         ]
         rows.append(element("tr", *cells))
-    texts = (1, 3, 4)  # of the headings
+    texts = (1, 3, 4) if further else (1, 3)  # of the headings
     cells_of_head = (
         element("th", cell, scope="col", class_="text" if number in texts else None)
         for number, cell in enumerate(heads)

@@ -10,6 +10,8 @@
 
   // sent: the address of the form that led to the page. What is being written in other forms stays.
   function show(html, address, { focus = null, push = true, sent = null } = {}) {
+    if (waiting?.form.id) changed_since = { id: waiting.form.id, fields: new FormData(waiting.form) };
+    forget();
     const next = parser.parseFromString(html, "text/html");
     const named = (each) => each.id || each.querySelector("summary")?.textContent;
     const folds = new Map([...document.querySelectorAll("details")].map((each) => [named(each), each.open]));
@@ -39,6 +41,7 @@
     else { window.scrollTo(0, 0); document.querySelector("h1")?.focus(); }
     current_step();
     follow();
+    if (changed_since) make_up();
     at_once();
   }
 
@@ -116,7 +119,6 @@
       await released();
       sending = false;
       show(html, answer.redirected ? answer.url : location.href, { focus: remembered(), sent: form.action });
-      if (changed_since) make_up();
     } catch {
       sending = false;
       main?.removeAttribute("aria-busy");
@@ -160,10 +162,13 @@
   });
   const STAY = 500; // milliseconds
   let waiting = null, by_arrows = false;
-  function decided() {
-    const form = waiting?.form;
+  function forget() {
     clearTimeout(waiting?.clock);
     waiting = null;
+  }
+  function decided() {
+    const form = waiting?.form;
+    forget();
     if (form?.isConnected) form.requestSubmit();
   }
   document.addEventListener("keydown", (event) => { by_arrows = event.key.startsWith("Arrow"); });

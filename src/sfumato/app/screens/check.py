@@ -97,16 +97,19 @@ def _verdict(view: ProjectView, run: BackgroundRun, found: Mapping[str, Any]) ->
 def _requirements(view: ProjectView, found: Mapping[str, Any]) -> Markup:
     say = view.say
     rows = []
+    reasoned = any(line.get("reason") for line in found["audit"])
     for line in found["audit"]:
         text, look = VERDICTS[line["holds"]]
         verdict = element("span", say(text), class_=f"verdict-word {look}")
         reason = audit_text(line["reason"], say) if line.get("reason") else ""
-        rows.append((audit_text(line["requirement"], say), verdict, reached_text(line, say), reason))
+        rows.append(
+            (audit_text(line["requirement"], say), verdict, reached_text(line, say), *([reason] if reasoned else []))
+        )
     heads = (
         say("page_check.requirement"),
         say("page_check.verdict"),
         say("page_check.reached"),
-        say("page_check.reason"),
+        *([say("page_check.reason")] if reasoned else []),
     )
     return element(
         "section",

@@ -133,7 +133,9 @@ def _card(
         look="roles",
     )
     if view.locked:
-        choices = element("p", say(ROLES[role]) if role in ROLES else say("page_columns.roles.decide"))
+        label = element("span", say("page_columns.role_of", column=column["name"]), class_="hint")
+        words = say(ROLES[role]) if role in ROLES else say("page_columns.roles.decide")
+        choices = element("p", label, " ", element("strong", words))
     else:
         choices = view.form(
             "role",

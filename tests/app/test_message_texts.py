@@ -19,6 +19,7 @@ from sfumato.pipeline.prepare import policy_warnings
 from sfumato.pipeline.recognition import _earlier_warnings
 from sfumato.policy import Policy
 from sfumato.releases.earlier_releases import EarlierReleases
+from sfumato.taxonomies import group_tree
 from sfumato.texts import texts_in
 
 GERMAN = texts_in("de")
@@ -35,8 +36,8 @@ def german(text: str) -> str:
 
 
 def errors_of_the_page() -> Iterator[str]:
-    """The text of every error that the code of the page raises, with a word in the place of every value."""
-    for path in sorted(APP.rglob("*.py")):
+    """The text of every error of the page and of its trees of groups, with a word in the place of every value."""
+    for path in (*sorted(APP.rglob("*.py")), Path(group_tree.__file__)):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if (
                 isinstance(node, ast.Call)
@@ -124,6 +125,27 @@ def test_why_a_table_cannot_meet_a_policy_is_said_in_german(privacy: dict[str, o
         sfumato.anonymize(PEOPLE, policy)
     said = german(str(caught.value))
     assert english_words(said) == set()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"privacy": {"k": 0}},
+        {"release": {"max_suppressed_fraction": 1.5}},
+        {"about": {"date": "tomorrow"}},
+        {"about": {"title": "x" * 9000}},
+        {"input": {"encoding": "nothing"}},
+        {"input": {"date_format": "day"}},
+        {"columns": {"age": {"role": "quasi-identifier", "taxonomy": {"intervals": [5, 3]}}}},
+        {"columns": {"age": {"role": "quasi-identifier", "round": -1}}},
+    ],
+)
+def test_what_a_field_of_the_page_may_hold_is_said_in_german(data: dict[str, object]) -> None:
+    with pytest.raises(SfumatoError) as caught:
+        Policy.from_dict(data, Path())
+    said = german(str(caught.value))
+    assert said.startswith("Verlangt wird bei ")
+    assert english_words(said.partition(": ")[2]) == set()
 
 
 def test_a_refusal_of_kept_columns_names_them_with_reasons_in_german() -> None:

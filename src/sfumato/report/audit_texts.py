@@ -99,7 +99,7 @@ def recognised_text(
     for key in keys:
         if (match := _pattern(key).fullmatch(text)) is not None:
             values = {
-                name: "; ".join(recognised_text(line, say, (*keys, *parts), nested) for line in value.split("; "))
+                name: "; ".join(recognised_text(line, say, (*parts, *keys), nested) for line in value.split("; "))
                 if name in nested
                 else say.with_marks(value)
                 if name != "setting" and FIGURE.fullmatch(value)

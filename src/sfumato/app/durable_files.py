@@ -46,7 +46,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_momentary_json(path: Path, value: Any) -> None:
-    """Replace a file that tells of a moment. It is not synced, for which a busy disk may take a minute."""
+    """Replace a file that tells of a moment. It is whole for whoever reads it, and need not survive a crash."""
     try:
         _replace(path, _json(value), lambda _: None)
     except OSError as error:

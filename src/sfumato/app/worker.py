@@ -55,16 +55,17 @@ class ReportedProgress(Progress):
 
     def began(self, name: str, total: int | None) -> None:
         self._estimate = TimeLeft(time.monotonic())
-        self._current = {"phase": name, "steps": 0, "total": total}
+        self._current = {"phase": name, "steps": 0, "total": None if total is None else int(total)}
         self._has_searched |= name == SEARCH
         self._dirty = True
 
     def expect(self, steps: int) -> None:
-        self._current = {**self._current, "total": steps}
+        self._current = {**self._current, "total": int(steps)}
         self._dirty = True
 
     def advance(self, steps: int) -> None:
-        self._current = {**self._current, "steps": self._current.get("steps", 0) + steps}
+        # Methods count in numbers of NumPy too, which JSON cannot hold.
+        self._current = {**self._current, "steps": int(self._current.get("steps", 0) + steps)}
         self._dirty = True
 
     def next_run(self, name: str, number: int, total: int) -> None:

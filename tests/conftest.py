@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-pytest_plugins = ("examined_page",)
+pytest_plugins = ("examined_page", "steward")
 
 SLOW_CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 DERANDOMIZED = settings(

@@ -125,6 +125,15 @@ class PageClient:
         number = next(index for index, form in enumerate(self.forms("create")) if form.fields.get("table") == [table])
         self.send("create", number)
 
+    def prepare(self, k: int) -> None:
+        """Make a trial, read what could go wrong, and prepare its release, where runs are done at once."""
+        self.look("try")
+        self.send("start", k=k)
+        self.look("check")
+        self.send("read", line=[str(number) for number in range(40)])
+        self.look("publish")
+        self.send("prepare", title="Towns", author="Office", format="csv")
+
     def wait(self, kind: str) -> dict[str, Any]:
         """Wait for the last run of a kind, and return what it found."""
         run = runs_of(self.opened, kind)[0]

@@ -109,13 +109,15 @@ def anonymize_to_file(
     trial: bool = False,
     report: Path | None = None,
     report_private: Path | None = None,
+    shareable_policy: Path | None = None,
     spark_master: str | None = None,
 ) -> Release:
     """Anonymize and write in one go; the finished file is what is audited and measured.
 
     With ``force`` the target may be something that is no release, or a trial may replace a release. The pages
-    ``report`` and ``report_private`` appear together with the release, or nothing does. ``spark_master`` is the master
-    of a Spark session that has to be made.
+    ``report`` and ``report_private`` appear together with the release, or nothing does, and so does
+    ``shareable_policy``, a file with the policy as the certificate has it. ``spark_master`` is the master of a Spark
+    session that has to be made.
     """
     if report is not None:
         from sfumato.report.release import refuse_trial
@@ -125,7 +127,14 @@ def anonymize_to_file(
         data, policy, progress, bound=bound, trial=trial, target=target, force=force, spark_master=spark_master
     )
     try:
-        return published(draft, target, force=force, report=report, report_private=report_private)
+        return published(
+            draft,
+            target,
+            force=force,
+            report=report,
+            report_private=report_private,
+            shareable_policy=shareable_policy,
+        )
     except BaseException:
         draft.engine.close()  # nobody has a release that would still need the files
         raise

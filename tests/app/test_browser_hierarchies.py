@@ -1,10 +1,7 @@
 """Hierarchies and requirements in a real Chromium: by keys alone, with axe-core, in both languages, at all widths."""
 
-# ruff: noqa: F811  (fixtures have the names of what is imported)
-
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,23 +9,7 @@ from typing import Any
 
 from browser import Browser
 from page_client import PageClient
-from test_browser import WIDTHS, Steward, browser, serve  # noqa: F401  (two of them are fixtures)
-
-MOST_TABS = 80
-
-
-def tab_to(steward: Steward, selector: str) -> None:
-    """Go to an element as people without a mouse do."""
-    for _ in range(MOST_TABS):
-        if steward.page.evaluate(f"document.activeElement.matches({json.dumps(selector)})"):
-            return
-        steward.page.press("Tab", 9)
-    raise AssertionError(f"{selector} is not reached by the tabulator")
-
-
-def write(steward: Steward, text: str) -> None:
-    steward.page.evaluate("document.activeElement.select?.()")
-    steward.page.type(text)
+from steward import Steward
 
 
 def policy_of(folder: Path) -> dict[str, Any]:
@@ -50,17 +31,13 @@ def test_a_group_and_its_level_are_made_by_keys_alone(
     page = steward.page
     page.go(f"{steward.origin}/p/people/hierarchies?column=1")
     for town in ("Bonn", "Köln"):
-        tab_to(steward, f"[aria-label='Choose {town}']")
-        page.press(" ", 32)
+        steward.do(f"[aria-label='Choose {town}']", " ")
     assert page.evaluate("document.querySelectorAll('.tree :checked').length") == 2
-    tab_to(steward, "#group-name")
-    write(steward, "Rhine")
-    tab_to(steward, "#do-group")
-    page.press("Enter", 13)
+    steward.write("#group-name", "Rhine")
+    steward.do("#do-group")
     page.wait("[...document.querySelectorAll('.tree .group')].some((each) => each.textContent === 'Rhine')")
-    page.evaluate("document.querySelector('h1').focus()")
-    tab_to(steward, "#level-finest")
-    page.press("ArrowRight", 39)
+    steward.see_that_the_focus_is_kept()
+    steward.do("#level-finest", "ArrowRight")
     page.wait("document.querySelector('#step-undo').textContent.includes('levels')")
     town = policy_of(folder)["columns"]["town"]
     assert town["finest"] == 1
@@ -104,24 +81,20 @@ def test_requirements_are_checked_as_soon_as_they_are_set_by_keys_alone(
     steward, folder = started(examined_page, serve, browser)
     page = steward.page
     page.go(f"{steward.origin}/p/people/requirements")
-    tab_to(steward, "#k")
-    write(steward, "300")
-    page.press("Enter", 13)
+    steward.write("#k", "300")
+    steward.press("Enter")
+    page.wait("document.querySelector('.run progress')", 60)
+    steward.write("#percent", "2.5")
     page.wait("document.querySelector('.verdict.bad')", 60)
-    page.evaluate("document.querySelector('h1').focus()")
-    tab_to(steward, "#apply-0")
-    page.press("Enter", 13)
+    assert page.evaluate("[document.activeElement.id, document.activeElement.value]") == ["percent", "2.5"]
+    steward.speak("de")
+    steward.look_for_english()
+    steward.speak("en")
+    steward.do("#apply-0")
     page.wait("document.querySelector('.verdict.good')", 60)
     assert policy_of(folder)["privacy"]["k"] == 120
-    for width in WIDTHS:
-        steward.see_that_nothing_is_wider_than_the_window(width)
-    steward.see_that_axe_finds_nothing()
-    page.browser.call("Network.setCookie", {"name": "sfumato-language", "value": "de", "url": steward.origin},
-                      session=page.session)  # fmt: skip
+    steward.see_that_the_focus_is_kept()
     for screen in ("requirements", "hierarchies?column=0", "hierarchies?column=3"):
         page.go(f"{steward.origin}/p/people/{screen}")
-        assert page.evaluate("document.documentElement.lang") == "de"
-        for width in WIDTHS:
-            steward.see_that_nothing_is_wider_than_the_window(width)
-        steward.see_that_axe_finds_nothing()
+        steward.look_around()
     steward.see_that_nothing_left()

@@ -248,7 +248,7 @@ def test_a_name_that_stands_for_two_sets_is_refused_and_nothing_changes(examined
     assert alarm(text)
     assert settings(page, "town") == before
     text = page.send("groups", status=422, name="nothing chosen", do="group")
-    assert "nothing is chosen" in alarm(text)
+    assert "Nothing is chosen" in alarm(text)
 
 
 def test_a_sensitive_column_gets_a_file_for_its_distances(examined_page: PageClient) -> None:

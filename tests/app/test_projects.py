@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from page_client import PageClient, alarm
 
+from sfumato.app import worker
 from sfumato.app.background_run import BackgroundRun, runs_of, start_run
 from sfumato.app.data_folder import DataFolder
 from sfumato.app.project import OutdatedPageError, Project, ProjectStore
@@ -219,6 +221,25 @@ def test_a_run_that_is_asked_to_stop_ends_and_leaves_no_release(project: Project
     assert json.loads((run.directory / "result.json").read_text("utf-8"))["state"] == run.state
 
 
+def test_progress_in_numbers_of_numpy_is_reported_and_the_wish_to_stop_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "PAUSE", 0.01)
+    run = BackgroundRun(tmp_path)
+    progress = worker.ReportedProgress(run)
+    with progress.phase("improve", np.int64(200)):
+        progress.advance(np.int64(50))
+        end = time.monotonic() + 20
+        while run.progress.get("steps") != 50 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert (run.progress["steps"], run.progress["total"]) == (50, 200)
+        run.stop()
+        while not progress.stopped and time.monotonic() < end:
+            time.sleep(0.01)
+    assert progress.stopped
+    progress.end()
+
+
 def _process_of(run: BackgroundRun) -> int:
     """The number of the process that holds the lock of a run, from what the system says about locks."""
     inode = os.stat(run.directory / "lock").st_ino
@@ -259,7 +280,7 @@ def test_a_search_that_is_stopped_leaves_a_trial_to_look_at_that_is_marked_and_n
     while run.state == "running" and time.monotonic() < end:
         time.sleep(0.02)
     result = run.result
-    assert result is not None
+    assert result is not None, run.progress
     assert (result["state"], result["cut_short"], result["found"]["trial"]) == ("done", True, True)
     assert result["found"]["smallest_class"] >= 3
     assert list((project.directory / "releases").iterdir()) == []
@@ -267,4 +288,27 @@ def test_a_search_that_is_stopped_leaves_a_trial_to_look_at_that_is_marked_and_n
     page = PageClient(folder)
     page.project = project.name
     assert "stopped early" in page.look("try")
+    page.close()
+
+
+@pytest.mark.not_quick
+def test_a_run_that_does_not_stop_is_ended_at_once_by_a_second_wish(folder: Path) -> None:
+    page = PageClient(folder)
+    page.begin("people.csv")
+    page.send("examine")
+    run = runs_of(page.opened, "examine")[0]
+    process = _process_of(run)
+    while not (run.directory / "process.json").exists():
+        time.sleep(0.02)
+    os.kill(process, signal.SIGSTOP)  # it hears no wish any more
+    page.look("columns")
+    page.send(f"stop/{run.number}")
+    assert "End at once" in page.text
+    assert run.state == "running"
+    page.send(f"stop/{run.number}")
+    end = time.monotonic() + 20
+    while run.state == "running" and time.monotonic() < end:
+        time.sleep(0.02)
+    assert run.state == "stopped"
+    assert "The run was stopped" in page.look("columns")
     page.close()

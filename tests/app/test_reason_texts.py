@@ -31,7 +31,10 @@ def test_every_form_of_values_is_said_in_german(form: str) -> None:
 
 def test_parts_of_a_reason_are_said_one_by_one_and_english_stays_as_it_is() -> None:
     reason = "some of its texts contain e-mail addresses; 12% of the records have a value that no other record has"
-    german = "einige ihrer Texte enthalten E-Mail-Adressen; 12% der Datensätze haben einen Wert, den kein anderer hat"
+    german = (
+        "einige ihrer Texte enthalten E-Mail-Adressen; 12\N{NO-BREAK SPACE}% der Datensätze haben einen Wert, den kein "
+        "anderer hat"
+    )
     assert reason_text(reason, GERMAN) == german
     assert reason_text(reason, texts_in("en")) == reason
     assert reason_text("what a later version may say", GERMAN) == "what a later version may say"

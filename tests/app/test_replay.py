@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examined_page import RunHere
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_client import PageClient
@@ -21,7 +22,6 @@ from sfumato.app import background_run
 from sfumato.app.background_run import last_run
 from sfumato.app.screens.publish import publish_command
 from sfumato.app.view import ProjectView
-from sfumato.app.worker import do_run
 from sfumato.cli import main
 from sfumato.synthetic import generate
 from sfumato.texts import texts_in
@@ -30,23 +30,13 @@ ROLES = ("identifier", "drop", "pseudonym", "quasi-identifier", "sensitive", "ot
 COLUMNS = 15
 
 
-class DoneHere:
-    """Stands for the process of a run: the run is done here, before anybody waits for it."""
-
-    def __init__(self, command: list[str], **_: Any) -> None:
-        do_run(Path(command[-1]))
-
-    def poll(self) -> int:
-        return 0
-
-
 @pytest.fixture(scope="module")
 def examined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a project whose table has been examined."""
     folder = tmp_path_factory.mktemp("examined")
     generate("hospital", 150, folder / "export.csv", flaws=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(background_run.subprocess, "Popen", DoneHere)
+        patch.setattr(background_run.subprocess, "Popen", RunHere)
         page = PageClient(folder)
         page.begin("export.csv")
         page.send("missing", sentinel=["0"])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from page_client import PageClient, alarm
 
+from sfumato.app import background_run
+from sfumato.app.background_run import runs_of
 from sfumato.cli import main
 from sfumato.requirements import kinds
 from sfumato.texts import texts_in
@@ -123,3 +126,24 @@ def test_a_policy_that_is_not_complete_is_not_checked(examined_page: PageClient)
     text = page.look("requirements")
     assert "This can be checked once the policy is complete:" in text
     assert page.forms("check") == []
+
+
+def test_a_check_of_an_older_policy_is_stopped_and_the_page_asks_again_when_it_has_ended(
+    examined_page: PageClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, alive = examined_page, {"000002"}
+    monkeypatch.setattr(background_run.subprocess, "Popen", lambda *_, **__: SimpleNamespace(poll=lambda: 0))
+    monkeypatch.setattr(background_run.BackgroundRun, "_is_alive", lambda run: run.number in alive)
+    page.look("requirements")
+    page.send("k", k=3)
+    page.send("check")
+    page.send("k", k=4)
+    assert "data-now" in page.text
+    page.send("check")
+    older = runs_of(page.opened, "dry-run")
+    assert [(run.number, run.is_stopping) for run in older] == [("000002", True)]
+    assert "data-now" not in page.text  # it would ask again and again until the older check has ended
+    alive.clear()
+    assert "data-now" in page.look("requirements")
+    page.send("check")
+    assert [run.number for run in runs_of(page.opened, "dry-run")] == ["000003", "000002"]

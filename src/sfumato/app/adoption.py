@@ -17,7 +17,7 @@ def adopt_examination(project: Project) -> None:
     found = (run.result or {})["found"]
     try:
         project.change(state.version, "page.steps.examined", lambda data: adopted(data, found["policy"]))
-        project.note(None, examined=run.number)
+        project.note(None, examined=run.number, examined_table=found.get("table"))
     except OutdatedPageError:
         return  # another tab was quicker, and the next look at the page sees what it did
 

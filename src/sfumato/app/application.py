@@ -25,13 +25,14 @@ from sfumato.app.access import POLICY_OF_PAGES, SIGN, SIGN_HEADER, Access, Gate
 from sfumato.app.adoption import adopt_examination
 from sfumato.app.background_run import run_numbered, runs_of
 from sfumato.app.data_folder import is_table_name
+from sfumato.app.examined_values import remove_stale_values
 from sfumato.app.forms import MOST_BYTES, PostedForm
 from sfumato.app.frame import error_page, project_page, projects_page
 from sfumato.app.project import LockedProjectError, OutdatedPageError, Project, ProjectStore
+from sfumato.app.publication import adopt_publication, is_publishing
 from sfumato.app.run_status import run_status
 from sfumato.app.screens import SCREENS
 from sfumato.app.screens.projects import ACTIONS
-from sfumato.app.screens.publish import adopt_publication
 from sfumato.app.style import style_sheet
 from sfumato.app.view import ProjectView, Screen, View
 from sfumato.errors import InputError, OutputError, SfumatoError
@@ -80,12 +81,20 @@ class Page:
 
     def _shown(self, view: ProjectView, screen: Screen, status: int = 200) -> Response:
         try:
-            view.project.adopt_edits()
-            adopt_examination(view.project)
-            adopt_publication(view.project)
+            self._adopt(view.project)
         except SfumatoError as error:
-            view.alarm = view.alarm or str(error)
+            view.alarm = view.alarm or view.message(str(error))
         return _html(project_page(view, screen), status)
+
+    @staticmethod
+    def _adopt(project: Project) -> None:
+        """Take over what happened beside the page: a release that stands, an edited policy, an examination."""
+        with project.exclusively():
+            adopt_publication(project)
+            if not is_publishing(project):
+                project.adopt_edits()
+                adopt_examination(project)
+            remove_stale_values(project)
 
     def first_screen(self, request: Request) -> Response:
         name = request.path_params["project"]
@@ -151,19 +160,30 @@ class Page:
         return await run_in_threadpool(move)
 
     async def stop(self, request: Request) -> Response:
+        """Ask a run to stop or, if it was asked before, end it at once."""
         self._seen.now()
-        await self._form(request)
+        form = await self._form(request)
 
         def stopped() -> Response:
             view, screen = self._project_view(request)
-            run_numbered(view.project, request.path_params["run"]).stop()
+            run = run_numbered(view.project, request.path_params["run"])
+            if form.text("end"):
+                run.end()
+            else:
+                run.stop()
             return RedirectResponse(view.address(screen.key), 303)
 
         return await run_in_threadpool(stopped)
 
     def _changed(self, view: ProjectView, screen: Screen, change: Callable[[], str | None]) -> Response:
+        project = view.project
         try:
-            target = change()
+            with project.exclusively():  # what an action has looked at stays so until it is done
+                adopt_publication(project)
+                if is_publishing(project):
+                    view.alarm = view.say("page.publishing")
+                    return self._shown(self._fresh(view), screen, 423)
+                target = change()
         except OutdatedPageError:
             view.alarm = view.say("page.outdated")
             return self._shown(self._fresh(view), screen, 409)
@@ -171,7 +191,7 @@ class Page:
             view.alarm = view.say("page.locked")
             return self._shown(self._fresh(view), screen, 423)
         except SfumatoError as error:
-            view.alarm = str(error)
+            view.alarm = view.message(str(error))
             return self._shown(self._fresh(view), screen, 422)
         return RedirectResponse(target or view.address(screen.key), 303)
 
@@ -200,7 +220,7 @@ class Page:
             try:
                 return RedirectResponse(ACTIONS[request.path_params["action"]](view, form), 303)
             except SfumatoError as error:
-                view.alarm = str(error)
+                view.alarm = view.message(str(error))
                 return _html(projects_page(view), 422)
 
         return await run_in_threadpool(made)
@@ -303,9 +323,11 @@ def make_application(store: ProjectStore, access: Access, seen: Clock) -> Starle
 
 def _refused(page: Page, request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        return _html(error_page(page._view(request), error.status_code, error.detail), error.status_code)
-    status = 404 if isinstance(error, InputError) else 422
-    return _html(error_page(page._view(request), status, str(error)), status)
+        status, text = error.status_code, error.detail
+    else:
+        status, text = 404 if isinstance(error, InputError) else 422, str(error)
+    view = page._view(request)
+    return _html(error_page(view, status, view.message(text)), status)
 
 
 def _unexpected(page: Page, request: Request, error: Exception) -> Response:

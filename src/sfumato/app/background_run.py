@@ -4,6 +4,7 @@
       request.json   what was asked for, with the policy
       lock           locked for as long as the process lives
       progress.json  how far it has come
+      process.json   the number of its process
       stop           asks it to stop
       result.json    how it ended
 
@@ -15,17 +16,19 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from sfumato.app.durable_files import private_directory, read_json, write_json
+from sfumato.app.durable_files import private_directory, read_json, write_json, write_momentary_json
 from sfumato.app.project import Project
 from sfumato.errors import InputError, UsageError
 from sfumato.tables.targets.file_operations import lock
@@ -72,11 +75,27 @@ class BackgroundRun:
             return state
         if self._is_alive():
             return "running"
-        return "killed" if self.result is None else "done"  # it may have ended between the two questions
+        if self.result is not None:
+            return "done"  # it ended between the two questions
+        return "stopped" if self.is_stopping else "killed"
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether somebody has asked the run to stop."""
+        return (self.directory / "stop").exists()
 
     def stop(self) -> None:
-        """Ask the run to stop."""
-        write_json(self.directory / "stop", {})
+        """Ask the run to stop. A search ends with what it has."""
+        write_momentary_json(self.directory / "stop", {})
+
+    def end(self) -> None:
+        """End the process at once, whatever it does."""
+        process = read_json(self.directory / "process.json")
+        # For as long as the lock is held, the number is that of the run and of nobody else.
+        if process is not None and self._is_alive():
+            self.stop()
+            with suppress(ProcessLookupError):  # it ended in this moment
+                os.killpg(process["number"], signal.SIGKILL)
 
     def _is_alive(self) -> bool:
         for process in list(_started):

@@ -21,6 +21,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato.app.durable_files import write_durably
+from sfumato.app.examined_values import values_path
 from sfumato.app.project import Project
 from sfumato.policy import ColumnSettings, InputOptions
 from sfumato.policy.taxonomy_paths import FLAT
@@ -122,7 +123,7 @@ class TextReading:
 
 def examined_column(project: Project, run: str, figure: dict[str, Any]) -> ExaminedColumn:
     """The column of an examination. figure: what the examination told of it."""
-    path = project.directory / "runs" / run / f"values-{figure['index']}.parquet"
+    path = values_path(project.directory / "runs" / run, figure["index"])
     reading = TextReading()
     if kind_of_file(project.table)[0] in TEXT_FILES:  # values of typed files are already as Python writes them
         settings = project.policy.input

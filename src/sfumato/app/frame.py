@@ -10,6 +10,7 @@ from html import escape
 from sfumato._version import __version__
 from sfumato.app.background_run import runs_of
 from sfumato.app.data_folder import PROJECT_SUFFIX
+from sfumato.app.examined_values import table_has_changed
 from sfumato.app.forms import button, hidden, select
 from sfumato.app.screens import SCREENS
 from sfumato.app.screens.projects import projects_body
@@ -28,7 +29,10 @@ def project_page(view: ProjectView, screen: Screen) -> str:
     say = view.say
     heading = element("h1", say(screen.title), tabindex="-1")
     task = element("p", say(screen.task), class_="task")
-    notice = element("p", say("page.published"), class_="note") if view.locked else ""
+    notice: object = element("p", say("page.published"), class_="note") if view.locked else ""
+    if not view.locked and table_has_changed(view.project):
+        way = element("a", say("page_open.again"), href=view.address("open"))
+        notice = element("p", say("page.table_changed"), " ", way, class_="note")
     body = joined([heading, task, notice, screen.draw(view)])
     parts = [
         element("section", say("page.original"), class_="warning-frame", aria_label=say("page.warning"))
@@ -173,7 +177,9 @@ def _policy(view: ProjectView) -> Markup:
             _copy(view, "#command", "page.copy_command"),
             class_="copied",
         ),
-        preformatted(view.project.policy_text, say("page.policy")),
+        preformatted(text, say("page.policy"))
+        if (text := view.project.policy_text)
+        else element("p", say("page.policy_empty"), class_="quiet"),
         element("p", element("a", say("page.download_policy"), href=f"/p/{view.project.name}/policy.toml")),
         folded(say("page.history", count=len(view.state.steps)), element("ol", *history, class_="history")),
     ]

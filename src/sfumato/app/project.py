@@ -133,6 +133,12 @@ class Project:
             if text != self.policy_text:
                 self._commit(state, what, text)
 
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Let no other thread change the project meanwhile."""
+        with self._changing:
+            yield
+
     def check_version(self, version: int) -> None:
         """Refuse what comes from an older page, or changes a project that is locked."""
         with self._writing(version):
@@ -213,10 +219,10 @@ class Project:
         with self._changing:
             self._hold()
             state = self.state
-            if version is not None and version != state.version:
-                raise OutdatedPageError
             if version is not None and "published" in state.notes:
                 raise LockedProjectError
+            if version is not None and version != state.version:
+                raise OutdatedPageError
             yield state
 
     def _hold(self) -> None:

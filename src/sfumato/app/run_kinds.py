@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow.parquet
 
-from sfumato.app.durable_files import write_durably
+from sfumato.app.examined_values import table_mark, values_path
 from sfumato.app.worker import RunContext
+from sfumato.texts import LANGUAGES, texts_in
 
 RunKind = Callable[[RunContext], Any]
 
@@ -21,7 +22,7 @@ def examine(context: RunContext) -> dict[str, Any]:
     """Propose a policy, and keep what each column holds beside the result."""
     from sfumato.proposal import propose_policy
 
-    asked = context.options
+    asked, mark = context.options, table_mark(context.table)
     proposal = propose_policy(
         context.table,
         input=asked.get("input"),
@@ -30,10 +31,11 @@ def examine(context: RunContext) -> dict[str, Any]:
         progress=context.progress,
     )
     for index, figure in enumerate(proposal.figures):
-        pyarrow.parquet.write_table(figure.values, context.directory / f"values-{index}.parquet")
+        pyarrow.parquet.write_table(figure.values, values_path(context.directory, index))
     found = proposal.as_dict()
     return {
         **found,
+        "table": mark,
         "figures": {figure.name: {**figure.as_dict(), "index": index} for index, figure in enumerate(proposal.figures)},
         "settings": {column.name: column.settings for column in proposal.columns},
         "dangerous": [
@@ -91,6 +93,8 @@ def trial(context: RunContext) -> dict[str, Any]:
 def curve(context: RunContext) -> dict[str, Any]:
     """Compute what every k would cost."""
     from sfumato.evaluation.dual_problem import TradeoffQuestion
+    from sfumato.pictures.curves import NARROW, WIDTH, curves
+    from sfumato.report.result_files import scale_for
     from sfumato.report.tradeoff import Tradeoff
     from sfumato.studies.tradeoff import TradeoffStudy
 
@@ -98,34 +102,39 @@ def curve(context: RunContext) -> dict[str, Any]:
     study = TradeoffStudy(context.table, question, context.progress)
     study.run()
     tradeoff = Tradeoff(study.steps, question, context.table, study.seconds, complete=study.complete)
-    for narrow, name in ((False, "curve.svg"), (True, "curve-narrow.svg")):
-        (context.directory / name).write_text(tradeoff.loss("light", narrow).svg, "utf-8")
+    steps = [step.as_dict() for step in tradeoff.steps]
+    for code in LANGUAGES:
+        say = texts_in(code)
+        for width, look in ((WIDTH, ""), (NARROW, "-narrow")):
+            picture = curves(
+                steps,
+                title=say("page_try.curve_title"),
+                y_title=say("page_try.curve_axis"),
+                y_format=".3~p",
+                x_scale=scale_for([step["k"] for step in steps]),
+                width=width,
+                say=say,
+            )
+            (context.directory / f"curve{look}-{code}.svg").write_text(picture.svg, "utf-8")
     return {"steps": [step.as_dict() for step in tradeoff.steps_to_show()], "records": tradeoff.records}
 
 
 def publish(context: RunContext) -> dict[str, Any]:
     """Run the policy anew and write the release with all that belongs to it; the private page goes elsewhere."""
-    import tomli_w
-
     from sfumato.api import anonymize_to_file
-    from sfumato.releases.certificate import shareable_policy
+    from sfumato.app.publication import PublishedFiles
 
-    name = str(context.options["file"])
-    releases, private = context.project.directory / "releases", context.project.directory / "private"
-    stem = name.partition(".")[0]
-    policy = context.policy
+    files = PublishedFiles(context.project.directory, str(context.options["file"]))
     release = anonymize_to_file(
         context.table,
-        policy,
-        releases / name,
+        context.policy,
+        files.release,
         context.progress,
-        report=releases / f"{stem}.report.html",
-        report_private=private / f"{stem}.private.html",
+        report=files.report,
+        report_private=files.private,
+        shareable_policy=files.policy,
     )
-    # As in the certificate: the policy of the project also says where files and the key of pseudonyms lie.
-    write_durably(releases / f"{stem}.policy.toml", tomli_w.dumps(shareable_policy(policy)).encode())
-    files = sorted(path.name for path in releases.iterdir() if path.is_file())
-    return {**release.summary(), "files": files, "private": f"{stem}.private.html"}
+    return release.summary()
 
 
 RUN_KINDS: Mapping[str, RunKind] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from sfumato.app.background_run import BackgroundRun
-from sfumato.app.forms import button
+from sfumato.app.forms import button, hidden
 from sfumato.app.view import ProjectView
 from sfumato.report.html import Markup, element, joined
 
@@ -51,7 +51,7 @@ def run_status(view: ProjectView, run: BackgroundRun) -> Markup:
             "p",
             element("strong", view.say("page.run.failed")),
             " ",
-            str(result.get("message", "")),
+            view.message(str(result.get("message", ""))),
             class_="alarm",
             role="alert",
         )
@@ -69,7 +69,7 @@ def _running(view: ProjectView, run: BackgroundRun) -> Markup:
     words = say("page.phases.start") if phase is None else say(PHASES.get(phase, "page.phases.work"))
     if progress.get("compiling"):
         words = say("page.phases.compile")
-    if progress.get("stopping"):
+    if run.is_stopping:
         words = say("page.phases.stopping")
     several = progress.get("several")
     if several is not None:
@@ -86,10 +86,12 @@ def _running(view: ProjectView, run: BackgroundRun) -> Markup:
     if steps and total:
         bar = element("progress", max=str(total), value=str(min(steps, total)), aria_label=words)
     stop = view.post(
-        f"{view.address(view.screen)}/stop/{run.number}", button(say("page.run.stop"), look="small"), class_="inline"
+        f"{view.address(view.screen)}/stop/{run.number}",
+        hidden("end", "yes") if run.is_stopping else "",
+        button(say("page.run.end" if run.is_stopping else "page.run.stop"), look="small"),
+        class_="inline",
+        id=f"stop-{run.number}",
     )
-    if progress.get("stopping"):
-        stop = Markup("")
     line = element("p", element("strong", words), " ", element("span", times, class_="quiet"))
     return joined([line, element("div", bar, stop, class_="row")])
 

@@ -13,7 +13,7 @@ from sfumato.app.forms import hidden
 from sfumato.app.view import ProjectView
 from sfumato.errors import UsageError
 from sfumato.policy import ColumnSettings
-from sfumato.report.html import Markup
+from sfumato.report.html import Markup, element
 
 OF_TAXONOMIES = ("taxonomy", "finest", "coarsest")
 NOT_WITH_TAXONOMIES = ("type", "round")  # a taxonomy says what the column is, and what is shown of it
@@ -56,6 +56,15 @@ def selectable_columns(view: ProjectView) -> list[SelectedColumn]:
             load = partial(examined_column, view.project, run, figure)
             found.append(SelectedColumn(position, column["name"], settings, load))
     return sorted(found, key=lambda column: column.settings.role != "quasi-identifier")
+
+
+def values_gone(view: ProjectView) -> Markup:
+    """What stands in the place of the columns once their values are removed."""
+    text = view.say("page_columns.values_gone")
+    if view.locked:
+        return element("p", text, class_="note")
+    way = element("a", view.say("page_open.again"), href=view.address("open"))
+    return element("p", text, " ", way, class_="note")
 
 
 def selected_column(view: ProjectView, columns: list[SelectedColumn]) -> SelectedColumn:

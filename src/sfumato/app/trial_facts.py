@@ -1,7 +1,8 @@
-"""What is looked at in a trial: how much of each column is ``*``, rows of it, its smallest classes, and its picture."""
+"""What is looked at in a trial: how much of each column is ``*``, rows of it, the smallest classes, and pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ import pyarrow.parquet
 from sfumato.errors import SfumatoError
 from sfumato.evaluation.audit.audit import class_key
 from sfumato.methods import method_named
+from sfumato.pictures.classes import plot_classes
 from sfumato.pipeline.prepare import load_taxonomies
 from sfumato.pipeline.release import Release
+from sfumato.policy import Policy
 from sfumato.report.release_facts import facts_of
 from sfumato.studies.finished_release import FinishedRelease
 from sfumato.tables.coding.value_order import text_of
+from sfumato.tables.sources.source import Source
+from sfumato.taxonomies import Taxonomy
+from sfumato.texts import LANGUAGES, texts_in
 
 SAMPLED_ROWS = 12
 SMALLEST = 6  # classes
@@ -24,11 +30,12 @@ STAR = "*"
 
 
 def trial_facts(release: Release, target: Path, directory: Path) -> dict[str, Any]:
-    """Return the facts as JSON values. The picture of the classes is written beside the trial."""
+    """Return the facts as JSON values. The pictures of the classes are written beside the trial."""
     policy = release.policy
     finished = FinishedRelease.of(target, policy, {})
     source, second = finished.source(), finished.sensitive_source()
-    facts = facts_of(source, second, policy, load_taxonomies(policy))
+    taxonomies = load_taxonomies(policy)
+    facts = facts_of(source, second, policy, taxonomies)
     rows = pyarrow.parquet.read_table(target)
     kept = [column.name for column in facts.columns if column.role == "other"]
     kept += [column for column in facts.further if column not in policy.quasi_identifiers]
@@ -43,7 +50,7 @@ def trial_facts(release: Release, target: Path, directory: Path) -> dict[str, An
         "exact_ends": {"columns": ends.columns, "share": ends.share},
         "separated": method_named(policy.method.name).separates,
         "persons_counted": policy.privacy.person is not None,
-        "plot": _plotted(release, directory / "classes.svg"),
+        "plot": _plotted(source, policy, taxonomies, directory),
     }
 
 
@@ -74,11 +81,12 @@ def _texts(rows: pa.Table) -> list[list[str | None]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _plotted(release: Release, path: Path) -> str | None:
-    """Draw the classes on two quasi-identifiers, where that can be drawn."""
-    try:
-        picture = release.plot()
-    except SfumatoError:
-        return None
-    path.write_text(picture.svg, "utf-8")
-    return path.name
+def _plotted(source: Source, policy: Policy, taxonomies: Mapping[str, Taxonomy], directory: Path) -> bool:
+    """Draw the classes on two quasi-identifiers in every language, where that can be drawn. Returns whether it can."""
+    for code in LANGUAGES:
+        try:
+            picture = plot_classes(source, policy, taxonomies, None, None, say=texts_in(code))
+        except SfumatoError:
+            return False
+        (directory / f"classes-{code}.svg").write_text(picture.svg, "utf-8")
+    return True

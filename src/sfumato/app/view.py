@@ -9,6 +9,7 @@ from typing import Any
 
 from sfumato.app.background_run import BackgroundRun, last_run
 from sfumato.app.forms import PostedForm, hidden
+from sfumato.app.message_texts import message_text
 from sfumato.app.project import Change, Project, ProjectState, ProjectStore
 from sfumato.policy import Policy
 from sfumato.report.html import Markup, element
@@ -29,6 +30,10 @@ class View:
     """Every value of a field of the address."""
     alarm: str = ""
     """What went wrong with the last change."""
+
+    def message(self, text: str) -> Markup:
+        """An error, a warning or a remark in the language of the page."""
+        return message_text(text, self.say)
 
     def post(self, address: str, *content: object, **attributes: str | bool | None) -> Markup:
         """A form that changes something."""

@@ -7,6 +7,7 @@ are those of the commands, which hold no cell value.
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sys
 import threading
@@ -21,7 +22,7 @@ from typing import Any
 
 from sfumato.app.background_run import BackgroundRun
 from sfumato.app.data_folder import DataFolder
-from sfumato.app.durable_files import write_json
+from sfumato.app.durable_files import write_json, write_momentary_json
 from sfumato.app.project import Project, ProjectStore, checked_policy
 from sfumato.errors import InfeasibleError, ReadingWarning, SfumatoError
 from sfumato.policy import Policy
@@ -54,16 +55,17 @@ class ReportedProgress(Progress):
 
     def began(self, name: str, total: int | None) -> None:
         self._estimate = TimeLeft(time.monotonic())
-        self._current = {"phase": name, "steps": 0, "total": total}
+        self._current = {"phase": name, "steps": 0, "total": None if total is None else int(total)}
         self._has_searched |= name == SEARCH
         self._dirty = True
 
     def expect(self, steps: int) -> None:
-        self._current = {**self._current, "total": steps}
+        self._current = {**self._current, "total": int(steps)}
         self._dirty = True
 
     def advance(self, steps: int) -> None:
-        self._current = {**self._current, "steps": self._current.get("steps", 0) + steps}
+        # Methods count in numbers of NumPy too, which JSON cannot hold.
+        self._current = {**self._current, "steps": int(self._current.get("steps", 0) + steps)}
         self._dirty = True
 
     def next_run(self, name: str, number: int, total: int) -> None:
@@ -87,7 +89,7 @@ class ReportedProgress(Progress):
                     _interrupt()
             if self._dirty:
                 self._dirty = False
-                write_json(self._run.directory / "progress.json", self._report())
+                write_momentary_json(self._run.directory / "progress.json", self._report())
 
     def _report(self) -> dict[str, Any]:
         current = dict(self._current)
@@ -100,7 +102,6 @@ class ReportedProgress(Progress):
             "several": self._several,
             "begun": self._begun,
             "phases": {name: round(seconds, 2) for name, seconds in list(self.seconds.items())},
-            "stopping": self.stopped,
         }
 
 
@@ -127,6 +128,7 @@ def main(directory: Path) -> int:
     """Do the run, which a signal may stop. Returns the exit code."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    write_momentary_json(directory / "process.json", {"number": os.getpid()})
     return 0 if do_run(directory) == "done" else 1
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from sfumato.errors import UsageError
 from sfumato.pictures.picture import Picture, draw, readable
 from sfumato.pictures.theme import TEXT_SIZE, Theme, theme_named
+from sfumato.texts import ENGLISH, Texts
 
 Scale = Literal["linear", "log"]
 
@@ -88,6 +89,7 @@ def curves(
     circled: Sequence[tuple[float, float]] = (),
     width: float = WIDTH,
     theme: str = "light",
+    say: Texts = ENGLISH,
 ) -> Picture:
     """A line for every value of ``series``, in order of first appearance, with a symbol for each row.
 
@@ -127,7 +129,7 @@ def curves(
             *_name_layers(lines, horizontal, vertical, look),
         ],
     }
-    description = f"{y_title or y} against {x_title or x}, one line for each of: {', '.join(lines)}."
+    description = say("pictures.curves", y=y_title or y, x=x_title or x, lines=", ".join(lines))
     if limit is not None:
         description += f" {limit.title}: {', '.join(name for _, _, name in limit.reached) or 'none'}."
     facts = {"x": x, "y": y, "series": list(lines)}
@@ -138,6 +140,7 @@ def curves(
         subtitle=[subtitle] if subtitle else [],
         description=description,
         facts=facts,
+        say=say,
     )
 
 

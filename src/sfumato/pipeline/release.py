@@ -8,12 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import tomli_w
+
 from sfumato._version import __version__
 from sfumato.engines.engine import Draft
 from sfumato.errors import SfumatoWarning
 from sfumato.evaluation.public_figures import Examination, public_figures
 from sfumato.methods import method_named
 from sfumato.pipeline.capabilities import AGGREGATES, CODEBOOK, PLOT, REPORT, REPORT_PRIVATE, SPARK
+from sfumato.releases.certificate import shareable_policy
 from sfumato.tables.locations import FileLocation, codebook_path, location_of
 from sfumato.tables.targets.target import ReleasePage
 
@@ -156,8 +159,10 @@ class Release:
                 job.source, source, self.policy, job.taxonomies, figures, self.warnings, trial=self.trial
             )
 
-    def pages(self, report: Path | None, report_private: Path | None, codebook: Path | None) -> list[ReleasePage]:
-        """Make the pages that are published together with the release."""
+    def pages(
+        self, report: Path | None, report_private: Path | None, codebook: Path | None, policy: Path | None = None
+    ) -> list[ReleasePage]:
+        """Make what is published together with the release: pages, and the policy that may be shared."""
         pages = []
         if codebook is not None:
             pages.append(ReleasePage(codebook, self.codebook().page()))
@@ -165,6 +170,8 @@ class Release:
             pages.append(ReleasePage(report, self.report().page()))
         if report_private is not None:
             pages.append(ReleasePage(report_private, self._private_report().page(), private=True))
+        if policy is not None:
+            pages.append(ReleasePage(policy, tomli_w.dumps(shareable_policy(self.policy))))
         return pages
 
     def summary(self) -> dict[str, Any]:

@@ -89,6 +89,7 @@ def published(
     force: bool = False,
     report: Path | None = None,
     report_private: Path | None = None,
+    shareable_policy: Path | None = None,
     codebook: bool | None = None,
 ) -> Release:
     """Write a draft: stage it, audit what was written, certify it, and put all that belongs to it in place together.
@@ -104,7 +105,7 @@ def published(
         with job.progress.phase("certify"):
             text = certificate(release.public_summary(), job.policy, output.certified())
         release.certificate, release.replaced = json.loads(text), tuple(replaced)
-        pages = release.pages(report, report_private, explained)
+        pages = release.pages(report, report_private, explained, shareable_policy)
         with job.progress.phase("certify"):
             output.publish(text, pages)
     record_release(draft, output.recorded, release.audit.records, release.private_figures())

@@ -77,6 +77,7 @@ LINES = (
     "audit.remark.not_hidden",
     "audit.remark.seeded",
 )
+FIGURE = re.compile(r"\d{1,3}(?:,\d{3})*(?:\.\d+)?%?")
 NESTED = ("requirement", "requirements", "level")  # placeholders whose value is a line itself, or several
 
 
@@ -85,18 +86,23 @@ def audit_text(text: str, say: Texts) -> str:
     return recognised_text(text, say, LINES, NESTED)
 
 
-def recognised_text(text: str, say: Texts, keys: Sequence[str], nested: Sequence[str]) -> str:
+def recognised_text(
+    text: str, say: Texts, keys: Sequence[str], nested: Sequence[str], parts: Sequence[str] = ()
+) -> str:
     """An English text of one of the keys in another language; as it is, if none fits.
 
-    nested: placeholders whose value is such a text itself.
+    nested: placeholders whose value is such a text itself, or that of one of the keys in ``parts``. Other figures get
+    the marks of the language, but for the placeholder ``setting``, whose value is to be put into a policy.
     """
     if say.language.code == ENGLISH.language.code:
         return text
     for key in keys:
         if (match := _pattern(key).fullmatch(text)) is not None:
             values = {
-                name: "; ".join(recognised_text(line, say, keys, nested) for line in value.split("; "))
+                name: "; ".join(recognised_text(line, say, (*parts, *keys), nested) for line in value.split("; "))
                 if name in nested
+                else say.with_marks(value)
+                if name != "setting" and FIGURE.fullmatch(value)
                 else value
                 for name, value in match.groupdict().items()
             }

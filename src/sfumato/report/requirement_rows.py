@@ -28,7 +28,7 @@ def requirement_rows(lines: Sequence[Mapping[str, Any]], say: Texts, *, persons_
         (
             audit_text(line["requirement"], say),
             element("span", say(WORDS[line["holds"]][0]), class_=WORDS[line["holds"]][1]),
-            _reached(line, say),
+            reached_text(line, say),
         )
         for line in lines
     ]
@@ -44,8 +44,8 @@ def requirement_rows(lines: Sequence[Mapping[str, Any]], say: Texts, *, persons_
     )
 
 
-def _reached(line: Mapping[str, Any], say: Texts) -> str:
-    """The value that the release reaches for a requirement with a bound."""
+def reached_text(line: Mapping[str, Any], say: Texts) -> str:
+    """The value that the release reaches for a requirement with a bound; of others, it counts what breaks them."""
     if "=" not in line["requirement"] or "value" not in line:  # of persons there is the verdict alone
         return ""
     value = line["value"]

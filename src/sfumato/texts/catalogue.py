@@ -89,9 +89,13 @@ class Texts:
 
     def number(self, value: float, form: str = ",") -> str:
         """A number in a form of Python's, such as ``,`` or ``.1%``, with the marks of the language."""
+        return self.with_marks(format(value, form))
+
+    def with_marks(self, figure: str) -> str:
+        """A figure that is written in the English way, such as 1,234.5 or 12%, with the marks of the language."""
         language = self.language
         marks = {",": language.thousands, ".": language.decimal, "%": f"{language.before_percent}%"}
-        return "".join(marks.get(character, character) for character in format(value, form))
+        return "".join(marks.get(character, character) for character in figure)
 
     def percent(self, share: float) -> str:
         """A share as a percentage with one decimal, which never rounds to nothing or to all."""

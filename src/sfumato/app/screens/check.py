@@ -15,6 +15,7 @@ from sfumato.report.audit_texts import audit_text
 from sfumato.report.html import Markup, element, joined, name, scrolling, table
 from sfumato.report.release_facts import ExactEnds
 from sfumato.report.remaining_risks import RemainingRisk, risks
+from sfumato.report.requirement_rows import reached_text
 
 VERDICTS = {
     True: ("page_check.holds", "holds"),
@@ -60,7 +61,7 @@ def draw(view: ProjectView) -> Markup:
             [element("p", say("page_check.no_trial"), class_="note"), element("div", link, class_="row go-on")]
         )
     found = (run.result or {})["found"]
-    parts = [_verdict(view, run, found), _requirements(view, found), _warnings(view, found)]
+    parts = [_verdict(view, run, found), _requirements(view, found), warning_list(view, found["warnings"])]
     parts += [_remaining(view, run), _smallest(view, found), _sample(view, found)]
     if not unread_lines(view, run):
         parts.append(
@@ -96,20 +97,19 @@ def _verdict(view: ProjectView, run: BackgroundRun, found: Mapping[str, Any]) ->
 def _requirements(view: ProjectView, found: Mapping[str, Any]) -> Markup:
     say = view.say
     rows = []
+    reasoned = any(line.get("reason") for line in found["audit"])
     for line in found["audit"]:
         text, look = VERDICTS[line["holds"]]
-        value = line["value"]
-        reached = (
-            "" if value is None else say.number(value, ",") if isinstance(value, int) else say.number(value, ",.4g")
-        )
         verdict = element("span", say(text), class_=f"verdict-word {look}")
         reason = audit_text(line["reason"], say) if line.get("reason") else ""
-        rows.append((audit_text(line["requirement"], say), verdict, reached, reason))
+        rows.append(
+            (audit_text(line["requirement"], say), verdict, reached_text(line, say), *([reason] if reasoned else []))
+        )
     heads = (
         say("page_check.requirement"),
         say("page_check.verdict"),
         say("page_check.reached"),
-        say("page_check.reason"),
+        *([say("page_check.reason")] if reasoned else []),
     )
     return element(
         "section",
@@ -118,10 +118,11 @@ def _requirements(view: ProjectView, found: Mapping[str, Any]) -> Markup:
     )
 
 
-def _warnings(view: ProjectView, found: Mapping[str, Any]) -> Markup:
-    if not found["warnings"]:
+def warning_list(view: ProjectView, warnings: Sequence[str]) -> Markup:
+    """What a run warned of, if it did."""
+    if not warnings:
         return Markup("")
-    lines = [element("li", audit_text(text, view.say)) for text in found["warnings"]]
+    lines = [element("li", view.message(text)) for text in warnings]
     return element("section", element("h2", view.say("page_check.warnings")), element("ul", *lines, class_="plain"))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.app.background_run import last_run
+from sfumato.app.exposures import exposure_table
 from sfumato.app.forms import button, checkbox, hidden, link_button, radio_group
 from sfumato.app.reason_texts import reason_text
 from sfumato.app.run_status import run_panel
@@ -14,7 +15,7 @@ from sfumato.app.screens.derived_columns import derive, derive_form, underive
 from sfumato.app.view import ProjectView, Screen
 from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE
 from sfumato.pictures.small_bars import small_bars
-from sfumato.report.html import Markup, element, folded, joined, name, table
+from sfumato.report.html import Markup, capitalised, element, folded, joined, name
 from sfumato.report.page import in_page_colours
 
 SHOWN_LABELS = 3
@@ -80,7 +81,7 @@ def _remarks(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
     remarks = [*examined["remarks"], *examined["left_out"]]
     if not remarks:
         return Markup("")
-    lines = [element("li", remark, lang="en") for remark in remarks]
+    lines = [element("li", view.message(remark)) for remark in remarks]
     return folded(view.say("page_columns.remarks", count=len(remarks)), element("ul", *lines))
 
 
@@ -132,7 +133,9 @@ def _card(
         look="roles",
     )
     if view.locked:
-        choices = element("p", say(ROLES[role]) if role in ROLES else say("page_columns.roles.decide"))
+        label = element("span", say("page_columns.role_of", column=column["name"]), class_="hint")
+        words = say(ROLES[role]) if role in ROLES else say("page_columns.roles.decide")
+        choices = element("p", label, " ", element("strong", words))
     else:
         choices = view.form(
             "role",
@@ -147,7 +150,14 @@ def _card(
         element("p", column["description"], class_="quiet") if column["description"] else "",
         "" if figure is None else _figure(view, column, figure),
         element("p", facts, class_="quiet"),
-        element("p", said, ": ", reason_text(column["reason"], say), class_="reason"),
+        element(
+            "p",
+            element("strong", said, "."),
+            " ",
+            capitalised(reason_text(column["reason"], say)),
+            ".",
+            class_="reason",
+        ),
         alarm,
         choices,
         _linkable(view, column, position, role, examined["records"]),
@@ -205,26 +215,12 @@ def _sets(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
     if not sets:
         return element("p", say("page_columns.no_sets"), class_="quiet")
     records = max(1, examined["records"])
-    rows = [
-        (
-            joined(
-                [
-                    name(column) if index == 0 else joined([" + ", name(column)])
-                    for index, column in enumerate(found["columns"])
-                ]
-            ),
-            say.percent(found["unique"] / records),
-            found["unique"],
-        )
-        for found in sets
-    ]
-    heads = (say("page_columns.set"), say("page_columns.set_share"), say("page_columns.set_records"))
-    shown = [(columns, share, say.number(unique)) for columns, share, unique in rows]
+    worst_first = sorted(sets, key=lambda found: (-found["unique"], len(found["columns"])))
     return element(
         "section",
         element("h2", say("page_columns.sets")),
         element("p", say("page_columns.sets_text"), class_="quiet"),
-        table(say("page_columns.sets"), heads, shown),
+        exposure_table(view, say("page_columns.sets"), worst_first, records),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.app.column_hierarchy import ColumnHierarchy, hierarchy_of, write_rows
+from sfumato.app.examined_values import has_values
 from sfumato.app.forms import PostedForm, link_button
 from sfumato.app.screens.hierarchy_levels import level_section, range_section
 from sfumato.app.screens.hierarchy_tree import ACTIONS as TREE_ACTIONS
@@ -17,6 +18,7 @@ from sfumato.app.selected_column import (
     SelectedColumn,
     selectable_columns,
     selected_column,
+    values_gone,
     with_hierarchy,
 )
 from sfumato.app.view import ProjectView, Screen
@@ -34,6 +36,8 @@ def draw(view: ProjectView) -> Markup:
     if view.examined is None:
         return element("p", say("page_columns.not_read"), " ",
                        element("a", say("page_columns.to_open"), href=view.address("open")))  # fmt: skip
+    if not has_values(view.project):
+        return values_gone(view)
     columns = selectable_columns(view)
     if not columns:
         way = element("a", say("page_hierarchies.to_columns"), href=view.address("columns"))
@@ -101,7 +105,7 @@ def _column(view: ProjectView, column: SelectedColumn) -> Markup:
         hierarchy = hierarchy_of(view.project, column.examined, column.settings)
         _ = hierarchy.levels  # an edited file may have fewer
     except SfumatoError as error:
-        broken = element("p", str(error), class_="alarm", role="alert", lang="en")
+        broken = element("p", view.message(str(error)), class_="alarm", role="alert")
         return element("section", heading, broken, wizard_section(view, column), aria_labelledby="column-title")
     counted = hierarchy.taxonomy.counted
     kinds = {

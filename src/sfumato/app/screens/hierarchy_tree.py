@@ -168,7 +168,7 @@ def _row(drawn: DrawnTree, node: TreeNode, inside: object = "", *, place: bool =
     notes: list[object] = [facts] if facts else []
     if above:
         notes.append(joined([say("page_hierarchies.in_group"), " ", name(above[0].name)]))
-    if closed:
+    if closed and len(node.members) != drawn.values[number]:  # otherwise it would be said twice
         notes.append(say("page_hierarchies.closed", count=len(node.members)))
     further = [element("span", " \N{MIDDLE DOT} ", note, class_="quiet") for note in notes]
     line = [

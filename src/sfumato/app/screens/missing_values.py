@@ -36,7 +36,7 @@ def missing_section(view: ProjectView, column: SelectedColumn, hierarchy: Column
     parts: list[object] = [
         element("h3", say("page_hierarchies.missing", count=len(outside))),
         element("p", say("page_hierarchies.missing_text", records=sum(records for _, records in outside))),
-        element("p", hierarchy.taxonomy.draft.remark, lang="en", class_="quiet")
+        element("p", view.message(hierarchy.taxonomy.draft.remark), class_="quiet")
         if hierarchy.taxonomy.draft.remark
         else "",
     ]

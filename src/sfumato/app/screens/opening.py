@@ -44,7 +44,7 @@ def draw(view: ProjectView) -> Markup:
         seen = _seen(view)
         size = path.stat().st_size
     except SfumatoError as error:
-        return joined([*parts, element("p", str(error), class_="alarm", role="alert")])
+        return joined([*parts, element("p", view.message(str(error)), class_="alarm", role="alert")])
     facts = say("page_open.facts", size=size_text(view, size), columns=len(seen.names))
     parts += [
         element("p", facts, class_="quiet"),

@@ -65,7 +65,10 @@ def _project_card(view: View, project: Project) -> Markup:
         state, runs = project.state, runs_of(project)
     except SfumatoError as error:
         return element(
-            "article", element("h3", name(project.name)), element("p", str(error), class_="alarm"), class_="card"
+            "article",
+            element("h3", name(project.name)),
+            element("p", view.message(str(error)), class_="alarm"),
+            class_="card",
         )
     trials = sum(1 for run in runs if run.kind == "trial" and run.state == "done")
     facts = [say("page_projects.trials", count=trials)]

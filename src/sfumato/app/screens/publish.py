@@ -7,14 +7,15 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from sfumato.app.background_run import BackgroundRun, last_run, start_run
 from sfumato.app.data_folder import PROJECT_SUFFIX
 from sfumato.app.forms import PostedForm, button, field, link_button, select, text_input
-from sfumato.app.project import Project
+from sfumato.app.publication import PublishedFiles
 from sfumato.app.run_status import run_panel
-from sfumato.app.screens.check import checked_trial, unread_lines
+from sfumato.app.screens.check import checked_trial, unread_lines, warning_list
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import WITHOUT_UMLAUTS, UsageError
 from sfumato.report.html import Markup, element, joined, name
@@ -116,8 +117,8 @@ def _ready(view: ProjectView, looked: BackgroundRun) -> Markup:
         return run_panel(view, looked)
     found = (looked.result or {})["found"]
     if found["message"]:
-        return element("p", found["message"], lang="en", class_="alarm", role="alert")
-    warnings = [element("li", text, lang="en") for text in found["warnings"]]
+        return element("p", view.message(found["message"]), class_="alarm", role="alert")
+    warnings = [element("li", view.message(text)) for text in found["warnings"]]
     noticed: object = element("p", say("page_publish.no_warnings"), class_="quiet")
     if warnings:
         noticed = element(
@@ -146,11 +147,10 @@ def file_name(view: ProjectView) -> str:
 
 def publish_command(view: ProjectView) -> str:
     """The command that makes the same files."""
-    folder, file = f"{view.project.name}{PROJECT_SUFFIX}", file_name(view)
-    stem = file.partition(".")[0]
-    words = ["sfumato", "anonymize", view.state.table, "-o", f"{folder}/releases/{file}"]
-    words += ["--policy", f"{folder}/policy.toml", "--report", f"{folder}/releases/{stem}.report.html"]
-    return shlex.join([*words, "--report-private", f"{folder}/private/{stem}.private.html"])
+    files = PublishedFiles(Path(f"{view.project.name}{PROJECT_SUFFIX}"), file_name(view))
+    words = ["sfumato", "anonymize", view.state.table, "-o", str(files.release)]
+    words += ["--policy", str(files.directory / "policy.toml"), "--report", str(files.report)]
+    return shlex.join([*words, "--report-private", str(files.private)])
 
 
 def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
@@ -176,25 +176,14 @@ def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
             element("div", element("p", say("page_publish.done"), class_="word"), class_="verdict-box holds"),
             element("p", say("page_publish.place"), " ", element("code", place)),
             element("ul", *rows, class_="tables files"),
+            warning_list(view, published["warnings"]),
             element(
                 "section",
                 element("h2", say("page_publish.private")),
                 element("p", say("page_publish.private_text"), " ", private, class_="note"),
             ),
-            *(element("p", text, lang="en", class_="note") for text in published["warnings"]),
         ]
     )
-
-
-def adopt_publication(project: Project) -> None:
-    """Lock the project once its release is written."""
-    state = project.state
-    run = last_run(project, "publish")
-    if run is None or "published" in state.notes or run.state != "done":
-        return
-    found = (run.result or {})["found"]
-    kept = {key: found[key] for key in ("files", "private", "warnings")}
-    project.note(None, published={**kept, "run": run.number})
 
 
 # ---- actions ----

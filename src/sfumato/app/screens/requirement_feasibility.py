@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,6 @@ from sfumato.pipeline.feasible_changes import SettingChange, changed
 from sfumato.report.html import Markup, element, joined, name
 
 CHECK = "dry-run"
-PATIENCE = 5.0  # seconds for a check of an older policy to stop
 MARKS = {
     True: ("page_requirements.feasible", "good"),
     False: ("page_requirements.infeasible", "bad"),
@@ -40,15 +38,12 @@ def feasibility_section(view: ProjectView) -> Markup:
     try:
         view.policy.check_complete()
     except PolicyError as error:
-        parts.append(
-            element(
-                "p", say("page_requirements.incomplete"), " ", element("span", str(error), lang="en"), class_="note"
-            )
-        )
+        parts.append(element("p", say("page_requirements.incomplete"), " ", view.message(str(error)), class_="note"))
         return element("section", *parts, id="feasible")
     if current is None and not view.locked:
         parts.append(element("p", say("page_requirements.checking"), class_="quiet"))
-        parts.append(_check_form(view, now=not view.alarm))  # what went wrong once is not tried again and again
+        # What went wrong once is not tried again and again, and an older check has to end first.
+        parts.append(_check_form(view, now=not view.alarm and not (running is not None and running.is_stopping)))
     shown = running if current is None else current
     if shown is not None and (shown.state != "done"):
         parts.append(run_panel(view, shown))
@@ -106,7 +101,7 @@ def _line(view: ProjectView, number: int, line: Mapping[str, Any]) -> Markup:
         if line["parts"] == 1
         else say("page_requirements.parts_reach", value=reached, parts=line["parts"])
     )
-    why = element("p", line["reason"], lang="en", class_="quiet") if line.get("reason") else ""
+    why = element("p", view.message(line["reason"]), class_="quiet") if line.get("reason") else ""
     mark = element("span", say(text), class_=f"mark {look}")
     return element("li", mark, " ", words, " ", element("span", where, class_="quiet") if reached else "", why)
 
@@ -167,16 +162,14 @@ def _setting(view: ProjectView, setting: Mapping[str, Any]) -> Markup:
 
 
 def check(view: ProjectView, _: PostedForm) -> None:
-    """Check the policy as it is. A check of an older one is stopped."""
+    """Check the policy as it is. A check of an older one is stopped, and the page asks again when it has ended."""
     current, running = _checks(view)
     if current is not None and current.state in ("running", "done"):
         return
-    if running is not None:
+    if running is None:
+        start_run(view.project, CHECK)
+    else:
         running.stop()
-        end = time.monotonic() + PATIENCE
-        while running.state == "running" and time.monotonic() < end:
-            time.sleep(0.05)
-    start_run(view.project, CHECK)
 
 
 def apply(view: ProjectView, form: PostedForm) -> None:

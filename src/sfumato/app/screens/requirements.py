@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sfumato.app.examined_values import has_values
+from sfumato.app.exposures import columns_together
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, select, text_input
 from sfumato.app.screens.requirement_feasibility import ACTIONS as FEASIBILITY_ACTIONS
 from sfumato.app.screens.requirement_feasibility import feasibility_section, feasibility_status
 from sfumato.app.screens.requirement_sentences import example, sentence, title_of
-from sfumato.app.selected_column import SelectedColumn, selectable_columns
+from sfumato.app.selected_column import SelectedColumn, selectable_columns, values_gone
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
 from sfumato.parameters import Parameter, flag
@@ -29,6 +31,8 @@ def draw(view: ProjectView) -> Markup:
     if view.examined is None:
         return element("p", say("page_columns.not_read"), " ",
                        element("a", say("page_columns.to_open"), href=view.address("open")))  # fmt: skip
+    if not has_values(view.project):
+        return values_gone(view)
     return joined(
         [
             feasibility_status(view),
@@ -88,12 +92,12 @@ def _alone_example(view: ProjectView, k: int) -> Markup:
     parts: list[object] = []
     if sets:
         worst = max(sets, key=lambda found: found["unique"])
-        columns = joined([part for index, column in enumerate(worst["columns"])
-                          for part in ([" + "] if index else []) + [name(column)]])  # fmt: skip
+        columns = columns_together(worst["columns"])
         parts += say.parts("page_requirements.alone_now", count=int(worst["unique"]), records=records, columns=columns)
         parts.append(" ")
-    parts += say.parts("page_requirements.classes", most=max(1, records // max(k, 1)), k=k)
-    return element("p", *parts, class_="example-line")
+    if records >= k:
+        parts += say.parts("page_requirements.classes", most=records // max(k, 1), k=k)
+    return element("p", *parts, class_="example-line") if parts else Markup("")
 
 
 # ---- sensitive columns ----

@@ -8,11 +8,12 @@ from typing import Any
 
 from sfumato.app.background_run import last_run, start_run
 from sfumato.app.data_folder import PROJECT_SUFFIX
+from sfumato.app.exposures import exposure_table, share_with_bar
 from sfumato.app.forms import PostedForm, button, field, link_button, text_input
 from sfumato.app.run_status import run_panel
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
-from sfumato.report.html import Markup, element, joined, name, table
+from sfumato.report.html import Markup, element, joined, table
 
 MOST_SETS = 10
 
@@ -118,11 +119,11 @@ def _population(view: ProjectView, found: Mapping[str, Any]) -> Markup:
                 "p",
                 element("strong", view.say("page_risk.caveat")),
                 " ",
-                element("span", found["caveat"], lang="en"),
+                view.message(found["caveat"]),
                 class_="note",
             )
         )
-    parts += [element("p", remark, lang="en", class_="note") for remark in found["remarks"]]
+    parts += [element("p", view.message(remark), class_="note") for remark in found["remarks"]]
     return joined(parts)
 
 
@@ -144,27 +145,13 @@ def _counts(view: ProjectView, found: Mapping[str, Any]) -> Markup:
     )
 
 
-def share_with_bar(view: ProjectView, share: float) -> Markup:
-    """A share as a figure and as a bar. It has no style attribute, which the rules of the page forbid."""
-    bar = element("meter", value=f"{share:.4f}", min="0", max="1", aria_hidden="true")
-    return joined([view.say.percent(share), " ", bar])
-
-
 def _sets(view: ProjectView, found: Mapping[str, Any]) -> Markup:
     say, records = view.say, max(1, found["records"])
-    rows = []
-    for exposure in found["sets"][:MOST_SETS]:
-        columns = joined(
-            [joined(["" if index == 0 else " + ", name(column)]) for index, column in enumerate(exposure["columns"])]
-        )
-        share = exposure["unique"] / records
-        rows.append((columns, say.number(exposure["unique"]), share_with_bar(view, share)))
-    heads = (say("page_risk.set"), say("page_risk.records"), say("page_risk.share"))
-    left_out = [element("p", text, lang="en", class_="quiet") for text in found["left_out"]]
+    left_out = [element("p", view.message(text), class_="quiet") for text in found["left_out"]]
     return element(
         "section",
         element("h2", say("page_risk.worst")),
-        table(say("page_risk.worst"), heads, rows, text=(0,)),
+        exposure_table(view, say("page_risk.worst"), found["sets"][:MOST_SETS], records),
         *left_out,
     )
 

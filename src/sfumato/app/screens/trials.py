@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from sfumato.app.background_run import BackgroundRun, last_run, runs_of, start_run
+from sfumato.app.exposures import share_with_bar
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, select, text_input
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.check import decisions_of
-from sfumato.app.screens.risk import share_with_bar
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
 from sfumato.pictures.picture import Picture
@@ -112,17 +112,19 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
     """The trials as rows, the last one first, of which two can be chosen."""
     say = view.say
     columns = list(dict.fromkeys(column for run in done for column in run.result["found"]["stars"]))  # type: ignore[index]
+    further = any(map(_further, done))  # columns in which nothing stands would push others out of sight
+    bounded = any(_bound(view, run.result["found"]) for run in done)  # type: ignore[index]
     heads = [
         say("page_try.compare"),
         say("page_try.name"),
         "k",
-        say("page_try.further"),
+        *([say("page_try.further")] if further else []),
         say("page_try.method"),
         say("page_try.loss"),
         *(joined(["* ", name(column)]) for column in columns),
         say("page_try.left_out"),
         say("page_try.smallest"),
-        say("page_try.bound_short"),
+        *([say("page_try.bound_short")] if bounded else []),
         say("page_try.look"),
     ]
     rows = []
@@ -151,17 +153,17 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
                 "th", name(str(request["options"].get("name", run.number))), " ", *marks, scope="row", class_="text"
             ),
             element("td", say.number(_k_of(run))),
-            element("td", element("bdi", _further(run)), class_="words"),
-            element("td", found["chosen"], class_="words"),
+            *([element("td", element("bdi", _further(run)), class_="words")] if further else []),
+            element("td", name(found["chosen"]), class_="words"),
             element("td", element("strong", say.number(found["gcp"], ".1%"))),
             *(element("td", star) for star in stars),
             element("td", say.number(found["suppressed"])),
             element("td", say.number(found["smallest_class"])),
-            element("td", _bound(view, found)),
+            *([element("td", _bound(view, found))] if bounded else []),
             element("td", _actions(view, run)),
         ]
         rows.append(element("tr", *cells))
-    texts = (1, 3, 4)  # of the headings
+    texts = (1, 3, 4) if further else (1, 3)  # of the headings
     cells_of_head = (
         element("th", cell, scope="col", class_="text" if number in texts else None)
         for number, cell in enumerate(heads)
@@ -249,7 +251,8 @@ def _side_by_side(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
         heads = (say("page_try.column"), say("page_try.loss"), "*")
         picture: object = ""
         if found["plot"]:
-            picture = _picture(view, run, found["plot"], say("page_try.picture", name=title))
+            text = say("page_try.picture", name=title)
+            picture = scrolling(_picture(view, run, "classes", text, look="detailed"), text)
         facts = say("page_try.facts", classes=found["classes"], released=found["released"], records=found["records"])
         cards.append(
             element(
@@ -264,8 +267,9 @@ def _side_by_side(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
     return element("div", *cards, class_="pair")
 
 
-def _picture(view: ProjectView, run: BackgroundRun, file: str, text: str, look: str = "") -> Markup:
+def _picture(view: ProjectView, run: BackgroundRun, drawn: str, text: str, look: str = "") -> Markup:
     """A picture of a run in the colours of the page; one that would make the page slow is an image of its own."""
+    file = f"{drawn}-{view.say.language.code}.svg"
     path = run.directory / file
     if path.stat().st_size > LARGEST_INSIDE:
         address = f"/p/{view.project.name}/files/runs/{run.number}/{file}"
@@ -299,8 +303,8 @@ def _curve(view: ProjectView) -> Markup:
         ]
         heads = ("k", say("page_try.loss"), say("page_try.classes"), say("page_try.left_out"))
         parts += [
-            _picture(view, run, "curve.svg", say("page_try.curve"), look="wide"),
-            _picture(view, run, "curve-narrow.svg", say("page_try.curve"), look="narrow"),
+            _picture(view, run, "curve", say("page_try.curve"), look="wide"),
+            _picture(view, run, "curve-narrow", say("page_try.curve"), look="narrow"),
             folded(say("page_try.curve_table"), table(say("page_try.curve"), heads, rows)),
         ]
     if (run is None or run.state != "running") and _missing(view) is None and view.policy.privacy.k and not view.locked:

@@ -5,14 +5,21 @@
   const parser = new DOMParser();
   const sign = () => document.querySelector("meta[name=sfumato-sign]").content;
   const live = (text) => { const place = document.getElementById("live"); if (place) place.textContent = text; };
+  const CONTROLS = "a[href], button, summary, input:not([type=hidden]), select, textarea";
   let stream = null;
 
-  function show(html, address, { focus = null, push = true } = {}) {
+  // sent: the address of the form that led to the page. What is being written in other forms stays.
+  function show(html, address, { focus = null, push = true, sent = null } = {}) {
+    if (waiting?.form.id) changed_since = { id: waiting.form.id, fields: new FormData(waiting.form) };
+    forget();
     const next = parser.parseFromString(html, "text/html");
     const named = (each) => each.id || each.querySelector("summary")?.textContent;
     const folds = new Map([...document.querySelectorAll("details")].map((each) => [named(each), each.open]));
     const scrolled = window.scrollY;
     const same = new URL(address, location.href).pathname === location.pathname;
+    const written = !same ? [] : [...document.querySelectorAll("input[id], textarea[id]")]
+      .filter((each) => each.value !== each.defaultValue && each.type !== "range" && each.form?.action !== sent)
+      .map((each) => [each.id, each.defaultValue, each.value]);
     document.title = next.title;
     document.documentElement.lang = next.documentElement.lang;
     document.documentElement.dataset.theme = next.documentElement.dataset.theme;
@@ -24,12 +31,25 @@
     for (const each of document.querySelectorAll("details")) {
       each.open = folds.get(named(each)) ?? each.open;
     }
+    for (const [id, before, value] of written) {
+      const field = document.getElementById(id);
+      if (field?.defaultValue === before) field.value = value;
+    }
     const alarm = document.getElementById("alarm");
     if (alarm) { alarm.focus(); }
     else if (same) { window.scrollTo(0, scrolled); focus?.(); }
     else { window.scrollTo(0, 0); document.querySelector("h1")?.focus(); }
+    current_step();
     follow();
+    if (changed_since) make_up();
     at_once();
+  }
+
+  // On a narrow window the steps scroll sideways: show the one that we are at.
+  function current_step() {
+    const step = document.querySelector(".steps a[aria-current]");
+    const list = step?.closest("ol");
+    if (list) list.scrollLeft = step.offsetLeft - list.offsetLeft - (list.clientWidth - step.offsetWidth) / 2;
   }
 
   // What is to be checked as soon as it is seen.
@@ -38,40 +58,80 @@
     if (form) send(form, null);
   }
 
-  // Where the focus was, so that it is there again on the new page.
+  // Where the focus was, so that it is there again on the new page: on the same control, on one in the same place, or,
+  // if neither is left, on the heading. It is never nowhere, from where keys would begin with the frame again.
   function remembered() {
     const at = document.activeElement;
     if (!at || at === document.body) return null;
     const form = at.closest("form[id]");
     const id = at.id, name = at.name, value = at.value;
+    const places = [];
+    for (let place = at.closest("[id]:not(main)"); place; place = place.parentElement.closest("[id]:not(main)")) {
+      places.push(place.id);
+    }
     return () => {
       const found = (id && document.getElementById(id)) ||
         (form && name && [...document.querySelectorAll(`#${CSS.escape(form.id)} [name="${CSS.escape(name)}"]`)]
-          .find((each) => each.type !== "radio" || each.value === value));
-      found?.focus();
+          .find((each) => each.type !== "radio" || each.value === value)) ||
+        places.map((place) => document.getElementById(place)?.querySelector(CONTROLS)).find((each) => each);
+      (found ?? document.querySelector("h1"))?.focus({ preventScroll: !found });
     };
   }
 
+  // One form is sent at a time. What is changed in a form meanwhile is put into the new page and sent from there, since
+  // the answer shows the state without it. A button that is pressed twice counts once.
+  let sending = false, changed_since = null;
+  function make_up() {
+    const { id, fields } = changed_since;
+    changed_since = null;
+    const form = document.getElementById(id);
+    if (!form) return;
+    for (const each of form.elements) {
+      if (each.type === "checkbox" || each.type === "radio") each.checked = fields.getAll(each.name).includes(each.value);
+      else if (each.name && each.type !== "hidden" && fields.has(each.name)) each.value = fields.get(each.name);
+    }
+    send(form, null);
+  }
+
+  // A page that is exchanged while a key or a button is down would lose what it does when it comes up.
+  let down = false;
+  for (const kind of ["keydown", "pointerdown"]) document.addEventListener(kind, () => { down = true; });
+  for (const kind of ["keyup", "pointerup", "pointercancel"]) document.addEventListener(kind, () => { down = false; });
+  const released = () => new Promise((go_on) => {
+    if (!down) { go_on(); return; }
+    for (const kind of ["keyup", "pointerup"]) document.addEventListener(kind, () => setTimeout(go_on), { once: true });
+    setTimeout(go_on, 1000); // a key may come up in another window
+  });
+
   async function send(form, submitter) {
-    const focus = remembered();
-    const body = new URLSearchParams(new FormData(form, submitter));
+    const fields = new FormData(form, submitter);
+    if (sending) {
+      if (form.id && !submitter) changed_since = { id: form.id, fields };
+      return;
+    }
+    sending = true;
+    const body = new URLSearchParams(fields);
     const main = document.getElementById("main");
     main?.setAttribute("aria-busy", "true");
     try {
       const answer = await fetch(form.action, { method: "POST", body, credentials: "same-origin" });
-      show(await answer.text(), answer.redirected ? answer.url : location.href, { focus });
+      const html = await answer.text();
+      await released();
+      sending = false;
+      show(html, answer.redirected ? answer.url : location.href, { focus: remembered(), sent: form.action });
     } catch {
-      gone();
-    } finally {
+      sending = false;
       main?.removeAttribute("aria-busy");
+      gone();
     }
   }
 
   async function refresh() {
-    const focus = remembered();
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });
-      show(await answer.text(), location.href, { focus, push: false });
+      const html = await answer.text();
+      await released();
+      show(html, location.href, { focus: remembered(), push: false });
     } catch { gone(); }
   }
 
@@ -94,7 +154,27 @@
   document.addEventListener("change", (event) => {
     const at = event.target;
     if (at.dataset && "upload" in at.dataset) { if (at.files.length) upload(at.files[0], at); return; }
-    if (at.dataset && "auto" in at.dataset && at.form) at.form.requestSubmit();
+    if (!at.dataset || !("auto" in at.dataset) || !at.form) return;
+    // Arrows pass by the choices between the old and the new one, and only the one that they stay at is meant.
+    clearTimeout(waiting?.clock);
+    waiting = { form: at.form, clock: by_arrows ? setTimeout(decided, STAY) : 0 };
+    if (!by_arrows) decided();
+  });
+  const STAY = 500; // milliseconds
+  let waiting = null, by_arrows = false;
+  function forget() {
+    clearTimeout(waiting?.clock);
+    waiting = null;
+  }
+  function decided() {
+    const form = waiting?.form;
+    forget();
+    if (form?.isConnected) form.requestSubmit();
+  }
+  document.addEventListener("keydown", (event) => { by_arrows = event.key.startsWith("Arrow"); });
+  document.addEventListener("pointerdown", () => { by_arrows = false; });
+  document.addEventListener("focusout", (event) => {
+    if (waiting && !waiting.form.contains(event.relatedTarget)) decided();
   });
 
   document.addEventListener("click", async (event) => {
@@ -148,6 +228,7 @@
   }
 
   window.addEventListener("popstate", refresh);
+  window.addEventListener("resize", current_step);
 
   // ---- files ----
   async function upload(file, input) {
@@ -200,6 +281,7 @@
     });
   }
   window.addEventListener("pagehide", () => { stream?.close(); stream = null; });
+  current_step();
   follow();
   at_once();
 })();

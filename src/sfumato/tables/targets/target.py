@@ -55,7 +55,7 @@ class CertifiedTable(TypedDict):
 
 @dataclass(frozen=True)
 class ReleasePage:
-    """A page that is published together with a release. Only its owner can read a private one."""
+    """A page or another text that is published with a release. Only its owner can read a private one."""
 
     path: Path
     text: str

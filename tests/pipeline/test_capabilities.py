@@ -70,6 +70,7 @@ BY_FLAG: dict[str, list[str]] = {
     "--bound": ["--bound"],
     "--report": ["--report", "page.html"],
     "--report-private": ["--report-private", "page.html"],
+    "--shareable-policy": ["--shareable-policy", "policy.toml"],
 }
 BY_TABLE = ("files of SPSS, Stata and SAS",)
 BY_CALL = ("plot", "aggregates", "linked")  # test_linked.py refuses the last

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import stat
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -911,12 +912,13 @@ def test_anonymize_writes_the_pages_that_are_asked_for(files: Path, capsys: pyte
     out.mkdir()
     private.mkdir()
     arguments = ["anonymize", files / "original.csv", "-o", out / "r.csv", "--policy", files / "policy.toml", "--json"]
-    pages = ["--report", out / "r.html", "--report-private", private / "p.html"]
+    pages = ["--report", out / "r.html", "--report-private", private / "p.html", "--shareable-policy", out / "p.toml"]
     code, text, _ = run(capsys, *arguments, *pages)
     told = json.loads(text)
     assert (code, told["report"], told["report_private"]) == (0, str(out / "r.html"), str(private / "p.html"))
-    assert sorted(file.name for file in out.iterdir()) == ["r.csv", "r.csv.sfumato.json", "r.html"]
+    assert sorted(file.name for file in out.iterdir()) == ["p.toml", "r.csv", "r.csv.sfumato.json", "r.html"]
     certified = json.loads((out / "r.csv.sfumato.json").read_text())
+    assert tomllib.loads((out / "p.toml").read_text("utf-8")) == certified["policy"]
     assert certified["files"][0]["sha256"] in read(out / "r.html").text["certificate"]
     assert "report" in told["seconds"]
     assert stat.S_IMODE((private / "p.html").stat().st_mode) == 0o600
@@ -1091,6 +1093,8 @@ def test_what_was_not_checked_has_a_colour_that_is_neither_that_of_failing_nor_o
         (["--report", "no/r.html"], 4, "does not exist"),
         (["--report", "r.html", "--report-private", "r.html"], 2, "the same name"),
         (["--report-private", "."], 2, "ends in .html"),
+        (["--shareable-policy", "p.html"], 2, "ends in .toml"),
+        (["--shareable-policy", "policy.toml", "--force"], 2, "never overwritten"),
     ],
 )
 def test_a_page_that_cannot_be_written_is_told_before_any_work(

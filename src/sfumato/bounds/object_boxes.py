@@ -6,7 +6,8 @@ of k, whose box holds the record, so MAXSIZE is at least the largest of these sm
 by the reach of neighbours too.
 
 Only records that could decide are searched: those whose nearest neighbours have a larger box than the largest smallest
-box found so far, those with the largest first.
+box found so far, those with the largest first. The largest box is mostly found among the first few dozens of them, so
+the search ends after some (``SEARCHED``): what is found by then is a bound too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sfumato.requirements import KAnonymity, Requirements
 
 MAX_PARTS = 1 << 12  # of the search for one record; beyond that its bound is lower than it could be
 TOGETHER = 16  # records that are searched before the largest box is looked at again
+SEARCHED = 800  # records that are searched, times k: a search takes longer with a larger k
 
 
 def object_box_bound(records: Records, k: int) -> float:
@@ -35,7 +37,7 @@ def object_box_bound(records: Records, k: int) -> float:
     known = nearest_boxes(problem, lambda _: None)
     nothing, largest = np.zeros(problem.count, np.int64), int(known.least.max())
     waiting = np.argsort(-known.cost, kind="stable")
-    for first in range(0, len(waiting), TOGETHER):
+    for first in range(0, min(len(waiting), max(SEARCHED // k, TOGETHER)), TOGETHER):
         targets = waiting[first : first + TOGETHER]
         targets = targets[known.cost[targets] > largest]
         if not len(targets):

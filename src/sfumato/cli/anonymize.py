@@ -15,7 +15,7 @@ from sfumato.cli.flags import OUTPUT_HELP, Force, InputTable, Json, PolicyFile, 
 from sfumato.cli.output import TextConsole, print_json, say_replaced, saying_replaced
 from sfumato.cli.policy_flags import EVERY_FLAG, with_flags
 from sfumato.cli.progress_bar import terminal_progress
-from sfumato.cli.report import check_pages, warn_of_private_page
+from sfumato.cli.report import SHAREABLE_POLICY, check_pages, warn_of_private_page
 from sfumato.cli.summaries import show_choice, show_counters, show_plan, show_release
 from sfumato.errors import UsageError
 from sfumato.tables.locations import codebook_path, location_of, release_files, shown_name
@@ -50,6 +50,16 @@ def anonymize(
             "--report-private",
             metavar="FILE",
             help="Also write a page that compares counts before and after. Do not share it.",
+            readable=False,
+        ),
+    ] = None,
+    shareable_policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--shareable-policy",
+            metavar="P.toml",
+            help="Also write the policy as the certificate has it, without paths and keys, for all who may have the "
+            "release.",
             readable=False,
         ),
     ] = None,
@@ -89,8 +99,9 @@ def anonymize(
         raise UsageError("the output is missing. Name a file with -o, or add --dry-run to see what would be done.")
     with terminal_progress() as progress:
         from sfumato.api import anonymize_to_file
-        from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE
+        from sfumato.pipeline.capabilities import BOUND, DRY_RUN, EXPLAIN, REPORT, REPORT_PRIVATE, SHARED_POLICY
         from sfumato.policy import merge_flags
+        from sfumato.tables.targets.target import refuse_input_as_output
 
         if report is not None:
             from sfumato.report.release import refuse_trial
@@ -103,6 +114,7 @@ def anonymize(
             BOUND: bound,
             REPORT: report is not None,
             REPORT_PRIVATE: report_private is not None,
+            SHARED_POLICY: shareable_policy is not None,
         }
         for feature in (feature for feature, wanted in asked.items() if wanted):
             feature.refuse_on(full_policy.engine.name)
@@ -113,9 +125,11 @@ def anonymize(
 
             plan, _ = plan_run(table, full_policy)
             show_choice(TextConsole(), plan.as_dict())
-        pages = {"report": report, "report_private": report_private}
+        pages = {"report": report, "report_private": report_private, SHAREABLE_POLICY: shareable_policy}
         codebook = _codebook(output, full_policy)
-        if report is not None or report_private is not None:
+        if shareable_policy is not None and policy is not None:
+            refuse_input_as_output(policy, shareable_policy)
+        if any(page is not None for page in pages.values()):
             check_pages(full_policy, table, output, {**pages, "codebook": codebook}, force=force)
         if not dry_run and output is not None:
             written_pages = {key: file for key, file in {"codebook": codebook, **pages}.items() if file is not None}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sfumato.policy import Policy
 
 SUFFIX = ".report.html"
+SHAREABLE_POLICY = "shareable_policy"  # the key of the policy among the pages that are written with a release
 
 
 @with_flags(
@@ -120,12 +121,28 @@ def check_pages(
     from sfumato.tables.targets.target import refuse_input_as_output
 
     wanted = [page for page in pages.values() if page is not None]
-    for page in wanted:
+    for name, page in pages.items():
+        if page is None:
+            continue
         refuse_input_as_output(table, page)
-        check_report(page, force=force)
+        if name == SHAREABLE_POLICY:
+            check_policy_file(page, force=force)
+        else:
+            check_report(page, force=force)
     outputs = wanted if output is None else release_files(location_of(output), separated=True, pages=wanted)
     _check_different(list(map(Path, outputs)))
     policy.check_complete()
+
+
+def check_policy_file(target: Path, *, force: bool) -> None:
+    """Refuse a target that cannot hold a policy."""
+    from sfumato.tables.targets.replacement import check_replaceable
+    from sfumato.tables.targets.staging import check_target
+
+    if target.suffix.lower() != ".toml":
+        raise UsageError(f"the policy to share, {target.name!r}, is a TOML file. Give it a name that ends in .toml.")
+    check_target(target)
+    check_replaceable(target, "policy", force=force)
 
 
 @contextmanager

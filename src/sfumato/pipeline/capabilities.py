@@ -69,6 +69,7 @@ EXPLAIN = Feature("--explain", "passes, bytes and memory, planned and counted", 
 BOUND = Feature("--bound", "the least possible loss beside the release", (MEMORY, DISK))
 REPORT = Feature("--report", "the report, made with the release", (MEMORY, DISK))
 REPORT_PRIVATE = Feature("--report-private", "the private report, made with the release", (MEMORY, DISK))
+SHARED_POLICY = Feature("--shareable-policy", "the policy to share, written with the release", (MEMORY, DISK))
 CODEBOOK = Feature(
     "codebook", "a page that explains the release", (MEMORY, DISK), lambda policy: policy.release.codebook
 )
@@ -136,6 +137,7 @@ RELEASE_FEATURES = (
     BOUND,
     REPORT,
     REPORT_PRIVATE,
+    SHARED_POLICY,
     CODEBOOK,
     PLOT,
     AGGREGATES,

@@ -206,6 +206,7 @@ OUTPUTS = [
     (["generate", "normal", "-n", "30", "-o", "normal.csv"], "normal.csv", True),
     (["anonymize", "table.csv", *ROLES, "-o", "o.csv", "--report", "page.html"], "page.html", True),
     (["anonymize", "table.csv", *ROLES, "-o", "o.csv", "--report-private", "page.html"], "page.html", True),
+    (["anonymize", "table.csv", *ROLES, "-o", "o.csv", "--shareable-policy", "mine.toml"], "mine.toml", False),
 ]
 
 

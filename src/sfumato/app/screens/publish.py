@@ -150,7 +150,8 @@ def publish_command(view: ProjectView) -> str:
     files = PublishedFiles(Path(f"{view.project.name}{PROJECT_SUFFIX}"), file_name(view))
     words = ["sfumato", "anonymize", view.state.table, "-o", str(files.release)]
     words += ["--policy", str(files.directory / "policy.toml"), "--report", str(files.report)]
-    return shlex.join([*words, "--report-private", str(files.private)])
+    words += ["--report-private", str(files.private), "--shareable-policy", str(files.policy)]
+    return shlex.join(words)
 
 
 def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:

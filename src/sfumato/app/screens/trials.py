@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from sfumato.app.background_run import BackgroundRun, last_run, runs_of, start_run
 from sfumato.app.exposures import share_with_bar
@@ -18,7 +18,12 @@ from sfumato.policy.run_settings import EffortName
 from sfumato.report.html import Markup, element, folded, joined, name, scrolling, table
 from sfumato.report.page import in_page_colours
 
-EFFORTS = {name: f"page_try.efforts.{name}" for name in get_args(EffortName)}
+EFFORTS: dict[EffortName, str] = {
+    "fast": "page_try.efforts.fast",
+    "normal": "page_try.efforts.normal",
+    "balanced": "page_try.efforts.balanced",
+    "best": "page_try.efforts.best",
+}
 GLOBAL = "global"
 USUAL_K = 10
 LARGEST_INSIDE = 300_000  # bytes of a picture that is part of the page

@@ -42,6 +42,7 @@
     current_step();
     follow();
     if (changed_since) make_up();
+    if (pressed) press_again();
     at_once();
   }
 
@@ -79,8 +80,20 @@
   }
 
   // One form is sent at a time. What is changed in a form meanwhile is put into the new page and sent from there, since
-  // the answer shows the state without it. A button that is pressed twice counts once.
-  let sending = false, changed_since = null;
+  // the answer shows the state without it. So is a button that is pressed meanwhile. One that is pressed twice counts
+  // once.
+  let sending = null, changed_since = null, pressed = null;
+  // What tells a form from others on a page that is drawn anew: where it goes, and what it holds of its own.
+  const name_of = (form) => JSON.stringify([form.action, ...[...form.querySelectorAll("input[type=hidden]")]
+    .filter((each) => each.name !== "sign" && each.name !== "version").map((each) => [each.name, each.value])]);
+  function press_again() {
+    const { form: name, button } = pressed;
+    pressed = null;
+    const form = [...document.forms].find((each) => name_of(each) === name);
+    const same = (each) => each.type === "submit" && each.name === button.name && each.value === button.value;
+    const found = form && [...form.elements].find(same);
+    if (found) form.requestSubmit(found);
+  }
   function make_up() {
     const { id, fields } = changed_since;
     changed_since = null;
@@ -106,10 +119,11 @@
   async function send(form, submitter) {
     const fields = new FormData(form, submitter);
     if (sending) {
-      if (form.id && !submitter) changed_since = { id: form.id, fields };
+      if (!submitter && form.id) changed_since = { id: form.id, fields };
+      if (submitter && name_of(form) !== sending) pressed = { form: name_of(form), button: submitter };
       return;
     }
-    sending = true;
+    sending = name_of(form);
     const body = new URLSearchParams(fields);
     const main = document.getElementById("main");
     main?.setAttribute("aria-busy", "true");
@@ -117,10 +131,10 @@
       const answer = await fetch(form.action, { method: "POST", body, credentials: "same-origin" });
       const html = await answer.text();
       await released();
-      sending = false;
+      sending = null;
       show(html, answer.redirected ? answer.url : location.href, { focus: remembered(), sent: form.action });
     } catch {
-      sending = false;
+      sending = pressed = null;
       main?.removeAttribute("aria-busy");
       gone();
     }

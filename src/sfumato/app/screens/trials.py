@@ -14,11 +14,10 @@ from sfumato.app.screens.check import decisions_of
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
 from sfumato.pictures.picture import Picture
-from sfumato.policy.run_settings import EffortName
 from sfumato.report.html import Markup, element, folded, joined, name, scrolling, table
 from sfumato.report.page import in_page_colours
 
-EFFORTS: dict[EffortName, str] = {
+EFFORTS = {
     "fast": "page_try.efforts.fast",
     "normal": "page_try.efforts.normal",
     "balanced": "page_try.efforts.balanced",

@@ -49,9 +49,10 @@ class BoundEffort:
     gain: float
 
 
+SIMPLE = BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0)
 EFFORTS = {
-    "fast": BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0),
-    "normal": BoundEffort(parts=1000, steps=0, rounds=0, gain=1.0),
+    "fast": SIMPLE,
+    "normal": SIMPLE,
     "balanced": BoundEffort(parts=200, steps=200, rounds=12, gain=0.005),
     "best": BoundEffort(parts=500, steps=300, rounds=40, gain=0.0005),
 }

@@ -141,8 +141,8 @@ EffortLevel = Annotated[
         "--effort",
         metavar="fast|normal|balanced|best",
         rich_help_panel=RELEASE,
-        help="How long to search for less loss: not at all, about a second for each 30,000 records, longer with "
-        "requirements on sensitive values, or until it gains nothing. Default: fast.",
+        help="How long to search for less loss. fast: not at all; normal: about a second for each 30,000 records, up "
+        "to a million; balanced: longer; best: until it gains nothing. Default: fast.",
     ),
 ]
 Seconds = Annotated[

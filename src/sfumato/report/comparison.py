@@ -30,8 +30,8 @@ MEASURES = {
     "MAXSIZE": "the largest perimeter of a class: twice the sum of its sides, each scaled to [0, 1].",
     "least MAXSIZE": "a lower bound on MAXSIZE for classes of k records, whatever the method: twice the distance of "
     "the record that is farthest from its nearest k - 1 others. The ratio is MAXSIZE divided by this bound.",
-    "largest object box": "a bound that is never weaker: the smallest box of k records around each record, the largest "
-    "of these. Its ratio is MAXSIZE divided by it.",
+    "largest object box": "a bound that is never weaker: the smallest box of k records around a record, the largest of "
+    "these among the records that are farthest from their neighbours. Its ratio is MAXSIZE divided by it.",
     "smallest box": "the weaker bound of Du et al. (2007): the perimeter of the smallest box of k records. It is 0 if "
     "k records are equal; otherwise it lies between the two numbers.",
     "seconds": "partition is the time to form the classes; total includes recoding, sorting and auditing. Reading the "

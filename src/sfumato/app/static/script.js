@@ -42,6 +42,7 @@
     current_step();
     follow();
     if (changed_since) make_up();
+    if (alarm) pressed = null; // what was pressed may have relied on what was refused
     if (pressed) press_again();
     at_once();
   }

@@ -29,7 +29,12 @@ def test_the_whole_story_from_an_export_with_flaws_to_a_release_by_keys_alone(
     steward.look_around()
     steward.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
+    asked = len(page.requests)
     steward.press("Enter")  # past the frame
+    steward.tab_to(".tables button")
+    page.awaited("new Promise((go_on) => setTimeout(go_on, 300))")
+    assert page.evaluate("document.activeElement.matches('.tables button')")  # nothing takes the focus away later
+    assert page.requests[asked:] == []
     steward.do(".tables button")
     steward.at("open")
     page.wait("document.activeElement.tagName === 'H1'")

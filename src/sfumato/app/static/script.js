@@ -7,6 +7,8 @@
   const live = (text) => { const place = document.getElementById("live"); if (place) place.textContent = text; };
   const CONTROLS = "a[href], button, summary, input:not([type=hidden]), select, textarea";
   let stream = null;
+  const without_fragment = (address) => new URL(address, location.href).href.replace(/#.*/, "");
+  let shown = without_fragment(location.href);
 
   // sent: the address of the form that led to the page. What is being written in other forms stays.
   function show(html, address, { focus = null, push = true, sent = null } = {}) {
@@ -16,7 +18,8 @@
     const named = (each) => each.id || each.querySelector("summary")?.textContent;
     const folds = new Map([...document.querySelectorAll("details")].map((each) => [named(each), each.open]));
     const scrolled = window.scrollY;
-    const same = new URL(address, location.href).pathname === location.pathname;
+    const same = new URL(address, location.href).pathname === new URL(shown).pathname;
+    shown = without_fragment(address);
     const written = !same ? [] : [...document.querySelectorAll("input[id], textarea[id]")]
       .filter((each) => each.value !== each.defaultValue && each.type !== "range" && each.form?.action !== sent)
       .map((each) => [each.id, each.defaultValue, each.value]);
@@ -242,7 +245,8 @@
     });
   }
 
-  window.addEventListener("popstate", refresh);
+  // A link to a place on this page, such as the one past the frame, is one of its steps back too, but no other page.
+  window.addEventListener("popstate", () => { if (without_fragment(location.href) !== shown) refresh(); });
   window.addEventListener("resize", current_step);
 
   // ---- files ----

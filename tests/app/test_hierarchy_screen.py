@@ -6,6 +6,8 @@ import csv
 import datetime
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -299,3 +301,25 @@ def test_a_hundred_thousand_values_are_shown_page_by_page(tmp_path: Path) -> Non
     assert found["code012300"] == found["code012301"] == ["pair", "*"]
     assert found["code000000"] == ["code000000", "*"]
     page.close()
+
+
+# What the page does for somebody who has just started it, in a process that has nothing loaded yet.
+FIRST_LOOK = """
+import sys
+from pathlib import Path
+from numba.core.dispatcher import Dispatcher
+from page_client import PageClient
+Dispatcher.compile = Dispatcher._compile_for_args = None
+page = PageClient(Path(sys.argv[1]))
+page.project = "people"
+for column in range(6):
+    assert "column-title" in page.look("hierarchies", column=column)
+sys.exit("pandas" in sys.modules)
+"""
+
+
+@pytest.mark.not_quick
+def test_a_first_look_waits_for_no_compiled_kernel_and_no_pandas(examined_once: Path) -> None:
+    command = [sys.executable, "-c", FIRST_LOOK, str(examined_once)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

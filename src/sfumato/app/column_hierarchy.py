@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from sfumato.app.durable_files import write_durably
 from sfumato.app.examined_values import values_path
 from sfumato.app.project import Project
-from sfumato.policy import ColumnSettings, InputOptions
+from sfumato.errors import SfumatoError
+from sfumato.policy import ColumnSettings, InputOptions, InputSettings
 from sfumato.policy.taxonomy_paths import FLAT
-from sfumato.progress import Progress
-from sfumato.studies.column_taxonomy import ColumnTaxonomy
+from sfumato.studies.column_taxonomy import ColumnTaxonomy, TaxonomyLevel
 from sfumato.studies.fitting_taxonomies import fitting_taxonomies
 from sfumato.studies.taxonomy_wizards import DraftTaxonomy, TaxonomyWizard
-from sfumato.tables.coding.counted_values import CountedValues, count_values
+from sfumato.tables.coding.arrow_arrays import to_numpy
+from sfumato.tables.coding.counted_values import CountedValues, with_known_records
 from sfumato.tables.sources.source import kind_of_file
 from sfumato.taxonomies.group_tree import GroupTree, TreeNode
 from sfumato.taxonomies.taxonomy_file import check_taxonomy, read_rows
@@ -37,7 +38,9 @@ from sfumato.taxonomies.taxonomy_rows import TaxonomyRows
 
 TEXT_FILES = frozenset({".csv", ".tsv", ".txt", ".dat", ".fwf", ".asc"})
 FOLDER = "taxonomies"
-KEPT = 16  # columns whose values are remembered
+NO_VALUES = pa.StringArray.from_buffers(0, pa.py_buffer(b"\0\0\0\0"), pa.py_buffer(b""))
+KEPT = 40  # columns whose values are remembered; the list of columns asks for up to 30
+KEPT_HIERARCHIES = 3  # of each of them: those of the settings now and, after undo, before
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class ExaminedTexts:
 
 @dataclass(frozen=True)
 class ExaminedColumn:
-    """The values of a column and their records, the most frequent first."""
+    """The values of a column and their records, the most frequent first. What is found out about them is remembered."""
 
     name: str
     values: pa.StringArray = field(repr=False)
@@ -76,36 +79,61 @@ class ExaminedColumn:
     missing: int
     options: InputOptions
     _counted: dict[ColumnSettings, CountedValues] = field(default_factory=dict, repr=False, compare=False)
-    _drafts: dict[object, ColumnTaxonomy] = field(default_factory=dict, repr=False, compare=False)
+    _hierarchies: dict[object, ColumnHierarchy] = field(default_factory=dict, repr=False, compare=False)
+
+    def hierarchy(self, settings: ColumnSettings, rows: TaxonomyRows | None) -> ColumnHierarchy:
+        """The hierarchy that settings give the column. rows: those of the taxonomy file, if the settings name one."""
+        key = (settings, rows)
+        if key not in self._hierarchies:
+            taxonomy = self._skeleton(settings) if settings.taxonomy is None else self._taxonomy(settings, rows)
+            _make_room(self._hierarchies, KEPT_HIERARCHIES)
+            self._hierarchies[key] = ColumnHierarchy(self, settings, taxonomy)
+        return self._hierarchies[key]
+
+    def _taxonomy(self, settings: ColumnSettings, rows: TaxonomyRows | None) -> ColumnTaxonomy:
+        if rows is None:
+            return self.drafted(wizard_of(settings), settings.type)
+        counted = self.counted(ColumnSettings(role="quasi-identifier", type="categorical"))
+        known = set(rows.leaves)
+        outside = tuple(value for value in counted.values if value not in known)
+        return ColumnTaxonomy(counted, DraftTaxonomy(rows, None, outside), str(settings.taxonomy_file))
+
+    def _skeleton(self, settings: ColumnSettings) -> ColumnTaxonomy:
+        """Every value directly under ``*``."""
+        wizard = TaxonomyWizard()
+        try:
+            counted = self.counted(settings)
+        except SfumatoError:  # limits that do not fit the values, which the screen says where they are set
+            counted = self.counted(wizard.settings(settings.type))
+        return ColumnTaxonomy(counted, wizard.draft(counted), wizard.words)
 
     def drafted(self, wizard: TaxonomyWizard, column_type: str | None = None) -> ColumnTaxonomy:
         """The taxonomy that a wizard makes for the column."""
-        key = (wizard.words, wizard.others, column_type)
-        if key not in self._drafts:
-            counted = self.counted(wizard.settings(column_type))
-            self._drafts[key] = ColumnTaxonomy(counted, wizard.draft(counted), wizard.words)
-        return self._drafts[key]
+        counted = self.counted(wizard.settings(column_type))
+        return ColumnTaxonomy(counted, wizard.draft(counted), wizard.words)
 
     def counted(self, settings: ColumnSettings) -> CountedValues:
         """The values in the order that suits them, as a release with these settings would read them."""
-        found = self._counted.get(settings)
-        if found is None:
-            source = ExaminedTexts(self.name, self.values)
-            found = count_values(source, self.name, settings, self.options, Progress())
-            records = self.records_of
-            counts = np.array([records[value] for value in found.values], np.int64)
-            found = self._counted[settings] = replace(found, records=counts, missing=self.missing)
-        return found
+        if settings not in self._counted:
+            counted = with_known_records(self.name, self.values, self.records, self.missing, settings, self.options)
+            _make_room(self._counted, KEPT_HIERARCHIES)
+            self._counted[settings] = counted
+        return self._counted[settings]
 
     @cached_property
     def records_of(self) -> dict[str, int]:
         return dict(zip(self.values.to_pylist(), self.records.tolist(), strict=True))
 
-    @cached_property
     def fits(self) -> dict[str, str]:
         """The flags of ``sfumato taxonomy`` that would make a taxonomy, each with a reason."""
         counted = self.counted(ColumnSettings(role="quasi-identifier"))
         return fitting_taxonomies(ExaminedTexts(self.name, self.values), counted, self.options)
+
+
+def _make_room(kept: dict[Any, Any], most: int) -> None:
+    """Forget what was remembered first, so that there is room for one more."""
+    while len(kept) >= most:
+        kept.pop(next(iter(kept)), None)
 
 
 @dataclass(frozen=True)
@@ -121,21 +149,30 @@ class TextReading:
         return InputOptions(decimal=self.decimal, thousands=self.thousands, date_format=self.date_format, nulls=())
 
 
+def reading_of(table: Path, settings: InputSettings) -> TextReading:
+    """How the values of a table are read. Those of typed files are already as Python writes them."""
+    if kind_of_file(table)[0] not in TEXT_FILES:
+        return TextReading()
+    return TextReading(settings.decimal, settings.thousands, settings.date_format)
+
+
 def examined_column(project: Project, run: str, figure: dict[str, Any]) -> ExaminedColumn:
-    """The column of an examination. figure: what the examination told of it."""
+    """The column of an examination, without values once these are removed. figure: what the examination told of it."""
     path = values_path(project.directory / "runs" / run, figure["index"])
-    reading = TextReading()
-    if kind_of_file(project.table)[0] in TEXT_FILES:  # values of typed files are already as Python writes them
-        settings = project.policy.input
-        reading = TextReading(settings.decimal, settings.thousands, settings.date_format)
-    return _examined(path, figure["name"], figure["missing"], reading)
+    if not path.exists():
+        return ExaminedColumn(figure["name"], NO_VALUES, np.zeros(0, np.int64), 0, TextReading().options())
+    return _examined(path, figure["name"], figure["missing"], reading_of(project.table, project.policy.input))
 
 
 @lru_cache(KEPT)
 def _examined(path: Path, name: str, missing: int, reading: TextReading) -> ExaminedColumn:
-    table = pyarrow.parquet.read_table(path)
-    values = table["value"].combine_chunks()
-    return ExaminedColumn(name, values, table["records"].to_numpy(), missing, reading.options())
+    return column_of_values(pyarrow.parquet.ParquetFile(path).read(), name, missing, reading)
+
+
+def column_of_values(values: pa.Table, name: str, missing: int, reading: TextReading) -> ExaminedColumn:
+    """The column whose values an examination has counted."""
+    texts = values["value"].combine_chunks()
+    return ExaminedColumn(name, texts, to_numpy(values["records"].combine_chunks()), missing, reading.options())
 
 
 @dataclass(frozen=True)
@@ -178,44 +215,55 @@ class ColumnHierarchy:
         found = [(value, records[value]) for value in self.taxonomy.outside if value not in nulls]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
+    @cached_property
+    def level_facts(self) -> list[TaxonomyLevel]:
+        """What is on each level below ``*``, from fine to coarse."""
+        return self.taxonomy.levels()
+
     def tree(self) -> GroupTree:
         """The tree, to be changed."""
         return GroupTree(self.rows)
 
-    @property
-    def drawn_tree(self) -> GroupTree:
-        """The tree, to be looked at only."""
-        return _drawn_tree(self.rows)
+    @cached_property
+    def counted_tree(self) -> CountedTree:
+        """The tree with its records, to be looked at only."""
+        return CountedTree.of(self.rows, self.column.records_of)
 
-    def records_under(self, nodes: Sequence[TreeNode]) -> tuple[list[int], list[int]]:
-        """The records and the values of the table under each of all nodes of a tree, in their order."""
-        records = self.column.records_of
-        sums, values = [0] * len(nodes), [0] * len(nodes)
-        number = {id(node): position for position, node in enumerate(nodes)}
+
+@dataclass(frozen=True)
+class CountedTree:
+    """The nodes of a tree in their order, with the records and values of the table under each."""
+
+    nodes: list[TreeNode]
+    records: list[int]
+    values: list[int]
+    numbers: dict[int, int]
+    """The position of each node."""
+
+    @classmethod
+    def of(cls, rows: TaxonomyRows, records_of: Mapping[str, int]) -> CountedTree:
+        nodes = GroupTree(rows).nodes
+        numbers = {id(node): number for number, node in enumerate(nodes)}
+        records, values = [0] * len(nodes), [0] * len(nodes)
         for position in range(len(nodes) - 1, -1, -1):
             node = nodes[position]
             if not node.is_group:
-                sums[position] = records.get(node.name, 0)
-                values[position] = int(node.name in records)
+                found = records_of.get(node.name)
+                if found is not None:
+                    records[position], values[position] = found, 1
             if node.parent is not None:
-                above = number[id(node.parent)]
-                sums[above] += sums[position]
+                above = numbers[id(node.parent)]
+                records[above] += records[position]
                 values[above] += values[position]
-        return sums, values
+        return cls(nodes, records, values, numbers)
 
 
 def hierarchy_of(project: Project, column: ExaminedColumn, settings: ColumnSettings) -> ColumnHierarchy:
     """The hierarchy that the policy of a project gives a column. Raises TaxonomyError if its file is no tree."""
+    rows = None
     if settings.taxonomy_file is not None:
-        path = project.policy.taxonomy_path(column.name)
-        rows = _file_rows(path, column.name)
-        counted = column.counted(ColumnSettings(role="quasi-identifier", type="categorical"))
-        known = set(rows.leaves)
-        outside = tuple(value for value in counted.values if value not in known)
-        draft = DraftTaxonomy(rows, None, outside)
-        return ColumnHierarchy(column, settings, ColumnTaxonomy(counted, draft, settings.taxonomy_file))
-    wizard = wizard_of(settings)
-    return ColumnHierarchy(column, settings, column.drafted(wizard, settings.type))
+        rows = _file_rows(project.policy.taxonomy_path(column.name), column.name)
+    return column.hierarchy(settings, rows)
 
 
 _files: dict[Path, tuple[int, TaxonomyRows]] = {}  # the last files that were read or written, with their times
@@ -228,15 +276,9 @@ def _file_rows(path: Path, column: str) -> TaxonomyRows:
 
 
 def _remembered(path: Path, rows: TaxonomyRows) -> TaxonomyRows:
-    while len(_files) >= KEPT:
-        _files.pop(next(iter(_files)), None)
+    _make_room(_files, KEPT)
     _files[path] = path.stat().st_mtime_ns, rows
     return rows
-
-
-@lru_cache(4)
-def _drawn_tree(rows: TaxonomyRows) -> GroupTree:
-    return GroupTree(rows)
 
 
 def wizard_of(settings: ColumnSettings) -> TaxonomyWizard:

@@ -24,11 +24,15 @@ KEPT_IN_ADDRESS = ("node", "q", "from")  # where in the tree one looks
 
 @dataclass(frozen=True)
 class SelectedColumn:
-    """A column that can have a hierarchy. position: among the columns of the examination."""
+    """A column that can have a hierarchy.
+
+    position: among the columns of the examination. fits: flags of ``sfumato taxonomy`` that suit it.
+    """
 
     position: int
     name: str
     settings: ColumnSettings
+    fits: tuple[str, ...]
     load: Callable[[], ExaminedColumn]
 
     @property
@@ -54,15 +58,13 @@ def selectable_columns(view: ProjectView) -> list[SelectedColumn]:
         figure = examined["figures"].get(column["name"])
         if settings is not None and figure is not None and settings.role in ("quasi-identifier", "sensitive"):
             load = partial(examined_column, view.project, run, figure)
-            found.append(SelectedColumn(position, column["name"], settings, load))
+            found.append(SelectedColumn(position, column["name"], settings, tuple(figure.get("fits", ())), load))
     return sorted(found, key=lambda column: column.settings.role != "quasi-identifier")
 
 
 def values_gone(view: ProjectView) -> Markup:
     """What stands in the place of the columns once their values are removed."""
     text = view.say("page_columns.values_gone")
-    if view.locked:
-        return element("p", text, class_="note")
     way = element("a", view.say("page_open.again"), href=view.address("open"))
     return element("p", text, " ", way, class_="note")
 

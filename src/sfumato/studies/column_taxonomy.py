@@ -104,13 +104,14 @@ class ColumnTaxonomy:
 
     def levels(self) -> list[TaxonomyLevel]:
         """Return what is on each level below ``*``, from fine to coarse."""
-        rows, records = self.draft.rows, self.counted.by_value
+        rows, by_value = self.draft.rows, self.counted.by_value
+        records = [by_value.get(leaf, 0) for leaf in rows.leaves]
         found = []
         for number, names in enumerate((rows.leaves, *rows.levels)):
-            sums: Counter[str] = Counter()
-            for leaf, name in zip(rows.leaves, names, strict=True):
-                sums[name] += records.get(leaf, 0)
-            used = sorted(count for count in sums.values() if count)
+            sums = dict.fromkeys(names, 0)
+            for name, count in zip(names, records, strict=True):
+                sums[name] += count
+            used = sorted(filter(None, sums.values()))
             found.append(TaxonomyLevel(number, len(sums), len(used), tuple(used[:SMALLEST])))
         return found
 

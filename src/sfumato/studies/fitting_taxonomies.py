@@ -50,7 +50,10 @@ def _ready(counted: CountedValues) -> dict[str, str]:
     """Return the ready-made taxonomies that have every value. Small numbers fit many, so the name must agree."""
     fits = {}
     for name in NAMES:
-        rows = ready_taxonomy(name).rows(counted.values)
+        ready = ready_taxonomy(name)
+        if any(ready.levels_of(value) is None for value in counted.values):
+            continue  # most columns end here, at their first value
+        rows = ready.rows(counted.values)
         named = name.removesuffix("s").removesuffix("ie") in counted.column.casefold()
         if not rows.outside and (rows.reading != NUMBERS or named):
             fits[f"--ready {name}"] = f"they are {rows.reading}"

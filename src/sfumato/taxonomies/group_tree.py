@@ -59,20 +59,24 @@ class GroupTree:
         """What the number of each level was at first; -1 for a level that was put in."""
         groups: dict[tuple[int, str], TreeNode] = {}
         sizes = [Counter(level) for level in rows.levels]
-        for row, leaf in enumerate(rows.leaves):
-            node = self.root
-            for level in range(top - 1, 0, -1):
-                name = rows.levels[level - 1][row]
-                if name == leaf and sizes[level - 1][name] == 1:
-                    break  # the value itself stands there
-                if name == node.name and node is not self.root:
-                    node.level = min(node.level, level)  # the group is on several levels: the lowest counts
-                    continue
-                found = groups.get((level, name))
-                if found is None:
-                    found = groups[level, name] = TreeNode(name, level, node)
-                    node.members.append(found)
-                node = found
+        before: tuple[str, ...] | None = None
+        node = self.root
+        for leaf, *names in zip(rows.leaves, *rows.levels, strict=True):
+            path = tuple(names)
+            if path != before:  # values of one group mostly stand together
+                before, node = path, self.root
+                for level in range(top - 1, 0, -1):
+                    name = path[level - 1]
+                    if name == leaf and sizes[level - 1][name] == 1:
+                        break  # the value itself stands there
+                    if name == node.name and node is not self.root:
+                        node.level = min(node.level, level)  # the group is on several levels: the lowest counts
+                        continue
+                    found = groups.get((level, name))
+                    if found is None:
+                        found = groups[level, name] = TreeNode(name, level, node)
+                        node.members.append(found)
+                    node = found
             node.members.append(TreeNode(leaf, 0, node))
 
     @property

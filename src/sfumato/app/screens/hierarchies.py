@@ -14,6 +14,7 @@ from sfumato.app.screens.hierarchy_tree import tree_section
 from sfumato.app.screens.hierarchy_wizards import READY, UNIT_NAMES, asked_wizard, wizard_section
 from sfumato.app.screens.missing_values import ACTIONS as MISSING_ACTIONS
 from sfumato.app.screens.missing_values import missing_section
+from sfumato.app.screens.published_hierarchies import published_column
 from sfumato.app.selected_column import (
     SelectedColumn,
     selectable_columns,
@@ -36,13 +37,16 @@ def draw(view: ProjectView) -> Markup:
     if view.examined is None:
         return element("p", say("page_columns.not_read"), " ",
                        element("a", say("page_columns.to_open"), href=view.address("open")))  # fmt: skip
-    if not has_values(view.project):
+    if not has_values(view.project) and not view.locked:
         return values_gone(view)
     columns = selectable_columns(view)
     if not columns:
         way = element("a", say("page_hierarchies.to_columns"), href=view.address("columns"))
         return element("p", say("page_hierarchies.none"), " ", way, class_="note")
     selected = selected_column(view, columns)
+    if view.locked:
+        shown = published_column(view, selected, rule_words(view, selected))
+        return joined([_list(view, columns, selected), shown, _go_on(view, columns, selected)])
     return joined([_list(view, columns, selected), _column(view, selected), _go_on(view, columns, selected)])
 
 
@@ -50,7 +54,7 @@ def _list(view: ProjectView, columns: list[SelectedColumn], selected: SelectedCo
     """All columns that can have a hierarchy, with what they have."""
     items = []
     for column in columns:
-        missing = _missing(view, column) if len(columns) <= CHECKED else 0
+        missing = _missing(view, column) if len(columns) <= CHECKED and not view.locked else 0
         note = element("span", rule_words(view, column), class_="count")
         lacks = element("strong", view.say("page_hierarchies.lacks", count=missing), class_="lacks") if missing else ""
         items.append(
@@ -133,7 +137,7 @@ def _column(view: ProjectView, column: SelectedColumn) -> Markup:
         parts.append(range_section(view, column, hierarchy))
     if hierarchy.is_named or hierarchy.is_categorical:
         parts.append(tree_section(view, column, hierarchy))
-    parts.append("" if view.locked else wizard_section(view, column))
+    parts.append(wizard_section(view, column))
     return element("section", *parts, aria_labelledby="column-title")
 
 

@@ -37,14 +37,14 @@ NAMED_LEVELS = {
 }
 
 
-def level_names(view: ProjectView, hierarchy: ColumnHierarchy) -> list[str]:
-    """What the levels are called, from the values to ``*``."""
-    say, settings = view.say, hierarchy.settings
+def level_names(view: ProjectView, settings: ColumnSettings, top_level: int) -> list[str]:
+    """What the levels are called, from the values to ``*``, which is the top level."""
+    say = view.say
     if settings.level_names:
         named = [say(NAMED_LEVELS[level]) for level in settings.level_names]
     else:
         rule, named = settings.taxonomy, [say("page_hierarchies.level_names.value")]
-        for number in range(1, hierarchy.top_level):
+        for number in range(1, top_level):
             if isinstance(rule, Grouping) and rule.intervals is not None:
                 named.append(say("page_hierarchies.level_names.intervals", width=f"{rule.intervals[number - 1]:g}"))
             elif isinstance(rule, Grouping) and rule.prefix is not None:
@@ -56,23 +56,20 @@ def level_names(view: ProjectView, hierarchy: ColumnHierarchy) -> list[str]:
 
 def level_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHierarchy) -> Markup:
     """Two sliders, and a table of levels that follows them."""
-    say, names = view.say, level_names(view, hierarchy)
+    say, names = view.say, level_names(view, hierarchy.settings, hierarchy.top_level)
     finest, coarsest = hierarchy.levels
-    sliders: object = ""
-    if not view.locked:
-        sliders = column_form(
-            view, column, "levels",
-            element(
-                "div",
-                _slider("finest", say("page_hierarchies.finest"), say("page_hierarchies.finest_hint"),
-                        finest, names[:-1]),
-                _slider("coarsest", say("page_hierarchies.coarsest"), say("page_hierarchies.coarsest_hint"),
-                        coarsest, names),
-                class_="fields sliders",
-            ),
-            element("noscript", button(say("page.apply"), look="small")),
-            id="levels-form",
-        )  # fmt: skip
+    sliders = column_form(
+        view, column, "levels",
+        element(
+            "div",
+            _slider("finest", say("page_hierarchies.finest"), say("page_hierarchies.finest_hint"), finest, names[:-1]),
+            _slider("coarsest", say("page_hierarchies.coarsest"), say("page_hierarchies.coarsest_hint"),
+                    coarsest, names),
+            class_="fields sliders",
+        ),
+        element("noscript", button(say("page.apply"), look="small")),
+        id="levels-form",
+    )  # fmt: skip
     divides = element("p", say("page_hierarchies.divides"), class_="quiet") if coarsest < hierarchy.top_level else ""
     return element(
         "section",
@@ -102,7 +99,7 @@ def _slider(key: str, label: str, hint: str, value: int, names: Sequence[str]) -
 
 def _table(view: ProjectView, hierarchy: ColumnHierarchy, names: Sequence[str], finest: int, coarsest: int) -> Markup:
     """Every level with its groups and with examples; levels that are never shown are struck out."""
-    say, rows, facts = view.say, hierarchy.rows, hierarchy.taxonomy.levels()
+    say, rows, facts = view.say, hierarchy.rows, hierarchy.level_facts
 
     def look(level: int) -> str | None:
         return "off" if not finest <= level <= coarsest else None
@@ -182,7 +179,7 @@ def range_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHi
             _number_field(view, "top", settings.top, say("page_hierarchies.top"), high),
         ]
     change: object = ""
-    if fields and not view.locked:
+    if fields:
         change = column_form(
             view, column, "numbers", element("div", *fields, class_="fields"),
             button(say("page_hierarchies.set_numbers"), look="small", id="numbers-set"), id="numbers-form",
@@ -209,10 +206,11 @@ def _beyond(view: ProjectView, hierarchy: ColumnHierarchy, key: str) -> str:
     """How many records a limit makes one value, or what it would do."""
     limit = getattr(hierarchy.settings, key)
     texts = {"bottom": "page_hierarchies.bottom_hint", "top": "page_hierarchies.top_hint"}
+    if limit is None:
+        return view.say(texts[key])
     counted = hierarchy.column.counted(ColumnSettings(role="quasi-identifier", type="numeric"))
     domain = counted.domain
-    if limit is None or not isinstance(domain, NumericDomain):
-        return view.say(texts[key])
+    assert isinstance(domain, NumericDomain)
     numbers = domain.numbers()[np.minimum(counted.codes, len(domain.values) - 1)]
     held = numbers <= limit if key == "bottom" else numbers >= limit
     return view.say(

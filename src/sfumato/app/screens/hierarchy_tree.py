@@ -34,29 +34,33 @@ TreeChange = Callable[[GroupTree, list[TreeNode]], None]
 
 @dataclass(frozen=True)
 class DrawnTree:
-    """A tree with the number of every node, and the records and values of the table under it."""
+    """A tree with the records and values of the table under its nodes, as a page shows it."""
 
     view: ProjectView
     column: SelectedColumn
     hierarchy: ColumnHierarchy
-    nodes: list[TreeNode]
-    records: list[int]
-    values: list[int]
-    numbers: dict[int, int]
 
-    @classmethod
-    def of(cls, view: ProjectView, column: SelectedColumn, hierarchy: ColumnHierarchy) -> DrawnTree:
-        nodes = hierarchy.drawn_tree.nodes
-        records, values = hierarchy.records_under(nodes)
-        numbers = {id(node): number for number, node in enumerate(nodes)}
-        return cls(view, column, hierarchy, nodes, records, values, numbers)
+    @property
+    def nodes(self) -> list[TreeNode]:
+        return self.hierarchy.counted_tree.nodes
 
     @property
     def editable(self) -> bool:
         return self.hierarchy.is_categorical and not self.view.locked
 
+    @property
+    def counted(self) -> bool:
+        """Whether the values of the table are still there, so that records are known."""
+        return not self.view.locked
+
+    def records(self, node: TreeNode) -> int:
+        return self.hierarchy.counted_tree.records[self.number(node)]
+
+    def values(self, node: TreeNode) -> int:
+        return self.hierarchy.counted_tree.values[self.number(node)]
+
     def number(self, node: TreeNode) -> int:
-        return self.numbers[id(node)]
+        return self.hierarchy.counted_tree.numbers[id(node)]
 
     def asked(self, key: str) -> int:
         """A number of the address; 0 if there is none."""
@@ -66,16 +70,19 @@ class DrawnTree:
 
 def tree_section(view: ProjectView, column: SelectedColumn, hierarchy: ColumnHierarchy) -> Markup:
     """The tree, and what can be done with it."""
-    say, drawn = view.say, DrawnTree.of(view, column, hierarchy)
+    say, drawn = view.say, DrawnTree(view, column, hierarchy)
     wanted = view.query.get("q", "").strip()
     listed = _found(drawn, wanted) if wanted else _members(drawn)
     if drawn.editable:
         listed = column_form(view, column, "groups", listed, _tools(drawn), id="groups-form", class_="tree-form",
                              data_tree=True)  # fmt: skip
     text = "page_hierarchies.tree_text" if hierarchy.is_categorical else "page_hierarchies.tree_fixed"
+    title = "page_hierarchies.tree"
+    if view.locked:
+        title, text = "page_hierarchies.published.tree", "page_hierarchies.published.tree_text"
     return element(
         "section",
-        element("h3", say("page_hierarchies.tree"), id="tree"),
+        element("h3", say(title), id="tree"),
         element("p", say(text), class_="quiet"),
         _search(drawn, wanted),
         listed,
@@ -158,24 +165,25 @@ def _row(drawn: DrawnTree, node: TreeNode, inside: object = "", *, place: bool =
     """One line of the tree: its name, its records, and how much of the table they are."""
     view, number = drawn.view, drawn.number(node)
     say = view.say
-    records, total = drawn.records[number], max(drawn.records[0], 1)
+    records, total = drawn.records(node), max(drawn.records(drawn.nodes[0]), 1)
     label: object = name(node.name)
     if node.is_group:
         label = element("a", label, href=drawn.column.address(view, node=number), class_="group")
     above = [group for group in node.above() if group.name != ROOT] if place else []
-    facts = say("page_hierarchies.node_values", count=drawn.values[number]) if node.is_group else ""
+    facts = say("page_hierarchies.node_values", count=drawn.values(node)) if node.is_group and drawn.counted else ""
     closed = node.is_group and not inside and not place
     notes: list[object] = [facts] if facts else []
     if above:
         notes.append(joined([say("page_hierarchies.in_group"), " ", name(above[0].name)]))
-    if closed and len(node.members) != drawn.values[number]:  # otherwise it would be said twice
+    if closed and len(node.members) != drawn.values(node):  # otherwise it would be said twice
         notes.append(say("page_hierarchies.closed", count=len(node.members)))
     further = [element("span", " \N{MIDDLE DOT} ", note, class_="quiet") for note in notes]
-    line = [
-        element("span", label, *further, class_="label"),
-        element("meter", min="0", max=str(total), value=str(records), aria_hidden="true"),
-        element("span", say("page_hierarchies.records", count=records), class_="records"),
-    ]  # fmt: skip
+    line = [element("span", label, *further, class_="label")]
+    if drawn.counted:
+        line += [
+            element("meter", min="0", max=str(total), value=str(records), aria_hidden="true"),
+            element("span", say("page_hierarchies.records", count=records), class_="records"),
+        ]
     if drawn.editable:
         box = element("input", type="checkbox", name="node", value=str(number), id=f"node-{number}",
                       aria_label=say("page_hierarchies.choose", name=shortened(node.name)))  # fmt: skip
@@ -187,7 +195,7 @@ def _row(drawn: DrawnTree, node: TreeNode, inside: object = "", *, place: bool =
         draggable="true" if drawn.editable else None,
         data_node=str(number) if drawn.editable else None,
         data_group=node.is_group and drawn.editable,
-        class_="unused" if not records else None,
+        class_="unused" if drawn.counted and not records else None,
     )
 
 
@@ -205,8 +213,7 @@ def _path(drawn: DrawnTree, node: TreeNode) -> Markup:
         )
         for group in chain
     ]  # fmt: skip
-    number = drawn.number(node)
-    facts = drawn.view.say("page_hierarchies.records", count=drawn.records[number])
+    facts = drawn.view.say("page_hierarchies.records", count=drawn.records(node)) if drawn.counted else ""
     return element(
         "nav", element("ol", *steps, class_="path"), element("span", facts, class_="quiet"),
         class_="row", aria_label=drawn.view.say("page_hierarchies.path_label"),

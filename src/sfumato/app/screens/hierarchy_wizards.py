@@ -7,7 +7,7 @@ from typing import Any
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, select, text_input
 from sfumato.app.selected_column import SelectedColumn, column_form
 from sfumato.app.view import ProjectView
-from sfumato.errors import SfumatoError, UsageError
+from sfumato.errors import UsageError
 from sfumato.report.html import Markup, element, joined
 from sfumato.studies.taxonomy_wizards import TaxonomyWizard
 from sfumato.taxonomies.frequent_values import OTHERS
@@ -55,11 +55,7 @@ def wizard_section(view: ProjectView, column: SelectedColumn) -> Markup:
 def _fitting(view: ProjectView, column: SelectedColumn) -> Markup:
     """One button for each recipe that fits the values."""
     say, buttons = view.say, []
-    try:
-        fits = column.examined.fits
-    except SfumatoError:
-        return Markup("")  # values that no hierarchy can have; what is wrong is said above
-    for number, flag in enumerate(fits):
+    for number, flag in enumerate(column.fits):
         key, _, value = flag.removeprefix("--").partition(" ")
         words = say(READY[value]) if key == "ready" else value.replace(",", ", ")
         if key == "calendar":
@@ -67,6 +63,7 @@ def _fitting(view: ProjectView, column: SelectedColumn) -> Markup:
         buttons.append(
             column_form(
                 view, column, "make", hidden("wizard", key), hidden(key, value),
+                hidden("others", say("page_hierarchies.others_name")) if key == "frequent" else "",
                 button(say(FITS[key], steps=words), look="small", id=f"fit-{number}"), class_="inline",
             )
         )  # fmt: skip
@@ -110,7 +107,7 @@ def _cards(view: ProjectView, column: SelectedColumn) -> list[Markup]:
             element("h4", say("page_hierarchies.wizards.frequent")),
             field(say("page_hierarchies.frequent"), text_input("frequent", "", placeholder="10", required=True),
                   hint=say("page_hierarchies.frequent_hint")),
-            field(say("page_hierarchies.others"), text_input("others", OTHERS)),
+            field(say("page_hierarchies.others"), text_input("others", say("page_hierarchies.others_name"))),
         ],
         "ready": [
             element("h4", say("page_hierarchies.wizards.ready")),

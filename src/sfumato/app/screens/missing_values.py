@@ -24,8 +24,8 @@ def missing_section(view: ProjectView, column: SelectedColumn, hierarchy: Column
             "li",
             element(
                 "div",
-                "" if view.locked else element("input", type="checkbox", name="value", value=str(number),
-                                               aria_label=say("page_hierarchies.choose", name=shortened(value))),
+                element("input", type="checkbox", name="value", value=str(number),
+                        aria_label=say("page_hierarchies.choose", name=shortened(value))),
                 element("span", name(value), class_="label"),
                 element("span", say("page_hierarchies.records", count=records), class_="records"),
                 class_="node",
@@ -43,9 +43,7 @@ def missing_section(view: ProjectView, column: SelectedColumn, hierarchy: Column
     content: list[object] = [element("ul", *items, class_="tree")]
     if len(outside) > PAGE:
         content.append(element("p", say("page_hierarchies.more_missing", count=len(outside) - PAGE), class_="quiet"))
-    if view.locked:
-        return element("section", *parts, *content, class_="block alarm-block")
-    drawn = DrawnTree.of(view, column, hierarchy)
+    drawn = DrawnTree(view, column, hierarchy)
     content += [
         field(say("page_hierarchies.into"),
               text_input("name", "", id="missing-name", list="missing-groups", autocomplete="off"),

@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.policy import ColumnSettings, InputOptions
 from sfumato.progress import Progress
+from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+from sfumato.tables.coding.distinct_values import KnownTexts
 from sfumato.tables.coding.domains import CategoricalDomain, Domain, NumericDomain
-from sfumato.tables.coding.profile import Encoder, profiler_of
+from sfumato.tables.coding.profile import Encoder, Profiler, profiler_of
 from sfumato.tables.sources.source import Source
 
 
@@ -68,15 +71,18 @@ class CountedValues:
         named = []
         for level in range(1, domain.snap.sizes + 1):
             low, high, _ = domain.snap.snap(numbers, numbers, domain.is_whole, scale, finest=level)
+            # The values are in their order, so a cell is named once for the run of values that it holds.
+            starts = np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1]))[: len(low)]
+            low, high, cell_of = low[starts], high[starts], np.cumsum(starts) - 1
             ends = zip(domain.texts(low).to_pylist(), domain.texts(high).to_pylist(), strict=True)
             cells = [
                 CellNames(period or (first if first == last else f"[{first}..{last}]"), first, last)
                 for period, (first, last) in zip(domain.snap.names(low, high), ends, strict=True)
             ]
-            following = iter(cells)
+            following = iter(cell_of.tolist())
             named.append(
                 [
-                    next(following) if is_number else CellNames(value, value, value)
+                    cells[next(following)] if is_number else CellNames(value, value, value)
                     for value, is_number in zip(self.values, known.tolist(), strict=True)
                 ]
             )
@@ -103,6 +109,41 @@ def count_values(
     texts, read = as_texts.finish(read_again), as_read.finish(read_again)
     with progress.phase("count", source.rows):
         return _counted(source, column, texts, read, progress)
+
+
+def with_known_records(
+    column: str,
+    texts: pa.StringArray,
+    records: NDArray[np.int64],
+    missing: int,
+    settings: ColumnSettings,
+    options: InputOptions,
+) -> CountedValues:
+    """Return the values of a column of a text file whose distinct texts have been counted before."""
+    profiler = Profiler(
+        column,
+        pa.string(),
+        settings,
+        options,
+        text=True,
+        null_tokens=frozenset(),
+        taxonomy=None,
+        place_of=None,
+        distinct=KnownTexts(texts),
+    )
+    read = profiler.finish(lambda: [texts])
+    codes = read.encode(texts).astype(np.int64)
+    order = to_numpy(pc.sort_indices(texts)).astype(np.int64)  # the order of UTF-8 is that of Python's texts
+    if read.domain.kind != "categorical":
+        order = order[np.argsort(codes[order], kind="stable")]
+    return CountedValues(
+        column=column,
+        values=tuple(texts.take(from_numpy(order)).to_pylist()),
+        records=records[order],
+        missing=missing,
+        domain=read.domain,
+        codes=codes[order],
+    )
 
 
 def _counted(source: Source, column: str, texts: Encoder, read: Encoder, progress: Progress) -> CountedValues:

@@ -79,6 +79,26 @@ class DistinctTexts:
         return table[np.append(position, np.uint32(self.count))][indices]
 
 
+class KnownTexts(DistinctTexts):
+    """Texts that are known to be distinct, in their order. They need no index, so no kernel is loaded for them."""
+
+    def __init__(self, texts: pa.StringArray) -> None:
+        self._texts = texts
+        self.has_null = False
+
+    @property
+    def values(self) -> list[str]:
+        return list(self._texts.to_pylist())
+
+    @property
+    def count(self) -> int:
+        return len(self._texts)
+
+    def looked_up(self, table: NDArray[Number], column: pa.Array) -> NDArray[Number]:
+        assert column is self._texts  # there is nothing else to look up
+        return table[:-1]
+
+
 class DistinctNumbers:
     """Distinct numbers, dates or moments in ascending order.
 

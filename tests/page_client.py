@@ -96,10 +96,13 @@ class PageClient:
         self.text = answer.text
         return self.text
 
-    def forms(self, action: str) -> list[FoundForm]:
+    def all_forms(self) -> list[FoundForm]:
         parser = _Forms()
         parser.feed(self.text)
-        return [found for found in parser.forms if found.action.partition("?")[0].endswith(f"/{action}")]
+        return parser.forms
+
+    def forms(self, action: str) -> list[FoundForm]:
+        return [found for found in self.all_forms() if found.action.partition("?")[0].endswith(f"/{action}")]
 
     def send(self, action: str, number: int = 0, status: int | None = 200, **changed: Any) -> str:
         """Send a form of the page that is open, with some fields changed. status: None for any answer."""

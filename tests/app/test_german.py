@@ -123,7 +123,9 @@ def test_every_screen_is_german_in_every_state(page: PageClient) -> None:
     see()
     page.look("try")
     page.send("start", suppressed="5")
-    page.look("try")
+    beside = re.search(r'href="(/p/export/files/runs/\d+/private.html)"', page.look("try"))
+    assert beside is not None
+    assert '<html lang="de"' in page.http.get(beside[1]).text
     page.send("curve")
     see()
     page.look("check")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from datetime import datetime
 from html import escape
 
 from sfumato._version import __version__
@@ -164,7 +163,7 @@ def _policy(view: ProjectView) -> Markup:
             "li",
             element("strong" if step.number == view.state.current else "span", say(step.what)),
             " ",
-            element("span", _time(step.time), class_="quiet"),
+            element("span", view.time(step.time), class_="quiet"),
         )
         for step in reversed(view.state.steps)
     ]
@@ -199,7 +198,3 @@ def _copy(view: ProjectView, target: str, text: str) -> Markup:
         data_copy=target,
         data_done=view.say("page.copied"),
     )
-
-
-def _time(text: str) -> str:
-    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -6,20 +6,26 @@ and ``anonymize``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet
 
 from sfumato.app.examined_values import table_mark, values_path
 from sfumato.app.worker import RunContext
+from sfumato.errors import SfumatoError
 from sfumato.texts import LANGUAGES, texts_in
+
+if TYPE_CHECKING:
+    from sfumato.app.column_hierarchy import ExaminedColumn
 
 RunKind = Callable[[RunContext], Any]
 
 
 def examine(context: RunContext) -> dict[str, Any]:
     """Propose a policy, and keep what each column holds beside the result."""
+    from sfumato.app.column_hierarchy import column_of_values, reading_of
     from sfumato.proposal import propose_policy
 
     asked, mark = context.options, table_mark(context.table)
@@ -30,18 +36,33 @@ def examine(context: RunContext) -> dict[str, Any]:
         column_nulls=asked.get("column_nulls"),
         progress=context.progress,
     )
-    for index, figure in enumerate(proposal.figures):
-        pyarrow.parquet.write_table(figure.values, values_path(context.directory, index))
+    reading, figures = reading_of(context.table, proposal.policy.input), {}
+    with context.progress.phase("propose", len(proposal.figures)):
+        for index, figure in enumerate(proposal.figures):
+            pyarrow.parquet.write_table(figure.values, values_path(context.directory, index))
+            column = column_of_values(figure.values, figure.name, figure.missing, reading)
+            figures[figure.name] = {**figure.as_dict(), "index": index, "fits": _fitting(column)}
+            context.progress.advance(1)
     found = proposal.as_dict()
     return {
         **found,
         "table": mark,
-        "figures": {figure.name: {**figure.as_dict(), "index": index} for index, figure in enumerate(proposal.figures)},
+        "figures": figures,
         "settings": {column.name: column.settings for column in proposal.columns},
         "dangerous": [
             exposure.as_dict() for decided in (True, False) for exposure in proposal.dangerous(decided=decided)
         ],
     }
+
+
+def _fitting(column: ExaminedColumn) -> list[str]:
+    """The wizards that suit a column. They are looked for here, since that takes long for many values."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the proposal has said how the values read
+            return list(column.fits())
+    except SfumatoError:
+        return []  # values that no hierarchy can have, which the screen of hierarchies says
 
 
 def dry_run(context: RunContext) -> dict[str, Any]:
@@ -75,10 +96,13 @@ def trial(context: RunContext) -> dict[str, Any]:
     from sfumato.api import anonymize_to_file
     from sfumato.app.trial_facts import trial_facts
 
-    target = context.directory / "trial.parquet"
+    target, policy = context.directory / "trial.parquet", context.policy
+    if not policy.about.title:  # nobody has chosen the language of the report yet, so it is that of the page
+        about = policy.about.model_copy(update={"language": context.options.get("language", policy.about.language)})
+        policy = policy.model_copy(update={"about": about})
     release = anonymize_to_file(
         context.table,
-        context.policy,
+        policy,
         target,
         context.progress,
         trial=True,
@@ -92,13 +116,14 @@ def trial(context: RunContext) -> dict[str, Any]:
 
 def curve(context: RunContext) -> dict[str, Any]:
     """Compute what every k would cost."""
-    from sfumato.evaluation.dual_problem import TradeoffQuestion
+    from sfumato.evaluation.dual_problem import QUICK, TradeoffQuestion
     from sfumato.pictures.curves import NARROW, WIDTH, curves
+    from sfumato.policy import merge_flags
     from sfumato.report.result_files import scale_for
     from sfumato.report.tradeoff import Tradeoff
     from sfumato.studies.tradeoff import TradeoffStudy
 
-    question = TradeoffQuestion.of(context.policy, None, range(2, 101), None, None, None, None)
+    question = TradeoffQuestion.of(merge_flags(context.policy, effort=QUICK), k=range(2, 101))
     study = TradeoffStudy(context.table, question, context.progress)
     study.run()
     tradeoff = Tradeoff(study.steps, question, context.table, study.seconds, complete=study.complete)

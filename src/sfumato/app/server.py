@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import sys
@@ -56,6 +57,7 @@ def serve(
     server = PageServer(config, store, seen, idle_minutes * 60)
     shown = LOCAL if host in ("0.0.0.0", "::") else host  # noqa: S104  (a comparison)
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound.getsockname()[1]}/?{TOKEN}={access.token}"
+    gc.freeze()  # what is loaded stays: looking for garbage in it would make some pages slow
     announce(address)
     if browser and _has_display():
         webbrowser.open(address)

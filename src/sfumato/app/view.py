@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +35,11 @@ class View:
     def message(self, text: str) -> Markup:
         """An error, a warning or a remark in the language of the page."""
         return message_text(text, self.say)
+
+    def time(self, text: str) -> str:
+        """A moment of this machine, as people write it. text: in the form of ISO 8601."""
+        moment = datetime.fromisoformat(text).astimezone()
+        return f"{self.say.date(moment.date())}, {moment:%H:%M}"
 
     def post(self, address: str, *content: object, **attributes: str | bool | None) -> Markup:
         """A form that changes something."""

@@ -33,6 +33,7 @@ class Language:
     decimal: str
     thousands: str
     before_percent: str
+    quotes: tuple[str, str]
     locale: str
     """The name of the language and country for pictures, which have months on their axes."""
 
@@ -45,8 +46,18 @@ class Language:
 LANGUAGES = {
     language.code: language
     for language in (
-        Language(code="en", name="English", decimal=".", thousands=",", before_percent="", locale="en-US"),
-        Language(code="de", name="Deutsch", decimal=",", thousands=".", before_percent=NO_BREAK, locale="de-DE"),
+        Language(
+            code="en", name="English", decimal=".", thousands=",", before_percent="", quotes=("'", "'"), locale="en-US"
+        ),
+        Language(
+            code="de",
+            name="Deutsch",
+            decimal=",",
+            thousands=".",
+            before_percent=NO_BREAK,
+            quotes=("„", "“"),
+            locale="de-DE",
+        ),
     )
 }
 

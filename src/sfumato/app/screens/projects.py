@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from urllib.parse import quote, unquote
 
 from sfumato.app.background_run import runs_of
@@ -76,8 +75,7 @@ def _project_card(view: View, project: Project) -> Markup:
         facts.append(say("page_projects.published"))
     if any(run.state == "running" for run in runs[:10]):
         facts.append(say("page_projects.running"))
-    changed = datetime.fromisoformat(state.steps[-1].time).astimezone().strftime("%Y-%m-%d %H:%M")
-    facts.append(say("page_projects.changed", time=changed))
+    facts.append(say("page_projects.changed", time=view.time(state.steps[-1].time)))
     return element(
         "article",
         element("h3", element("a", name(state.title), href=f"/p/{project.name}/{_where(project)}")),

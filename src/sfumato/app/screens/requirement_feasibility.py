@@ -9,7 +9,7 @@ from sfumato.app.background_run import BackgroundRun, runs_of, start_run
 from sfumato.app.forms import PostedForm, button, hidden
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.hierarchy_levels import NAMED_LEVELS
-from sfumato.app.screens.requirement_sentences import shown_number, title_of
+from sfumato.app.screens.requirement_sentences import parameter_words, shown_number, title_of
 from sfumato.app.view import ProjectView
 from sfumato.errors import PolicyError, UsageError
 from sfumato.pipeline.feasible_changes import SettingChange, changed
@@ -40,14 +40,14 @@ def feasibility_section(view: ProjectView) -> Markup:
     except PolicyError as error:
         parts.append(element("p", say("page_requirements.incomplete"), " ", view.message(str(error)), class_="note"))
         return element("section", *parts, id="feasible")
-    if current is None and not view.locked:
+    if current is None:
         parts.append(element("p", say("page_requirements.checking"), class_="quiet"))
         # What went wrong once is not tried again and again, and an older check has to end first.
         parts.append(_check_form(view, now=not view.alarm and not (running is not None and running.is_stopping)))
     shown = running if current is None else current
     if shown is not None and (shown.state != "done"):
         parts.append(run_panel(view, shown))
-        if shown is current and shown.state != "running" and not view.locked:
+        if shown is current and shown.state != "running":
             parts.append(_check_form(view, now=False))
     if current is not None and current.state == "done":
         parts.append(_verdicts(view, current, (current.result or {})["found"]))
@@ -94,7 +94,7 @@ def _line(view: ProjectView, number: int, line: Mapping[str, Any]) -> Markup:
     if 0 < number <= len(demands):
         demand = demands[number - 1]
         words = joined([title_of(say, demand.kind), ", ", name(demand.attribute), ": ",
-                        ", ".join(f"{key} = {value}" for key, value in demand.parameters().items())])  # fmt: skip
+                        ", ".join(parameter_words(say, demand.parameters()))])  # fmt: skip
     reached = "" if line["value"] is None else shown_number(say, line["value"])
     where = (
         say("page_requirements.reaches", value=reached)
@@ -117,12 +117,10 @@ def _suggestions(view: ProjectView, run: BackgroundRun, suggestions: Sequence[Ma
         for setting in suggestion["settings"]:
             words += [*([f" {say('page_requirements.and')} "] if words else []), _setting(view, setting)]
         cost = say("page_requirements.cost", share=say.percent(suggestion["cost"]))
-        apply: object = ""
-        if not view.locked:
-            apply = view.form(
-                "apply", hidden("run", run.number), hidden("suggestion", number),
-                button(say("page_requirements.apply"), look="small", id=f"apply-{number}"), class_="inline",
-            )  # fmt: skip
+        apply = view.form(
+            "apply", hidden("run", run.number), hidden("suggestion", number),
+            button(say("page_requirements.apply"), look="small", id=f"apply-{number}"), class_="inline",
+        )  # fmt: skip
         line = element("span", *words, " ", element("span", cost, class_="quiet"))
         items.append(element("li", element("div", line, apply)))
     return joined(

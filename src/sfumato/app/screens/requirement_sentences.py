@@ -26,6 +26,22 @@ TITLES = {
     "beta-likeness": "page_requirements.titles.beta",
     "delta-disclosure": "page_requirements.titles.delta",
 }
+SHORT = {
+    "frequency": "page_requirements.short.frequency",
+    "distinct": "page_requirements.short.distinct",
+    "entropy": "page_requirements.short.entropy",
+    "recursive": "page_requirements.short.recursive",
+    "variance": "page_requirements.short.variance",
+    "t-closeness": "page_requirements.short.closeness",
+    "alpha-k": "page_requirements.short.alpha",
+    "beta-likeness": "page_requirements.short.beta",
+    "delta-disclosure": "page_requirements.short.delta",
+}
+DISTANCES = {
+    "equal": "page_requirements.distances.equal",
+    "ordered": "page_requirements.distances.ordered",
+    "hierarchical": "page_requirements.distances.hierarchical",
+}
 SENTENCES = {
     "frequency": "page_requirements.sentences.frequency",
     "distinct": "page_requirements.sentences.distinct",
@@ -42,6 +58,25 @@ SENTENCES = {
 def title_of(say: Texts, kind: str) -> str:
     """The name of a kind; kinds of other packages have the name that they gave themselves."""
     return say(TITLES[kind]) if kind in TITLES else kind
+
+
+def short_words(say: Texts, kind: str, given: Mapping[str, Any]) -> str:
+    """A requirement in a few words: frequency, l = 3. given: its parameters."""
+    word = say(SHORT[kind]) if kind in SHORT else kind
+    return ", ".join([word, *parameter_words(say, given)])
+
+
+def parameter_words(say: Texts, given: Mapping[str, Any]) -> list[str]:
+    """Parameters as a policy names them, with numbers as the language writes them."""
+    return [
+        say(DISTANCES[value])
+        if key == "distance"
+        else say("page_requirements.enhanced_short")
+        if key == "enhanced"
+        else f"{key} = {shown_number(say, value)}"
+        for key, value in given.items()
+        if value is not False
+    ]
 
 
 def sentence(say: Texts, kind: str, column: str, given: Mapping[str, Any]) -> Markup:

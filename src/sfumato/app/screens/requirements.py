@@ -10,7 +10,7 @@ from sfumato.app.exposures import columns_together
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, select, text_input
 from sfumato.app.screens.requirement_feasibility import ACTIONS as FEASIBILITY_ACTIONS
 from sfumato.app.screens.requirement_feasibility import feasibility_section, feasibility_status
-from sfumato.app.screens.requirement_sentences import example, sentence, title_of
+from sfumato.app.screens.requirement_sentences import DISTANCES, example, sentence, title_of
 from sfumato.app.selected_column import SelectedColumn, selectable_columns, values_gone
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
@@ -19,11 +19,6 @@ from sfumato.policy.privacy_settings import SensitiveRequirement
 from sfumato.report.html import Markup, element, joined, name
 
 USUAL_K = 5
-DISTANCES = {
-    "equal": "page_requirements.distances.equal",
-    "ordered": "page_requirements.distances.ordered",
-    "hierarchical": "page_requirements.distances.hierarchical",
-}
 
 
 def draw(view: ProjectView) -> Markup:
@@ -31,18 +26,13 @@ def draw(view: ProjectView) -> Markup:
     if view.examined is None:
         return element("p", say("page_columns.not_read"), " ",
                        element("a", say("page_columns.to_open"), href=view.address("open")))  # fmt: skip
-    if not has_values(view.project):
+    if not has_values(view.project) and not view.locked:
         return values_gone(view)
-    return joined(
-        [
-            feasibility_status(view),
-            _alone(view),
-            _sensitive(view),
-            _left_out(view),
-            feasibility_section(view),
-            _go_on(view),
-        ]
-    )
+    asked = [_alone(view), _sensitive(view), _left_out(view)]
+    if view.locked:
+        way = element("a", say("page_requirements.to_check"), href=view.address("check"))
+        return joined([*asked, element("p", say("page_requirements.checked"), " ", way, class_="note")])
+    return joined([feasibility_status(view), *asked, feasibility_section(view), _go_on(view)])
 
 
 # ---- k and persons ----
@@ -89,14 +79,16 @@ def _alone_example(view: ProjectView, k: int) -> Markup:
     say, examined = view.say, view.examined or {}
     quasi, records = set(view.policy.quasi_identifiers), int(examined["records"])
     sets = [found for found in examined["dangerous"] if set(found["columns"]) <= quasi]
+    person = view.policy.privacy.person
+    counted = next((int(column["distinct"]) for column in examined["columns"] if column["name"] == person), records)
     parts: list[object] = []
     if sets:
         worst = max(sets, key=lambda found: found["unique"])
         columns = columns_together(worst["columns"])
         parts += say.parts("page_requirements.alone_now", count=int(worst["unique"]), records=records, columns=columns)
         parts.append(" ")
-    if records >= k:
-        parts += say.parts("page_requirements.classes", most=records // max(k, 1), k=k)
+    if counted >= k:
+        parts += say.parts("page_requirements.classes", most=counted // max(k, 1), k=k)
     return element("p", *parts, class_="example-line") if parts else Markup("")
 
 
@@ -124,7 +116,9 @@ def _sensitive_column(
 ) -> Markup:
     say, title = view.say, f"sensitive-{column.position}"
     cards = [_demand(view, column, number, demand) for number, demand in demands]
-    if not cards:
+    if not cards and view.locked:
+        cards = [element("p", say("page_requirements.nothing_asked"), class_="note")]
+    elif not cards:
         values = column.examined.values
         share = column.examined.records[0] / max(int(column.examined.records.sum()), 1) if len(values) else 0.0
         first = name(values[0].as_py() if len(values) else None)

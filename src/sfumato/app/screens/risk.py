@@ -11,6 +11,7 @@ from sfumato.app.data_folder import PROJECT_SUFFIX
 from sfumato.app.exposures import exposure_table, share_with_bar
 from sfumato.app.forms import PostedForm, button, field, link_button, text_input
 from sfumato.app.run_status import run_panel
+from sfumato.app.screens.check import decisions_of
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
 from sfumato.report.html import Markup, element, joined, table
@@ -35,7 +36,7 @@ def draw(view: ProjectView) -> Markup:
     if run is None or run.state != "done":
         return joined(parts)
     found = (run.result or {})["found"]
-    if run.request["step"] != view.state.current:
+    if decisions_of(run.request["policy"]) != decisions_of(view.project.policy_text):
         parts.append(element("p", say("page_risk.older"), class_="note"))
     parts += [
         _attackers(view, found),

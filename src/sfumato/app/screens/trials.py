@@ -11,9 +11,11 @@ from sfumato.app.exposures import share_with_bar
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, link_button, select, text_input
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.check import decisions_of
+from sfumato.app.screens.requirement_sentences import short_words
 from sfumato.app.view import ProjectView, Screen
 from sfumato.errors import UsageError
 from sfumato.pictures.picture import Picture
+from sfumato.policy.run_settings import USUAL_EFFORT
 from sfumato.report.html import Markup, element, folded, joined, name, scrolling, table
 from sfumato.report.page import in_page_colours
 
@@ -22,6 +24,7 @@ EFFORTS = {
     "normal": "page_try.efforts.normal",
     "balanced": "page_try.efforts.balanced",
     "best": "page_try.efforts.best",
+    "exact": "page_try.efforts.exact",
 }
 GLOBAL = "global"
 USUAL_K = 10
@@ -91,7 +94,7 @@ def _form(view: ProjectView, trials: Sequence[BackgroundRun]) -> Markup:
                 ),
                 hint=say("page_try.suppressed_hint"),
             ),
-            field(say("page_try.effort"), select("effort", efforts, policy.method.effort, id="effort")),
+            field(say("page_try.effort"), select("effort", efforts, policy.method.effort or USUAL_EFFORT, id="effort")),
             class_="fields",
         ),
         folded(
@@ -116,7 +119,7 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
     """The trials as rows, the last one first, of which two can be chosen."""
     say = view.say
     columns = list(dict.fromkeys(column for run in done for column in run.result["found"]["stars"]))  # type: ignore[index]
-    further = any(map(_further, done))  # columns in which nothing stands would push others out of sight
+    further = any(_further(view, run) for run in done)  # columns in which nothing stands would push others out of sight
     bounded = any(_bound(view, run.result["found"]) for run in done)  # type: ignore[index]
     heads = [
         say("page_try.compare"),
@@ -157,7 +160,7 @@ def _rows(view: ProjectView, done: Sequence[BackgroundRun]) -> Markup:
                 "th", name(str(request["options"].get("name", run.number))), " ", *marks, scope="row", class_="text"
             ),
             element("td", say.number(_k_of(run))),
-            *([element("td", element("bdi", _further(run)), class_="words")] if further else []),
+            *([element("td", element("bdi", _further(view, run)), class_="words")] if further else []),
             element("td", name(found["chosen"]), class_="words"),
             element("td", element("strong", say.number(found["gcp"], ".1%"))),
             *(element("td", star) for star in stars),
@@ -204,13 +207,13 @@ def _k_of(run: BackgroundRun) -> int:
     return int(tomllib.loads(run.request["policy"]).get("privacy", {}).get("k", 1))
 
 
-def _further(run: BackgroundRun) -> str:
+def _further(view: ProjectView, run: BackgroundRun) -> str:
     """The requirements beside k: what the policy asks of sensitive columns."""
     lines = tomllib.loads(run.request["policy"]).get("privacy", {}).get("sensitive", [])
     words = []
     for line in lines:
-        settings = ", ".join(f"{key} = {value}" for key, value in line.items() if key not in ("attribute", "kind"))
-        words.append(f"{line['attribute']}: {line['kind']} {settings}".strip())
+        given = {key: value for key, value in line.items() if key not in ("attribute", "kind")}
+        words.append(f"{line['attribute']}: {short_words(view.say, line['kind'], given)}")
     return "; ".join(words)
 
 
@@ -292,7 +295,7 @@ def _curve(view: ProjectView) -> Markup:
     if run is not None and run.state != "done":
         parts.append(run_panel(view, run))
     if run is not None and run.state == "done":
-        if run.request["step"] != view.state.current:
+        if not _is_current(view, run):
             parts.append(element("p", say("page_try.curve_older"), class_="note"))
         found = (run.result or {})["found"]
         rows = [
@@ -329,12 +332,15 @@ def start(view: ProjectView, form: PostedForm) -> None:
         method = "auto"  # the tick was taken away
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
-        settings = {**data.get("method", {}), "name": method, "effort": form.text("effort") or "fast"}
+        settings = {**data.get("method", {}), "name": method, "effort": form.text("effort") or None}
         release = {**data.get("release", {}), "max_suppressed_fraction": percent / 100}
         return {**data, "privacy": {**data.get("privacy", {}), "k": k}, "method": settings, "release": release}
 
     view.change(form, "page.steps.trial", change)
-    options: dict[str, Any] = {"name": form.text("name").strip() or view.say("page_try.trial", number=1)}
+    options: dict[str, Any] = {
+        "name": form.text("name").strip() or view.say("page_try.trial", number=1),
+        "language": view.say.language.code,
+    }
     if form.text("bound"):
         options["bound"] = True
     start_run(view.project, "trial", options)

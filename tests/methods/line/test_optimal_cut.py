@@ -212,7 +212,7 @@ def test_blocks_and_threads_do_not_change_the_cuts(count: int, k: int, monkeypat
     whole = optimal_cuts(count, k, blocks, Progress()).tolist()
     monkeypatch.setattr(optimal_cut, "BLOCK_COSTS", 1)
     for threads in (1, 2, 5):
-        monkeypatch.setattr(optimal_cut, "thread_count", lambda threads=threads: threads)
+        monkeypatch.setenv("SFUMATO_THREADS", str(threads))
         assert optimal_cuts(count, k, blocks, Progress()).tolist() == whole
 
 

@@ -37,6 +37,7 @@ def audit_in_memory(draft: Draft, source: Source, second: Source | None) -> Exam
             k=policy.k,
             groups=groups,
             suppression_cost=policy.release.suppression_cost,
+            errors=draft.rows.errors,
         )
         totals = PublicTotals.of(classes, policy, job.taxonomies, groups=groups)
         if tasks is not None:

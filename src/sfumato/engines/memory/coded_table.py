@@ -75,14 +75,6 @@ class Encoded:
     def count(self) -> int:
         return len(self.codes)
 
-    def used(self) -> list[NDArray[np.int64]]:
-        """Count how often each code of each domain occurs."""
-
-        def counted(attribute: int) -> NDArray[np.int64]:
-            return np.bincount(self.codes[:, attribute], minlength=self.domains[attribute].size)
-
-        return in_threads(counted, range(len(self.domains)))
-
     def in_order(self, distinct: Codes, line: SortedRows) -> Encoded:
         """Return the table with its rows in the order of ``collapse``, which returned the arguments."""
         codes = repeated(distinct, line.starts)
@@ -109,6 +101,16 @@ class TableInMemory:
     @property
     def domains(self) -> list[Domain]:
         return self.encoded.domains
+
+    def used(self) -> list[NDArray[np.int64]]:
+        """Count how often each code of each domain occurs."""
+        codes, counts = self.records.codes, np.diff(self.records.starts)
+
+        def counted(attribute: int) -> NDArray[np.int64]:
+            used = np.bincount(codes[:, attribute], counts, minlength=self.domains[attribute].size)
+            return used.astype(np.int64)  # exact: tables have less than 2 ** 53 records
+
+        return in_threads(counted, range(len(self.domains)))
 
     def shared(self) -> TableInMemory:
         """The table for several runs, which share what does not depend on k or l."""
@@ -208,7 +210,7 @@ def table_in_memory(scanned: ScannedInput, encoders: Sequence[Encoder]) -> Table
     rows = np.arange(encoded.count, dtype=np.uint32)
     records = Records(distinct, line.starts, rows, encoded.domains, costs, sensitive, persons, policy.release.seed)
     workload = workload_of(encoded, policy, progress) if policy.workload else None
-    effort = Effort(policy.method.effort, policy.method.seconds).within_patience(records.count)
+    effort = Effort.asked(policy.method).within_patience(records.count)
     return TableInMemory(job, encoded, replace(records, effort=effort, workload=workload))
 
 

@@ -18,6 +18,7 @@ from sfumato.engines.memory.coded_table import Encoded, TableInMemory
 from sfumato.evaluation.workload_tasks import WorkloadTasks
 from sfumato.kernels.threads import in_threads
 from sfumato.losses.discernibility import GroupDiscernibility
+from sfumato.losses.squared_errors import class_errors
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.methods.method import ClassBatch, Records
@@ -30,7 +31,7 @@ from sfumato.requirements import ClassCounts, Requirements
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.domains import Domain, NumericDomain
 from sfumato.tables.coding.passthrough import PassthroughColumn
-from sfumato.tables.coding.sorting import Field, bits_for, gathered, repeated, sort_rows
+from sfumato.tables.coding.sorting import Field, bits_for, gathered, repeated, row_order
 from sfumato.tables.released_classes import ReleasedClasses
 
 
@@ -40,7 +41,7 @@ class RowsInMemory:
 
     sensitive: the second table, if sensitive values are released separately. persons: the person of each row if persons
     are counted. input_rows: the number of each row in the input; None if there are two tables. Neither is ever written.
-    tasks: the workload, to be measured on the release.
+    tasks: the workload, to be measured on the release. errors: see ``ClassTable``; None if records were left out.
     """
 
     table: pa.Table
@@ -49,6 +50,7 @@ class RowsInMemory:
     sensitive: pa.Table | None = None
     tasks: WorkloadTasks | None = None
     input_rows: NDArray[np.uint32] | None = None
+    errors: NDArray[np.float64] | None = None
 
 
 def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory:
@@ -77,6 +79,7 @@ def rows_in_memory(table: TableInMemory, classes: FormedClasses) -> RowsInMemory
         None if persons is None else persons[rows],
         tasks=_tasks(table),
         input_rows=None if encoded.input_rows is None else gathered(encoded.input_rows, rows),
+        errors=errors_of(encoded, recoded),
     )
 
 
@@ -191,7 +194,7 @@ def _canonical(
     fields = [Field(classes, bits_for(len(recoded.sizes)))]
     for column in carried:
         fields += [Field(gathered(field.values, recoded.rows), field.bits) for field in column.fields()]
-    return gathered(recoded.rows, sort_rows(fields, len(recoded.rows)).rows)
+    return gathered(recoded.rows, row_order(fields, len(recoded.rows)))
 
 
 def _grids(policy: Policy, recoded: Recoded) -> dict[str, Fraction]:
@@ -201,6 +204,13 @@ def _grids(policy: Policy, recoded: Recoded) -> dict[str, Fraction]:
         for name, column in ((column.domain.name, column) for column in recoded.columns)
         if has_statistics(column.domain) and not set(SUMMARIES).isdisjoint(policy.added(name))
     }
+
+
+def errors_of(encoded: Encoded, recoded: Recoded) -> NDArray[np.float64] | None:
+    """Return the sums of squares of the classes; a release does not always show which record is in which."""
+    if len(recoded.rows) < encoded.count:
+        return None
+    return class_errors(encoded.codes, recoded.class_of_row, encoded.domains)
 
 
 def _tasks(table: TableInMemory) -> WorkloadTasks | None:

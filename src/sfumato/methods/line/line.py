@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.decorator import kernel
+from sfumato.kernels.threads import in_threads, slices
 from sfumato.orderings.ordering import Keys
+
+EXPANDED = 1 << 15  # distinct records whose rows one thread writes at once
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,12 @@ class Line:
 def rows_along(rows: NDArray[np.uint32], starts: NDArray[np.int64], order: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Return the row at each place of a line, given as the distinct records in order. rows, starts: see Records."""
     result = np.empty_like(rows)
-    expand(rows, starts, order, result)
+    places = np.append(0, np.cumsum(np.diff(starts)[order]))
+
+    def fill(part: tuple[int, int]) -> None:
+        expand(rows, starts, order[slice(*part)], result[places[part[0]] : places[part[1]]])
+
+    in_threads(fill, slices(len(order), EXPANDED))
     return result
 
 

@@ -18,9 +18,7 @@ The cost of a run does not depend on k, so several k share the costs and have se
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -30,7 +28,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE
 from sfumato.kernels.decorator import kernel
-from sfumato.kernels.threads import in_threads, slices, thread_count
+from sfumato.kernels.threads import in_threads, in_turns, slices
 from sfumato.losses.exact_costs import CLIMB, DIFFERENCE, TABLE, Costs, total_cost
 from sfumato.methods.line.diverse_cut import diverse_cuts, needs_joining
 from sfumato.methods.line.line import Line
@@ -40,7 +38,7 @@ from sfumato.orderings.ordering import Keys, Ordering
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.coding.domains import Codes
-from sfumato.tables.coding.sorting import bits_for, repeated, sort_rows
+from sfumato.tables.coding.sorting import bits_for, repeated, row_order
 
 POSITION_BITS = 62
 BLOCK_COSTS = 1 << 17  # costs computed at once: such a block fits in the cache of a core
@@ -226,7 +224,7 @@ def line_of(records: Records, ordering: Ordering) -> Line:
     keys_of = ordering.fitted(records.codes, weights, records.domains, records.seed or 0)
     parts = in_threads(lambda part: keys_of(records.codes[slice(*part)]), slices(len(records.codes), KEYS))
     keys = Keys(np.concatenate([part.words for part in parts]), parts[0].length)
-    order = sort_rows(keys.fields(), len(records.codes)).rows
+    order = row_order(keys.fields(), len(records.codes))
     at = repeated(order, np.append(0, np.cumsum(weights[order])))
     line = Line(keys, order, at, records.rows, records.starts)
     if records.lines is not None:
@@ -310,23 +308,17 @@ def extend_cuts(
     lengths = range(many_k[0], 2 * many_k[-1])
     places = max(BLOCK_COSTS // len(lengths), 256)
     buffer = np.empty(places + 4 * many_k[-1], np.int64)
-    ranges = deque((begin, min(begin + places, last)) for begin in range(first, last, places))
-    waiting: deque[tuple[int, int, Future[NDArray[np.int64]]]] = deque()
-    with ThreadPoolExecutor(thread_count()) as pool:
-        while ranges or waiting:
-            while ranges and len(waiting) < 2 * thread_count():
-                begin, end = ranges.popleft()
-                waiting.append((begin, end, pool.submit(costs_of, begin, end, lengths)))
-            begin, end, future = waiting.popleft()
-            costs = future.result()
-            for k in many_k:
-                costs_of_k = costs[k - lengths.start : 2 * k - lengths.start]
-                extend_optimum(costs_of_k, k, begin, recent[k], buffer, choices[k])
-            progress.advance(end - begin)
-            if limit is not None and all(int(recent[k].min()) >= limit for k in many_k):
-                progress.advance(last - end)
-                return False
-    return True
+
+    def extend(block: tuple[int, int], costs: NDArray[np.int64]) -> bool:
+        for k in many_k:
+            costs_of_k = costs[k - lengths.start : 2 * k - lengths.start]
+            extend_optimum(costs_of_k, k, block[0], recent[k], buffer, choices[k])
+        goes_on = limit is None or any(int(recent[k].min()) < limit for k in many_k)
+        progress.advance((block[1] if goes_on else last) - block[0])
+        return goes_on
+
+    blocks = [(first + begin, first + end) for begin, end in slices(last - first, places)]
+    return in_turns(lambda block: costs_of(*block, lengths), extend, blocks)
 
 
 @kernel

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.kernels.threads import in_threads
+from sfumato.kernels.threads import in_threads, slices
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
+
+CHUNK = 1 << 16  # codes counted at once: they fit in a core's cache
 
 
 def dictionary_array(
@@ -22,14 +24,26 @@ def dictionary_array(
     them in a shorter form than the codes themselves.
     """
     size = len(dictionary)
-    counts = np.bincount(codes if occurring is None else occurring, minlength=size + 1)
-    if not counts[:size].all():
-        used = np.flatnonzero(counts[:size])
+    occurs = _occurs(codes if occurring is None else occurring, size + 1)
+    if not occurs[:size].all():
+        used = np.flatnonzero(occurs[:size])
         new_code = np.full(size + 1, len(used), np.min_scalar_type(len(used)))
         new_code[used] = np.arange(len(used))
         codes, dictionary = new_code[codes], dictionary.take(from_numpy(used))
-    missing = codes == len(dictionary) if counts[size] else None
+    missing = codes == len(dictionary) if occurs[size] else None
     return pa.DictionaryArray.from_arrays(from_numpy(codes, missing), dictionary)
+
+
+def _occurs(codes: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """Return whether each of the codes below ``size`` occurs."""
+    if size > CHUNK:
+        return np.bincount(codes, minlength=size) > 0
+    # NumPy would turn all codes into 64-bit integers at once.
+    parts = in_threads(
+        lambda part: np.bincount(codes[slice(*part)], minlength=size) > 0, slices(len(codes), CHUNK) or [(0, 0)]
+    )
+    occurs: NDArray[np.bool_] = np.logical_or.reduce(parts)
+    return occurs
 
 
 def sorted_codes(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
@@ -53,7 +67,7 @@ def sorted_codes(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
     indices = [_indices(chunk) for chunk in encoded.chunks]
     occurs = np.zeros(known + 1, np.bool_)
     for position, chunk in zip(index_of_value, indices, strict=True):
-        occurs[position[np.bincount(chunk, minlength=len(position)) > 0]] = True
+        occurs[position[_occurs(chunk, len(position))]] = True
     order = to_numpy(pc.array_sort_indices(values))
     order = order[occurs[order]]  # drops categories that no record has
     code = np.full(known + 1, len(order), np.min_scalar_type(len(order)))

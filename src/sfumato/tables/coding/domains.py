@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -302,20 +302,23 @@ class NumericDomain:
         return texts
 
     def penalties(self, labels: Sequence[str | None]) -> NDArray[np.float64]:
-        return np.array([self._penalty(label) for label in labels], np.float64)
+        read, extent = cache(self.read), self.ends.tolist() if len(self.values) else None  # many labels share an end
+        return np.array([self._penalty(label, read, extent) for label in labels], np.float64)
 
-    def _penalty(self, label: str | None) -> float:
+    def _penalty(
+        self, label: str | None, read: Callable[[str], float | Fraction], extent: Sequence[float] | None
+    ) -> float:
         if label is None:
             return 0.0
         if label == WHOLE:
             return 1.0
-        ends = self._ends(label)
+        ends = self._ends(label, read)
         if ends is None:
             return math.nan
         bottom, top = ends
-        if top == bottom or not len(self.values):
+        if top == bottom or extent is None:
             return 0.0
-        first, last = self.ends.tolist()
+        first, last = extent
         if first == last:
             return 1.0
         if math.isinf(last - first):
@@ -323,14 +326,14 @@ class NumericDomain:
         return float(min((top - bottom) / (last - first), 1.0))
 
     def spans(self, labels: Sequence[str | None]) -> NDArray[np.int64]:
-        values = self.values.tolist()
+        values, read = self.values.tolist(), cache(self.read)
         spans = np.zeros((len(labels), 2), np.int64)
         for position, label in enumerate(labels):
             if label is None:
                 spans[position] = len(values), self.size
             elif label == WHOLE:
                 spans[position] = 0, self.size
-            elif (ends := self._ends(label)) is not None:
+            elif (ends := self._ends(label, read)) is not None:
                 spans[position] = bisect_left(values, ends[0]), bisect_right(values, ends[1])
         return spans
 
@@ -348,10 +351,15 @@ class NumericDomain:
         """Return the values as the nearest floats: numbers, days or microseconds."""
         return in_units(self.values, self.scale)
 
-    def _ends(self, label: str) -> tuple[float | Fraction, float | Fraction] | None:
-        """Return the smallest and largest value that a label allows, or None for a label outside the domain."""
+    def _ends(
+        self, label: str, read: Callable[[str], float | Fraction]
+    ) -> tuple[float | Fraction, float | Fraction] | None:
+        """Return the smallest and largest value that a label allows, or None for a label outside the domain.
+
+        read: as ``self.read``.
+        """
         closed = label if self.lowest is None and self.highest is None else without_signs(label)
-        ends = released_ends(closed, self.read, day=1 if self.kind == "date" else 0)
+        ends = released_ends(closed, read, day=1 if self.kind == "date" else 0)
         if ends is not None and self.kind == "date" and any(Fraction(end).denominator > 1 for end in ends):
             return None  # a moment within a day is not a date
         return ends

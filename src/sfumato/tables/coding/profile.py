@@ -83,12 +83,13 @@ class Profiler:
         null_tokens: frozenset[str],
         taxonomy: Taxonomy | None,
         place_of: Callable[[int], str] | None,
+        distinct: DistinctTexts | None = None,
     ) -> None:
         self._place_of = place_of
         self._name, self._column, self._options, self._text = name, column, options, text
         self._taxonomy_from_file, self._null_tokens = taxonomy, null_tokens
         self._numbers = NumberForm(options.decimal, options.thousands)
-        self._distinct = distinct_values_of(name, source_type)
+        self._distinct = distinct_values_of(name, source_type) if distinct is None else distinct
 
     def add(self, column: pa.Array) -> None:
         self._distinct.add(column)

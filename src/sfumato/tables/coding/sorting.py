@@ -69,27 +69,41 @@ def sort_rows(fields: Sequence[Field], count: int, ties: NDArray[np.uint64] | No
 
     ties: uint64[count]; rows of equal keys are ordered by as many of their first bits as fit, before the row number.
     """
-    if count == 0:
-        return SortedRows(np.empty(0, np.uint32), np.zeros(1, np.int64))
+    rows, begins = _rows_and_begins(fields, count, ties)
+
+    def found(part: tuple[int, int]) -> NDArray[np.int64]:
+        return np.flatnonzero(begins[slice(*part)]) + part[0]
+
+    return SortedRows(rows, np.concatenate([*in_threads(found, slices(count, CHUNK)), [count]]))
+
+
+def row_order(fields: Sequence[Field], count: int) -> NDArray[np.uint32]:
+    """Return the row numbers in the order of ``sort_rows``, for callers to whom runs of equal keys mean nothing."""
+    return _rows_and_begins(fields, count, None)[0]
+
+
+def _rows_and_begins(
+    fields: Sequence[Field], count: int, ties: NDArray[np.uint64] | None
+) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+    """Return the row numbers in order, and whether a run of equal keys begins at each position; see ``sort_rows``."""
     row_bits = bits_for(count)
     offset, total = 0, sum(field.bits for field in fields)
-    rows = np.arange(count, dtype=np.uint32)
-    begins = np.zeros(count, np.bool_)  # does a run of equal keys begin at this position?
-    begins[0] = True
+    rows: NDArray[np.uint32] | None = None
+    begins = np.zeros(count, np.bool_)
+    begins[:1] = True
     tied: NDArray[np.int64] | None = None  # positions whose order is not decided yet; None for all
-    while offset < total:
-        tied_rows, runs, run_bits = rows, None, 0
-        if tied is not None:
+    while offset < total and count > 0:
+        tied_rows, runs, run_bits = None, None, 0
+        if rows is not None:
             tied_rows = rows[tied]
             runs = np.cumsum(begins[tied], dtype=np.uint64) - np.uint64(1)
             run_bits = bits_for(int(runs[-1]) + 1)
         width = min(WORD - row_bits - run_bits, total - offset)
         tie_bits = 0 if ties is None else WORD - row_bits - run_bits - width
-        packed = _packed(fields, (offset, width), tied_rows, runs, ties, tie_bits, row_bits)
-        packed = _sorted(packed, row_bits)
-        sorted_rows, differs = _unpacked(packed, row_bits, row_bits + tie_bits)
-        if tied is None:
-            rows, begins = sorted_rows, begins | differs
+        packed = _packed(fields, (offset, width), count, tied_rows, runs, ties, tie_bits, row_bits)
+        sorted_rows, differs = _unpacked(_sorted(packed, row_bits), row_bits, row_bits + tie_bits)
+        if rows is None:
+            rows, begins = sorted_rows, differs
         else:
             rows[tied] = sorted_rows
             begins[tied] |= differs
@@ -98,13 +112,14 @@ def sort_rows(fields: Sequence[Field], count: int, ties: NDArray[np.uint64] | No
             tied = np.flatnonzero(~(begins & np.append(begins[1:], True)))
             if not tied.size:
                 break
-    return SortedRows(rows, np.append(np.flatnonzero(begins), count))
+    return np.arange(count, dtype=np.uint32) if rows is None else rows, begins
 
 
 def _packed(
     fields: Sequence[Field],
     bits: tuple[int, int],
-    rows: NDArray[np.uint32],
+    count: int,
+    rows: NDArray[np.uint32] | None,
     runs: NDArray[np.uint64] | None,
     ties: NDArray[np.uint64] | None,
     tie_bits: int,
@@ -112,21 +127,21 @@ def _packed(
 ) -> NDArray[np.uint64]:
     """Return one integer for each of the rows: the number of its run, bits of its key, bits of its tie, its number.
 
-    bits: see ``key_bits``. runs: None if the rows are all rows in their order, which are one run.
+    bits: see ``key_bits``. rows, runs: None for all ``count`` rows in their order, which are one run.
     """
-    packed = np.zeros(len(rows), np.uint64)
+    packed = np.zeros(count if rows is None else len(rows), np.uint64)
 
     def fill(part: tuple[int, int]) -> None:
-        key, some = packed[slice(*part)], rows[slice(*part)]
+        key, some = packed[slice(*part)], slice(*part) if rows is None else rows[slice(*part)]
         if runs is not None:
             key[:] = runs[slice(*part)]
-        _append_bits(fields, *bits, slice(*part) if runs is None else some, key)
+        _append_bits(fields, *bits, some, key)
         if tie_bits:
             assert ties is not None
             key <<= np.uint64(tie_bits)
-            key |= (ties[slice(*part)] if runs is None else ties[some]) >> np.uint64(WORD - tie_bits)
+            key |= ties[some] >> np.uint64(WORD - tie_bits)
         key <<= np.uint64(row_bits)
-        key |= some
+        key |= np.arange(*part, dtype=np.uint64) if isinstance(some, slice) else some
 
     in_threads(fill, slices(len(packed), CHUNK))
     return packed

@@ -72,13 +72,13 @@ class TextIndex:
         _grow(self._letters, filled + size)
         if self.count + texts > FILLED * len(self._slots):
             self._rebuild(self.count + texts)
-        hashes = text_hashes(bounds, letters)
+        hashes = text_hashes(bounds.astype(np.int64), letters)
         self.count = int(insert(self._bounds, self._letters, self._slots, self.count, bounds, letters, hashes))
 
     def positions(self, values: pa.Array) -> NDArray[np.uint32]:
         """Return the position of each value, or ``count`` if it is not there."""
         bounds, letters = _buffers(values)
-        hashes = text_hashes(bounds, letters)
+        hashes = text_hashes(bounds.astype(np.int64), letters)
         found: NDArray[np.uint32] = look_up(
             self._bounds, self._letters, self._slots, self.count, bounds, letters, hashes
         )
@@ -98,7 +98,7 @@ class TextIndex:
         self._slots = np.zeros(slots, np.uint32)
         for first in range(0, self.count, CHUNK):
             bounds = self._bounds[first : min(first + CHUNK, self.count) + 1]
-            enter(self._slots, text_hashes(bounds, self._letters), first)
+            enter(self._slots, text_hashes(bounds.astype(np.int64), self._letters), first)
 
 
 def _grow(array: NDArray[Any], size: int) -> None:

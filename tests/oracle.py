@@ -562,3 +562,61 @@ def domain_of(column: Column, values: Sequence[Any]) -> list[Any]:
     else:
         known = sorted({value for value in cells if value is not None})
     return [*known, None] if None in cells else known
+
+
+def standardised(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    """The columns with mean 0 and deviation 1, without those that have one value."""
+    columns = []
+    for values in zip(*rows, strict=True):
+        mean = sum(values) / len(values)
+        deviation = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
+        if len(set(values)) > 1:
+            columns.append([(value - mean) / deviation for value in values])
+    return [list(point) for point in zip(*columns, strict=True)]
+
+
+def squared_error(points: Sequence[Sequence[float]]) -> float:
+    """The sum of the squared distances of some points from their mean."""
+    mean = [sum(values) / len(points) for values in zip(*points, strict=True)]
+    return sum((x - m) ** 2 for point in points for x, m in zip(point, mean, strict=True))
+
+
+def information_loss(rows: Sequence[Sequence[float]], groups: Sequence[Sequence[int]]) -> float:
+    """100 SSE / SST of classes of rows, on standardised columns."""
+    points = standardised(rows)
+    return 100 * sum(squared_error([points[i] for i in group]) for group in groups) / squared_error(points)
+
+
+def least_information_loss(rows: Sequence[Sequence[float]], k: int) -> float:
+    """The least over all partitions into classes of at least k."""
+    return min(information_loss(rows, groups) for groups in set_partitions(range(len(rows)), k))
+
+
+def mdav(points: Sequence[Sequence[float]], k: int) -> list[list[int]]:
+    """MDAV-generic as it is published, one step at a time; ties go to the lower point."""
+    left, groups = list(range(len(points))), []
+
+    def distance(one: Sequence[float], other: Sequence[float]) -> float:
+        return sum((x - y) ** 2 for x, y in zip(one, other, strict=True))
+
+    def farthest(place: Sequence[float]) -> int:
+        return max(left, key=lambda i: (distance(points[i], place), -i))
+
+    def take(centre: int) -> None:
+        group = sorted(left, key=lambda i: (i != centre, distance(points[i], points[centre]), i))[:k]
+        groups.append(group)
+        left[:] = [i for i in left if i not in group]
+
+    def middle() -> list[float]:
+        return [sum(values) / len(left) for values in zip(*(points[i] for i in left), strict=True)]
+
+    while len(left) >= 3 * k:
+        first = farthest(middle())
+        second = farthest(points[first])
+        take(first)
+        take(second if second in left else left[0])
+    if len(left) >= 2 * k:
+        take(farthest(middle()))
+    if left:
+        groups.append(list(left))
+    return groups

@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
@@ -341,6 +342,22 @@ def test_proven_prices_hold_for_any_k_records_however_short_the_search(seed: int
     assert holds_everywhere(problem, proven, records)
     if most == 1000:  # what holds already stays
         assert (prove(problem, proven, most, ignored, never).prices == proven).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_proven_prices_hold_for_some_copies_of_a_record_beside_dearer_records(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    records, k = random_records(generator, 8, grids=True), int(generator.integers(3, 8))
+    copies = generator.integers(1, k, len(records.codes))
+    starts = np.append(0, np.cumsum(copies))
+    records = replace(records, starts=starts, rows=np.arange(starts[-1], dtype=np.uint32))
+    if records.count < k:
+        return
+    problem = BoundProblem.of(records, asking(k))
+    hoped = (generator.integers(0, 2 * records.costs.full, problem.count) * generator.random(problem.count)).astype(int)
+    proven = prove(problem, hoped, 1000, ignored, never).prices
+    assert holds_everywhere(problem, proven, records)
+    assert (prove(problem, proven, 1000, ignored, never).prices == proven).all()
 
 
 def test_prices_that_climbed_are_feasible_for_the_pool() -> None:

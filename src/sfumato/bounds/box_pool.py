@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds.largest_prices import LargestPrices, add_price
 from sfumato.bounds.problem import BoundProblem
 from sfumato.kernels.constants import NONE, STACK_SIZE
 from sfumato.kernels.decorator import inner_kernel, kernel
+from sfumato.methods.boxes.largest_prices import LargestPrices, add_price
 from sfumato.methods.clustering.kd_tree import overlap
 from sfumato.tables.coding.domains import Codes
 

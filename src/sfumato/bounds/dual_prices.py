@@ -11,8 +11,9 @@ records.
 
 To prove prices, records are ranked, the dearer ones later. A price is lowered to the least slack (``box_search``) that
 any allowed box leaves for it beside the prices of records of a lower rank, which were lowered before. Any k records in
-any box have one of highest rank, and for that record this very box was considered; so all conditions hold, in exact
-integers. A search that was cut short returns less than the slack: the prices are then lower than necessary, but valid.
+any box have one of highest rank, and for that record this very box was considered, with any number of its copies; so
+all conditions hold, in exact integers. A search that was cut short returns less than the slack: the prices are then
+lower than necessary, but valid.
 
 The candidates for prices come from the boxes that were found to be too tight (``box_pool``). ``TRUST`` keeps them near
 the proven prices, since the pool holds only the boxes seen so far.

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds.box_search import least_slacks
-from sfumato.bounds.diversity_limits import DiversityLimits
 from sfumato.kernels.threads import in_threads, slices
 from sfumato.losses.exact_costs import Costs, box_costs
+from sfumato.methods.boxes.box_search import least_slacks
+from sfumato.methods.boxes.diversity_limits import DiversityLimits
 from sfumato.methods.clustering.kd_tree import KdTree, build_kd_tree
 from sfumato.methods.method import Records, SensitiveValues
 from sfumato.requirements import (

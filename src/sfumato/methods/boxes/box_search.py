@@ -3,8 +3,9 @@
 Every record has a price, an integer number of cost units, 0 or more. A box is allowed if it holds at least k records
 and enough different sensitive values. For the c copies of the record itself (``own``) together it leaves the slack
 
-    k * cost of the box - the k - c largest prices of other records in it
+    the least of c / j * (k * cost of the box - the k - j largest prices of other records in it) over j from 1 to c
 
+since a class may hold any number j of the copies, and all have one price (``largest_prices.shared_slack``).
 Only the prices of records of a lower rank count; those of the others are 0. ``least_slacks`` finds the smallest slack
 over all allowed boxes that hold the record. With all prices 0 that is k times the cost of the cheapest box.
 
@@ -25,11 +26,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds.diversity_limits import DistinctValues, count_values, reset_values, values_suffice
-from sfumato.bounds.largest_prices import LargestPrices, add_price
 from sfumato.kernels.constants import INFINITE, NONE, STACK_SIZE
 from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.losses.exact_costs import DIFFERENCE, attribute_cost
+from sfumato.methods.boxes.diversity_limits import DistinctValues, count_values, reset_values, values_suffice
+from sfumato.methods.boxes.largest_prices import LargestPrices, add_price, largest_sum, shared_slack
 from sfumato.methods.clustering.kd_tree import distance
 
 
@@ -67,13 +68,14 @@ def least_slacks(tree, targets, prices, rank, k, goals, max_parts, diversity, la
     plans = np.empty((max_parts + 2, 3), np.int64)
     for number in range(len(targets)):
         own, best = targets[number], goals[number]
-        others = k - min(weights[own], k)
+        copies = min(weights[own], k)
+        others = k - copies
         # Boxes that cost more cannot be below the goal: the prices that count are no larger than its own.
         limit = (best + others * prices[own] - 1) // k
-        near = neighbourhood(tree, own, limit, best, prices, rank, k, others, ups, layout, units, work)
+        near = neighbourhood(tree, own, limit, best, prices, rank, k, copies, ups, layout, units, work)
         for c in range(chains):
             ends[0, 0, c], ends[1, 0, c] = 0, INFINITE
-        best = examine(ends[0, 0], ends[1, 0], near, k, others, best, ups, layout, diversity, work, plans[0])
+        best = examine(ends[0, 0], ends[1, 0], near, k, copies, best, ups, layout, diversity, work, plans[0])
         waiting, halved, lowest = 1, 0, INFINITE
         while waiting > 0:
             part = 0
@@ -92,7 +94,7 @@ def least_slacks(tree, targets, prices, rank, k, goals, max_parts, diversity, la
             ends[1, part, chain] = at - 1
             for half in (waiting, part):
                 best = examine(
-                    ends[0, half], ends[1, half], near, k, others, best, ups, layout, diversity, work, plans[half]
+                    ends[0, half], ends[1, half], near, k, copies, best, ups, layout, diversity, work, plans[half]
                 )
             waiting += 1
             # Drop the parts that cannot be better.
@@ -126,7 +128,7 @@ class Neighbourhood(NamedTuple):
     position: int64[n], in the tree; distance: int64[n], at most the cost of the smallest box that holds both records;
     own: int64[d], the cost of the record alone; reach: int64[n, chains], the extent that a box needs on each chain to
     hold the neighbour, on the two chains of a number beyond the record alone; weight, price: int64[n], the price 0
-    where it does not count; top: the largest sum of prices that could count.
+    where it does not count; top: the most that k records in a better box could pay.
     """
 
     position: NDArray[np.int64]
@@ -155,7 +157,7 @@ class SearchBuffers(NamedTuple):
 
 
 @inlined_kernel
-def neighbourhood(tree, own, limit, best, prices, rank, k, others, ups, layout, units, work):
+def neighbourhood(tree, own, limit, best, prices, rank, k, copies, ups, layout, units, work):
     """Return the records within ``limit`` of ``own``, itself among them: Neighbourhood."""
     codes, positions, distances = tree.codes, work.gathered, work.cost
     waiting = np.empty(STACK_SIZE, np.int64)
@@ -178,16 +180,16 @@ def neighbourhood(tree, own, limit, best, prices, rank, k, others, ups, layout, 
                 count += 1
     # A box of a given cost holds no record farther away, so its slack is at least the one computed up to that distance.
     sequence = np.argsort(distances[:count])
-    size, held, top = 0, np.int64(0), np.int64(0)
-    far_enough, largest_top = 0, np.int64(0)
+    size, held, total = 0, np.int64(0), np.int64(0)
+    far_enough, top = 0, best
     for s in range(count):
         position = positions[sequence[s]]
         if prices[position] > 0 and rank[position] < rank[own]:
-            size, held, top = add_price(
-                prices[position], tree.weights[position], s, others, size, held, top, work.largest
+            size, held, total = add_price(
+                prices[position], tree.weights[position], s, k - 1, size, held, total, work.largest
             )
-        if k * distances[sequence[s]] - top < best:
-            far_enough, largest_top = s + 1, top
+        if shared_slack(k * distances[sequence[s]], k - copies, copies, size, work.largest)[0] < best:
+            far_enough, top = s + 1, largest_sum(best, k - copies, copies, size, work.largest)
     sequence = sequence[:far_enough]
     position = positions[sequence]
     reach = np.zeros((far_enough, len(ups) + np.count_nonzero(ups)), np.int64)
@@ -206,7 +208,7 @@ def neighbourhood(tree, own, limit, best, prices, rank, k, others, ups, layout, 
                     reach[i, ups[q] if code > own_code else q] = side - alone[q]
                 else:
                     reach[i, q] = side
-    return Neighbourhood(position, distances[sequence], alone, reach, tree.weights[position], price, largest_top)
+    return Neighbourhood(position, distances[sequence], alone, reach, tree.weights[position], price, top)
 
 
 @inner_kernel
@@ -240,20 +242,20 @@ def joined_cost(low, near, i, ups, layout):
 
 
 @inner_kernel
-def examine(low, high, near, k, others, best, ups, layout, diversity, work, plan):
+def examine(low, high, near, k, copies, best, ups, layout, diversity, work, plan):
     """Bound a part, look for a better box in it, and return the least slack known now.
 
     low, high: int64[chains], the part. plan: int64[3], receives the bound of the part, the chain to halve it on, and
     the first extent of the second half. A better box is written into ``work.best_box``.
     """
-    kept = gather(low, high, near, k, others, best, ups, layout, work)
+    kept = gather(low, high, near, k, copies, best, ups, layout, work)
     sequence = np.argsort(work.cost[:kept])
-    plan[0], last, size = bound_of(sequence, near, k, others, diversity, work)
+    plan[0], last, size = bound_of(sequence, near, k, copies, diversity, work)
     if plan[0] >= best:
         return best
     join_enough(low, sequence, last, size, near, k, diversity, work)
     joined = work.joined
-    slack = slack_of(joined, near, k, others, ups, layout, work)
+    slack = slack_of(joined, near, k, copies, ups, layout, work)
     if slack < best:
         best = slack
         for c in range(len(low)):
@@ -273,11 +275,11 @@ def examine(low, high, near, k, others, best, ups, layout, diversity, work, plan
 
 
 @inlined_kernel
-def gather(low, high, near, k, others, best, ups, layout, work):
+def gather(low, high, near, k, copies, best, ups, layout, work):
     """Write the neighbours that a better box of the part could hold, and its cost, into ``work``; return how many."""
     gathered, cost = work.gathered, work.cost
     count, size, held, total = 0, 0, np.int64(0), np.int64(0)
-    farthest = (best + near.top - 1) // k
+    farthest = (near.top - 1) // k
     for i in range(len(near.price)):
         if near.distance[i] > farthest:
             break
@@ -285,9 +287,9 @@ def gather(low, high, near, k, others, best, ups, layout, work):
             gathered[count], cost[count] = i, joined_cost(low, near, i, ups, layout)
             count += 1
             if near.price[i] > 0:
-                size, held, total = add_price(near.price[i], near.weight[i], i, others, size, held, total, work.largest)
+                size, held, total = add_price(near.price[i], near.weight[i], i, k - 1, size, held, total, work.largest)
     # Boxes that cost more than this are no better than the best.
-    dearest = (best + total - 1) // k
+    dearest = (largest_sum(best, k - copies, copies, size, work.largest) - 1) // k
     kept = 0
     for j in range(count):
         if cost[j] <= dearest:
@@ -297,7 +299,7 @@ def gather(low, high, near, k, others, best, ups, layout, work):
 
 
 @inlined_kernel
-def bound_of(sequence, near, k, others, diversity, work):
+def bound_of(sequence, near, k, copies, diversity, work):
     """Return the bound of a part, the last of the sequence that it needs, and how many of ``work.kept`` give it.
 
     sequence: int64[n], the gathered neighbours, in the order of their costs.
@@ -310,13 +312,16 @@ def bound_of(sequence, near, k, others, diversity, work):
         records += near.weight[i]
         count_values(near.position[i], diversity, work.values)
         if near.price[i] > 0:
-            size, held, total = add_price(near.price[i], near.weight[i], i, others, size, held, total, work.largest)
+            size, held, total = add_price(near.price[i], near.weight[i], i, k - 1, size, held, total, work.largest)
         spent = work.cost[sequence[s]]
         if s + 1 < len(sequence) and work.cost[sequence[s + 1]] == spent:
             continue
-        if records >= k and k * spent - total < bound and values_suffice(diversity, work.values):
-            bound, at_bound, kept_size = k * spent - total, s, size
-            for t in range(size):
+        if records < k:
+            continue
+        slack, used = shared_slack(k * spent, k - copies, copies, size, work.largest)
+        if slack < bound and values_suffice(diversity, work.values):
+            bound, at_bound, kept_size = slack, s, used
+            for t in range(used):
                 work.kept[t] = work.largest.record[t]
     return bound, at_bound, kept_size
 
@@ -347,7 +352,7 @@ def join_enough(low, sequence, last, size, near, k, diversity, work):
 
 
 @inlined_kernel
-def slack_of(box, near, k, others, ups, layout, work):
+def slack_of(box, near, k, copies, ups, layout, work):
     """Return the slack that a box leaves. box: int64[chains]."""
     spent = joined_cost(box, near, np.int64(0), ups, layout)  # the nearest neighbour is no wider than the record itself
     size, held, total = 0, np.int64(0), np.int64(0)
@@ -355,5 +360,5 @@ def slack_of(box, near, k, others, ups, layout, work):
         if near.distance[i] > spent:
             break
         if near.price[i] > 0 and inside(near.reach, i, box):
-            size, held, total = add_price(near.price[i], near.weight[i], i, others, size, held, total, work.largest)
-    return k * spent - total
+            size, held, total = add_price(near.price[i], near.weight[i], i, k - 1, size, held, total, work.largest)
+    return shared_slack(k * spent, k - copies, copies, size, work.largest)[0]

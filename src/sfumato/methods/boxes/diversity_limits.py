@@ -23,6 +23,12 @@ class DiversityLimits(NamedTuple):
     owner: NDArray[np.int64]
 
 
+def no_limits(count: int) -> DiversityLimits:
+    """Return limits that every box of ``count`` records meets."""
+    nothing = np.empty(0, np.int64)
+    return DiversityLimits(nothing, np.zeros(count + 1, np.int64), nothing, nothing)
+
+
 class DistinctValues(NamedTuple):
     """The number of different values counted, by attribute: different, int64[a].
 

@@ -12,7 +12,9 @@ from sfumato.losses.exact_costs import attribute_cost, total_cost
 from sfumato.methods import methods
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice import cell_peeling as module
-from sfumato.methods.lattice.cell_peeling import CellPeeling, Levels, choices_of, levels_of, peel
+from sfumato.methods.lattice import level_choices
+from sfumato.methods.lattice.cell_peeling import CellPeeling, peel
+from sfumato.methods.lattice.level_choices import Levels, choices_of, levels_of
 from sfumato.methods.method import Records
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.shortfall import shortfall_tests
@@ -144,15 +146,19 @@ def test_of_too_many_choices_the_cheapest_of_each_size_are_looked_at(monkeypatch
     records = random_records(np.random.default_rng(3), 300, kinds_of=[0, 2, 3, 3])
     levels, weights = levels_of(records.domains, records.costs), np.diff(records.starts)
     everything, _, _ = choices_of(records.codes.astype(np.int64), weights, levels, 5)
-    monkeypatch.setattr(module, "CHOICES", 24)
+    monkeypatch.setattr(level_choices, "CHOICES", 24)
     some, _, most = choices_of(records.codes.astype(np.int64), weights, levels, 5)
     assert 8 <= len(some) <= 24 < len(everything)
     assert {tuple(map(tuple, one)) for one in some.tolist()} < {tuple(map(tuple, one)) for one in everything.tolist()}
     whole = sum(int(levels.cost[levels.start[q, levels.depth[q] - 1]]) for q in range(4))
     assert int(most.max()) == whole  # all records in one cell is always there
     assert min(group.total() for group in groups_of(CellPeeling(), records, 5)) >= 5
-    monkeypatch.setattr(module, "MOST_CHOICES", 16)
-    assert len(choices_of(records.codes.astype(np.int64), weights, levels, 5)[0]) <= 16
+    monkeypatch.setattr(level_choices, "MOST_CHOICES", 16)
+    drawn, _, most = choices_of(records.codes.astype(np.int64), weights, levels, 5)
+    assert 8 <= len(drawn) <= 24
+    assert {tuple(map(tuple, one)) for one in drawn.tolist()} < {tuple(map(tuple, one)) for one in everything.tolist()}
+    assert int(most.max()) == whole
+    assert min(group.total() for group in groups_of(CellPeeling(), records, 5)) >= 5
 
 
 def test_blocks_are_peeled_by_themselves_and_the_same_by_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

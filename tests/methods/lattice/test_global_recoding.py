@@ -147,7 +147,7 @@ def test_a_wide_lattice_is_searched_to_the_end() -> None:
 def test_a_search_that_ends_early_says_so_and_what_is_proven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(least_cost_node.WORK, "fast", 0)
+    monkeypatch.setitem(least_cost_node.WORK, "normal", 0)
     generator = np.random.default_rng(3)
     table = pa.table({name: generator.integers(0, 40, 300) for name in "abc"})
     pq.write_table(table, tmp_path / "table.parquet")
@@ -171,7 +171,7 @@ def test_a_search_that_ends_early_says_so_and_what_is_proven(
     summary = json.loads(capsys.readouterr().out)
     assert not summary["lattice"]["complete"]
     assert 0 <= summary["lattice"]["least_possible"] < summary["cost"]
-    monkeypatch.setitem(least_cost_node.WORK, "fast", 1 << 26)
+    monkeypatch.setitem(least_cost_node.WORK, "normal", 1 << 26)
     assert main([*map(str, arguments), "--json"]) == 0
     complete = json.loads(capsys.readouterr().out)
     assert complete["lattice"]["complete"]

@@ -9,14 +9,13 @@ better start: the cost of a record depends on its taxonomy nodes, and cell peeli
 Cells are tried by bands of cost, and within a band choice by choice. A record belongs to one cell of each choice, in
 the band of the cost of that cell; so each cell is tried once, and could only have fewer records later.
 
-If there are too many choices, the levels that differ least from the next are dropped; large tables are first divided by
-the gain tree. The few records left over go to the classes where they add the least cost.
+If there are too many choices, those are tried that cost little for the size of their cells; large tables are first
+divided by the gain tree. The few records left over go to the classes where they add the least cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,9 @@ from numpy.typing import NDArray
 from sfumato.kernels.constants import INFINITE, NONE
 from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.threads import in_threads, slices
-from sfumato.losses.exact_costs import Costs, attribute_cost, attribute_costs
+from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.class_counting import Counting
+from sfumato.methods.lattice.level_choices import Levels, choices_of, levels_of
 from sfumato.methods.line.line import rows_along
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.methods.merge_failing import join_failing
@@ -33,16 +33,11 @@ from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.shortfall import ATTRIBUTES, ROWS, ShortfallTests, shortfall_tests
 from sfumato.methods.trees.gain_tree import gain_order
-from sfumato.methods.trees.split_tests import branches_of
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
-from sfumato.tables.coding.domains import Domain
 
 BLOCK = 1 << 15  # records that are peeled together
-CHOICES, MOST_CHOICES = 2048, 1 << 19  # the most choices of levels that are tried, and that are considered
-SMALLEST = -6  # the cells of a choice have on average at least 2 ** SMALLEST of the records that a class needs
 BANDS = 16  # of cost
-HALVINGS = 6  # of the range of a number, down to its narrowest band
 MIX = 0x9E3779B97F4A7C15  # spreads the numbers of groups over 64 bits
 
 
@@ -100,108 +95,6 @@ class CellPeeling:
         starts = np.append(np.flatnonzero(np.diff(owner[line], prepend=-1)), len(line))
         batch = ClassBatch(rows[line], starts, *boxes_of(records.codes, record_of[line], starts))
         yield join_failing(batch, records, requirements, lambda low, _: np.arange(len(low)))
-
-
-class Levels(NamedTuple):
-    """The levels of all attributes; level 0 has the single values.
-
-    start: int64[d, most], where the codes of each level of an attribute begin in ``group`` and ``cost``. depth:
-    int64[d], the number of levels. group, cost: int64[...], for each code the first code of its group, and the cost of
-    the group.
-    """
-
-    start: NDArray[np.int64]
-    depth: NDArray[np.int64]
-    group: NDArray[np.int64]
-    cost: NDArray[np.int64]
-
-
-def levels_of(domains: Sequence[Domain], costs: Costs) -> Levels:
-    """Return the levels of all attributes."""
-    levels_by_attribute = [_groups(domain) for domain in domains]
-    start = np.zeros((len(domains), max(map(len, levels_by_attribute))), np.int64)
-    groups, prices, offset = [], [], 0
-    for q, levels in enumerate(levels_by_attribute):
-        for level, (first, last) in enumerate(levels):
-            start[q, level] = offset
-            groups.append(first)
-            prices.append(attribute_costs(costs.layout, costs.units, q, first, last))
-            offset += len(first)
-    depth = np.array([len(levels) for levels in levels_by_attribute])
-    return Levels(start, depth, np.concatenate(groups), np.concatenate(prices))
-
-
-def _groups(domain: Domain) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Return the first and last code of each code's group by level, each level with fewer groups than the one below."""
-    codes, bounds = np.arange(domain.size), []
-    if domain.tree is None:
-        bounds.append((codes, codes))
-        coordinates = domain.coordinates()[: domain.size - domain.has_null]
-        for halvings in range(HALVINGS, 0, -1):
-            band = np.append(
-                np.minimum(np.floor(coordinates * 2**halvings), 2**halvings - 1), [np.inf] * domain.has_null
-            )
-            bounds.append((np.searchsorted(band, band), np.searchsorted(band, band, side="right") - 1))
-    bounds += [(level[:, 0], level[:, 1]) for level in np.moveaxis(branches_of(domain), 1, 0)[::-1]]
-    bounds.append((np.zeros_like(codes), np.full_like(codes, domain.size - 1)))
-    levels: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    fewest = domain.size + 1
-    for first, last in bounds:
-        groups = len(np.unique(first))
-        if groups < fewest:
-            levels.append((first.astype(np.int64), last.astype(np.int64)))
-            fewest = groups
-    return levels
-
-
-def choices_of(
-    codes: NDArray[np.int64], weights: NDArray[np.int64], levels: Levels, least: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return choices of levels, the cheapest on average first, and the least and the largest cost of a cell of each.
-
-    choices: int64[c, d, 2]: attributes, the most expensive first, and the level of each. If there are too many, we take
-    those whose cells may have about ``least`` records, and the cheapest of each size: finer cells have too few records,
-    and coarser ones cost more than necessary.
-    """
-    total = int(weights.sum())
-    kept, figures_by_attribute = [], []
-    for q, depth in enumerate(levels.depth):
-        kept_levels, figures, fewest = [], [], len(codes) + 1
-        for level, start in enumerate(levels.start[q, :depth]):
-            cost = levels.cost[start + codes[:, q]]
-            _, group = np.unique(levels.group[start + codes[:, q]], return_inverse=True)
-            share = np.bincount(group, weights) / total
-            if len(share) < fewest:
-                kept_levels.append(level)
-                entropy = -float(np.sum(share * np.log2(share)))
-                figures.append((float(cost @ weights) / total, entropy, int(cost.min()), int(cost.max())))
-                fewest = len(share)
-        kept.append(np.array(kept_levels, np.int64))
-        figures_by_attribute.append(np.array(figures))
-    while np.prod([float(len(kept_levels)) for kept_levels in kept]) > MOST_CHOICES:
-        longest = max(range(len(kept)), key=lambda q: len(kept[q]))
-        kept[longest], figures_by_attribute[longest] = kept[longest][1:], figures_by_attribute[longest][1:]
-    choice_indices = np.indices([len(kept_levels) for kept_levels in kept]).reshape(len(kept), -1)
-    figures_of = [figures[index] for figures, index in zip(figures_by_attribute, choice_indices, strict=True)]
-    mean, entropy, lowest, highest = np.sum(figures_of, axis=0).T
-    if len(mean) > CHOICES:
-        size = np.floor(np.log2(total) - entropy - np.log2(least)).clip(SMALLEST - 1)
-        order = np.lexsort([mean, size])
-        first = np.searchsorted(size[order], size[order])
-        sizes = len(np.unique(size[size >= SMALLEST]))
-        taken = order[(np.arange(len(order)) - first < CHOICES // sizes) & (size[order] >= SMALLEST)]
-    else:
-        taken = np.arange(len(mean))
-    taken = taken[np.argsort(mean[taken], kind="stable")]
-    chosen = np.stack(
-        [kept_levels[index[taken]] for kept_levels, index in zip(kept, choice_indices, strict=True)], axis=1
-    )
-    costs = np.stack(
-        [figures[index[taken], 0] for figures, index in zip(figures_by_attribute, choice_indices, strict=True)], axis=1
-    )
-    attributes = np.argsort(-costs, axis=1, kind="stable")
-    choices = np.stack([attributes, np.take_along_axis(chosen, attributes, axis=1)], axis=2)
-    return choices, lowest[taken].astype(np.int64), highest[taken].astype(np.int64)
 
 
 def peel(

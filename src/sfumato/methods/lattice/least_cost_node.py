@@ -28,7 +28,7 @@ from sfumato.methods.lattice.node_results import NodeResult, NodeResults
 from sfumato.methods.method import Effort
 from sfumato.progress import Progress
 
-WORK = {"fast": 1 << 26, "normal": 1 << 28, "balanced": 1 << 30, "best": 1 << 34}
+WORK = {"fast": 1 << 26, "normal": 1 << 28, "balanced": 1 << 30, "best": 1 << 34, "exact": 1 << 34}
 """The steps after which a search ends, by effort. A step is an entry of the counts that a node is counted from."""
 STEPS_OF_A_NODE = 1 << 10  # that a node takes, whether it is counted or not
 MOST_WAITING = 1 << 22  # nodes in the queue, beyond which the search ends too

@@ -129,7 +129,9 @@ def collapsed(node: Node, codes: Codes, weights: NDArray[np.int64], sizes: Seque
         # Sums of floats are exact up to 2 ** 53 records.
         totals = np.bincount(key, weights, cells)
         occupied = np.flatnonzero(totals)
-        distinct = np.stack(np.unravel_index(occupied, sizes), axis=1).astype(codes.dtype)
+        distinct, rest = np.empty((len(occupied), len(sizes)), codes.dtype), occupied
+        for q in range(len(sizes) - 1, -1, -1):  # np.unravel_index knows at most 64 columns
+            rest, distinct[:, q] = np.divmod(rest, sizes[q])
         return LevelCounts(node, distinct, totals[occupied].astype(np.int64))
     distinct, line = collapse(codes, sizes)
     return LevelCounts(node, distinct, np.add.reduceat(weights[line.rows], line.starts[:-1]))

@@ -86,7 +86,9 @@ def test_classes_hold_the_gain_is_true_and_no_move_or_exchange_is_left(k: int, l
     better = 0
     for problem, owner in problems(k, l, 25):
         before = problem.total(owner)
-        gained = chain_search(problem.part, owner, problem.everybody(), problem.asked, problem.tests, 100)
+        gained = chain_search(
+            problem.part, owner, owner.max() + 1, problem.asked, problem.tests, problem.everybody(), 100
+        )
         groups = problem.groups(owner)
         assert all(problem.holds(rows) for rows in groups.values())
         assert problem.total(owner) == before - gained
@@ -120,8 +122,12 @@ def test_three_records_take_each_others_places_where_no_two_can() -> None:
     assert all(problem.holds(rows) for rows in problem.groups(owner).values())
     start = problem.total(owner)
     once = owner.copy()
-    assert chain_search(problem.part, once, problem.everybody(), problem.asked, problem.tests, 1) == 0
-    assert chain_search(problem.part, owner, problem.everybody(), problem.asked, problem.tests, 5) == start > 0
+    assert chain_search(problem.part, once, once.max() + 1, problem.asked, problem.tests, problem.everybody(), 1) == 0
+    assert (
+        chain_search(problem.part, owner, owner.max() + 1, problem.asked, problem.tests, problem.everybody(), 5)
+        == start
+        > 0
+    )
     assert problem.total(owner) == 0
 
 
@@ -172,7 +178,7 @@ def test_failing_classes_hold_after_the_cheapest_exchanges() -> None:
         problem = Problem(random_records(generator, 40, kinds_of=[0, 2, 3]), values, 5, 2)
         owner = np.repeat(np.arange(5), 8)
         before, bad = problem.total(owner), {a for a, rows in problem.groups(owner).items() if not problem.holds(rows)}
-        spent = repair(problem.part, owner, problem.everybody(), problem.asked, problem.tests)
+        spent = repair(problem.part, owner, 5, problem.asked, problem.tests, problem.everybody())
         groups = problem.groups(owner)
         assert problem.total(owner) == before + spent
         assert [len(groups[label]) for label in range(5)] == [8] * 5

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import pytest
 from coded import asking, random_records
 from numpy.typing import NDArray
 from pyarrow import csv
+from searched_classes import KINDS, assert_classes, cost_of, feasible, first_classes, optimum
 
 import sfumato
 from sfumato.api import anonymize_to_file
@@ -24,68 +22,16 @@ from sfumato.cli import main
 from sfumato.cli.progress_bar import StoppableProgress
 from sfumato.kernels import threads as kernel_threads
 from sfumato.kernels.decorator import kernel
-from sfumato.losses.exact_costs import attribute_cost, total_cost
-from sfumato.methods import methods
+from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.clustering.agglomeration import agglomerate
-from sfumato.methods.method import ClassBatch, Records, SensitiveValues
 from sfumato.methods.search.improvement import Improvement, SearchLimits, reweighted
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.shortfall import shortfall_tests
 from sfumato.policy import merge_flags
 from sfumato.progress import Progress
-from sfumato.requirements import (
-    DistinctDiversity,
-    EntropyDiversity,
-    FrequencyDiversity,
-    KAnonymity,
-    Requirement,
-    Requirements,
-)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
-KINDS: dict[str, tuple[Requirement, ...]] = {
-    "k": (),
-    "frequency": (FrequencyDiversity("s", 2),),
-    "distinct": (DistinctDiversity("s", 3),),
-    "entropy": (EntropyDiversity("s", 2),),
-    "several": (FrequencyDiversity("s", 2), DistinctDiversity("s", 3)),
-}
-
-
-def with_values(records: Records, generator: np.random.Generator) -> Records:
-    """Sensitive values of five kinds, some of them missing."""
-    codes = generator.choice(6, records.count, p=[0.3, 0.2, 0.2, 0.15, 0.1, 0.05]).astype(np.uint32)
-    return replace(records, sensitive={"s": SensitiveValues(codes, 5, np.arange(5.0))})
-
-
-def feasible(kind: str, k: int, seed: int) -> Iterator[tuple[Records, Requirements]]:
-    """Tables without end that meet what is asked for as one class."""
-    generator = np.random.default_rng([seed, len(kind), k])
-    while True:
-        records = with_values(random_records(generator, int(generator.integers(2 * k + 4, 90))), generator)
-        requirements = Requirements((KAnonymity(k), *KINDS[kind]))
-        if requirements.holds(Counting(records, requirements).whole).all():
-            yield records, requirements
-
-
-def first_classes(records: Records, requirements: Requirements) -> ClassBatch:
-    return ClassBatch.joined(list(methods()["hilbert"].classes(records, requirements, Progress())))
-
-
-def cost_of(batch: ClassBatch, records: Records) -> int:
-    return int(total_cost(batch.starts, batch.low, batch.high, records.costs.layout, records.costs.units))
-
-
-def assert_classes(batch: ClassBatch, records: Records, requirements: Requirements) -> None:
-    """Every row once, boxes that are tight, and requirements that hold."""
-    assert sorted(batch.rows.tolist()) == sorted(records.rows.tolist())
-    record_of_row = np.empty(records.count, np.int64)
-    record_of_row[records.rows] = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
-    for low, high, (start, end) in zip(batch.low, batch.high, pairwise(batch.starts), strict=True):
-        codes = records.codes[record_of_row[batch.rows[start:end]]]
-        assert (codes.min(axis=0).tolist(), codes.max(axis=0).tolist()) == (low.tolist(), high.tolist())
-    assert requirements.holds(Counting(records, requirements).runs(batch.rows, batch.starts)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,30 +57,6 @@ def test_classes_hold_and_the_loss_falls_by_what_is_said_to_be_gained(kind: str,
     assert could_be_better >= 6 or (kind, k) == ("k", 1)  # where every record is a class of its own
 
 
-def optimum(records: Records, k: int) -> int:
-    """The least cost of any partition into classes of at least k rows, by trying all of them."""
-    at = np.repeat(np.arange(len(records.codes)), np.diff(records.starts))
-    costs, n = records.costs, len(at)
-
-    def cost(rows: list[int]) -> int:
-        codes = records.codes[at[rows]]
-        low, high = codes.min(axis=0), codes.max(axis=0)
-        one = sum(int(attribute_cost(costs.layout, costs.units, q, low[q], high[q])) for q in range(codes.shape[1]))
-        return one * len(rows)
-
-    worth = [cost([row for row in range(n) if subset >> row & 1]) if subset else 0 for subset in range(1 << n)]
-    least: list[Any] = [0] + [None] * ((1 << n) - 1)
-    for whole in range(1, 1 << n):
-        lowest, part = whole & -whole, whole
-        while part:  # the class of the first row of what is left
-            if part & lowest and part.bit_count() >= k and least[whole ^ part] is not None:
-                value = least[whole ^ part] + worth[part]
-                least[whole] = value if least[whole] is None else min(least[whole], value)
-            part = (part - 1) & whole
-    found: int = least[-1]
-    return found
-
-
 def test_small_tables_come_to_their_optimum() -> None:
     generator = np.random.default_rng(11)
     reached = 0
@@ -143,7 +65,7 @@ def test_small_tables_come_to_their_optimum() -> None:
         k = int(generator.integers(2, 4))
         improvement = Improvement(first_classes(records, asking(k)), records, asking(k))
         improvement.improve(SearchLimits(30), Progress())
-        found, best = cost_of(improvement.batch, records), optimum(records, k)
+        found, best = cost_of(improvement.batch, records), optimum(records, asking(k))
         assert found >= best
         reached += found == best
     assert reached >= 30
@@ -250,7 +172,7 @@ def test_the_default_has_the_least_loss_of_its_lines_and_search_has_less() -> No
     table = people(400)
     names = ("hilbert", "snake-hilbert", "gain-tree")
     lines = {name: sfumato.anonymize(table, method=name, **ASKS).losses.gcp for name in names}
-    fast = sfumato.anonymize(table, **ASKS)
+    fast = sfumato.anonymize(table, effort="fast", **ASKS)
     assert fast.losses.gcp == min(lines.values())
     told = fast.summary()
     assert told["method"] == "auto"
@@ -273,6 +195,20 @@ def test_the_effort_normal_searches_as_long_as_patience_lasts(l: int | None, mon
     monkeypatch.setattr("sfumato.methods.method.LARGE", 399)
     assert sfumato.anonymize(table, l=l, effort="normal", **ASKS).data.equals(fast.data)
     assert sfumato.anonymize(table, l=l, effort="balanced", **ASKS).losses.gcp < fast.losses.gcp
+
+
+def test_a_release_is_searched_for_with_the_effort_normal_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = people(120)
+    usual, fast, normal = (sfumato.anonymize(table, effort=effort, **ASKS) for effort in (None, "fast", "normal"))
+    assert usual.data.equals(normal.data)
+    assert usual.losses.gcp < fast.losses.gcp
+    assert [release.summary()["choice"]["effort"] for release in (usual, fast)] == ["normal", "fast"]
+    csv.write_csv(table, tmp_path / "people.csv")
+    columns = [f"--quasi-identifiers={','.join(ASKS['quasi_identifiers'])}", "--sensitive=illness", "-k4"]
+    assert main(["anonymize", str(tmp_path / "people.csv"), "-o", str(tmp_path / "release.csv"), *columns]) == 0
+    assert ", effort normal, engine memory, " in capsys.readouterr().out
 
 
 @pytest.mark.not_quick
@@ -344,7 +280,7 @@ def test_above_the_sample_lines_are_tried_on_a_part_of_the_records(
     monkeypatch.setattr("sfumato.methods.auto.EXACT", 449)
     monkeypatch.setattr("sfumato.methods.auto.SAMPLE", 100)
     table = people(450)
-    release = sfumato.anonymize(table, **ASKS)
+    release = sfumato.anonymize(table, effort="fast", **ASKS)
     chosen = release.summary()["chosen"]
     assert release.losses.gcp == sfumato.anonymize(table, method=chosen, **ASKS).losses.gcp
     assert release.summary()["choice"]["tried_on"] == 90

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.constants import INFINITE, NONE
-from sfumato.kernels.decorator import inner_kernel, kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel, kernel
 from sfumato.kernels.heap import pop, push
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
@@ -51,15 +51,12 @@ def compare(codes, kinds, count_of, order, together, of_one_value, layout, units
     kinds: int64[n], the number of the sensitive values of each row. count_of: int64[kinds], all 0. order: int64[n].
     near, costs: int64[n, NEAR], the rows and the cost of one record with each, ascending.
     """
-    between, most = np.empty((together, together), np.int64), near.shape[1]
+    between, line, most = np.empty((together, together), np.int64), np.empty((3, together), np.int64), near.shape[1]
     candidates, heap = np.empty(most + together, np.int64), np.empty(most + together + 1, np.int64)
     nearest_of = np.empty((len(count_of), of_one_value), np.int64)
     for begin in range(0, len(order), together):
         count = min(together, len(order) - begin)
-        for i in range(count):
-            for j in range(i):
-                cost = pair_cost(codes, order[begin + i], order[begin + j], layout, units)
-                between[i, j], between[j, i] = cost, cost
+        fill_between(codes, order[begin : begin + count], layout, units, line, between)
         for i in range(count):
             row = order[begin + i]
             for j in range(most):
@@ -78,14 +75,34 @@ def compare(codes, kinds, count_of, order, together, of_one_value, layout, units
             take_nearest(kinds, candidates, most + count - 1, heap, count_of, nearest_of, near, costs, row)
 
 
-@inner_kernel
-def pair_cost(codes, one, other, layout, units):
-    """Return the cost of each of two rows that share a class."""
-    cost = np.int64(0)
+@inlined_kernel
+def fill_between(codes, together, layout, units, line, between):
+    """Fill in the cost of each of two rows that share a class, for all pairs of some rows.
+
+    Attribute by attribute, with one look at each pair of codes: they are fewer than pairs of rows. line: int64[3, n],
+    overwritten: the different codes, which of them each row has, and what each costs with one of them.
+    """
+    count = len(together)
+    for i in range(count):
+        for j in range(count):
+            between[i, j] = 0
     for q in range(codes.shape[1]):
-        low, high = min(codes[one, q], codes[other, q]), max(codes[one, q], codes[other, q])
-        cost += attribute_cost(layout, units, q, low, high)
-    return cost
+        different = np.int64(0)
+        for i in range(count):
+            code, place = codes[together[i], q], np.int64(0)
+            while place < different and line[0, place] != code:
+                place += 1
+            line[0, place], line[1, i] = code, place
+            different = max(different, place + 1)
+        for one in range(different):
+            code = line[0, one]
+            for other in range(different):
+                low, high = min(code, line[0, other]), max(code, line[0, other])
+                line[2, other] = attribute_cost(layout, units, q, low, high)
+            for i in range(count):
+                if line[1, i] == one:
+                    for j in range(count):
+                        between[i, j] += line[2, line[1, j]]
 
 
 @inner_kernel

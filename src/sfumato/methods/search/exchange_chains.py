@@ -34,13 +34,11 @@ from sfumato.methods.search.mutable_classes import (
     OWNER,
     SIZE,
     build_classes,
-    class_count,
     cost_with,
     cost_without,
     holds_with,
-    lack_with,
-    link,
-    unlink,
+    move,
+    stays_class,
     update_class,
 )
 from sfumato.methods.search.shortfall import ATTRIBUTES
@@ -52,21 +50,22 @@ DEEP = 12  # near rows that are tried after the first link
 # best chain, of which an open one ends with a row of the class that the last goes to; the facts of the best chain; the
 # best first links, and their gains.
 PRESENT, BEST, FACTS, BEGUN, BEGUN_GAIN, LINES = range(6)
-GAIN, LENGTH, CLOSED, CLOCK = range(4)  # facts: the gain, the number of links, whether it is closed; and a clock
-MET, CHANGED = range(2)  # columns of ``seen``, int64[c, 2]: when a class was last visited and last changed
+# Facts: the gain, the number of links, whether it is closed; a clock, and how often a next link was searched for.
+GAIN, LENGTH, CLOSED, CLOCK, SEARCHES = range(5)
+MET, CHANGED, TRIED = range(3)  # columns of ``seen``, int64[c, 3]: when a class was last visited, changed, tried
 NO_LINKS, OPEN_END, CLOSED_END = np.int64(0), np.int64(0), np.int64(1)
 
 
 @kernel
-def chain_search(part, owner, near, rules, tests, passes):
+def chain_search(part, owner, count, rules, tests, near, passes):
     """Improve the classes of a part by chains in at most ``passes`` passes over its rows; return the gain.
 
-    owner: int64[n], the class of each row, numbered without gaps, changed. near: int64[n, ...], see near_rows.
+    owner: int64[n], the class of each row, below ``count``, changed. near: int64[n, ...], see near_rows.
     """
     (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
-    n, count = len(owner), class_count(owner)
+    n = len(owner)
     rows, facts, box = build_classes(codes, owner, count, layout, units)
-    chain, seen = np.zeros((LINES, LINKS + 1), np.int64), np.zeros((count, 2), np.int64)
+    chain, seen = np.zeros((LINES, LINKS + 1), np.int64), np.zeros((count, 3), np.int64)
     tried_at = np.empty(n, np.int64)
     for row in range(n):
         tried_at[row] = -1
@@ -115,7 +114,7 @@ def take_chain(
     most = max(saved, size * (cost - rest))
     chain[FACTS, GAIN] = 0
     for start in range(width):
-        chain[BEGUN, start] = NONE
+        chain[BEGUN, start], chain[BEGUN_GAIN, start] = NONE, -INFINITE
     if most > 0:
         chain[FACTS, CLOCK] += 1
         seen[own, MET] = chain[FACTS, CLOCK]
@@ -156,12 +155,13 @@ def next_link(
     own_size, own_cost = facts[own, SIZE], facts[own, COST]
     best_row, best_gain, is_counted = NONE, -INFINITE, space[ATTRIBUTES] > 0
     i, tried = 0, near.shape[1] if links == 0 else min(DEEP, near.shape[1])
+    searches = chain[FACTS, SEARCHES] + 1
+    chain[FACTS, SEARCHES] = searches
     while i < tried and near[last, i] != NONE:
         near_row = near[last, i]
         class_id = rows[near_row, OWNER]
-        is_new = seen[class_id, MET] != clock
-        for j in range(i):
-            is_new &= rows[near[last, j], OWNER] != class_id
+        is_new = seen[class_id, MET] != clock and seen[class_id, TRIED] != searches
+        seen[class_id, TRIED] = searches
         i += 1
         size, cost, other = facts[class_id, SIZE], facts[class_id, COST], facts[class_id, FIRST] if is_new else NONE
         open_gain = gain + saved - chain[FACTS, GAIN]  # the most that an open end may add
@@ -171,10 +171,7 @@ def next_link(
             if (
                 added < open_gain
                 and size + 1 >= least
-                and (
-                    not is_counted
-                    or lack_with(values, rows, facts, class_id, last, NONE, least, lack, space, real) == 0
-                )
+                and (not is_counted or stays_class(values, rows, facts, class_id, last, NONE, least, lack, space, real))
             ):
                 keep_best(chain, links, near_row, gain + saved - added, OPEN_END)
         while other != NONE:
@@ -185,11 +182,11 @@ def next_link(
                 limit = own_cost + max(link_gain - best, 0) // own_size + 1
                 closed = link_gain + own_size * (own_cost - cost_with(box, LEFT, codes, other, layout, units, limit))
                 if (
-                    (closed > best or link_gain > best_gain or width > 0)
+                    (closed > best or link_gain > best_gain or (width > 0 and link_gain > chain[BEGUN_GAIN, width - 1]))
                     and size >= least
                     and (
                         not is_counted
-                        or lack_with(values, rows, facts, class_id, last, other, least, lack, space, real) == 0
+                        or stays_class(values, rows, facts, class_id, last, other, least, lack, space, real)
                     )
                 ):
                     if (
@@ -197,7 +194,7 @@ def next_link(
                         and own_size >= least
                         and (
                             not is_counted
-                            or lack_with(values, rows, facts, own, other, first, least, lack, space, real) == 0
+                            or stays_class(values, rows, facts, own, other, first, least, lack, space, real)
                         )
                     ):
                         keep_best(chain, links, other, closed, CLOSED_END)
@@ -212,8 +209,8 @@ def next_link(
 def keep_first_link(chain, width, row, gain):
     """Insert a first link if it is among the ``width`` best."""
     i = width - 1
-    if width > 0 and (chain[BEGUN, i] == NONE or chain[BEGUN_GAIN, i] < gain):
-        while i > 0 and (chain[BEGUN, i - 1] == NONE or chain[BEGUN_GAIN, i - 1] < gain):
+    if width > 0 and chain[BEGUN_GAIN, i] < gain:
+        while i > 0 and chain[BEGUN_GAIN, i - 1] < gain:
             chain[BEGUN, i], chain[BEGUN_GAIN, i] = chain[BEGUN, i - 1], chain[BEGUN_GAIN, i - 1]
             i -= 1
         chain[BEGUN, i], chain[BEGUN_GAIN, i] = row, gain
@@ -236,12 +233,10 @@ def apply_chain(codes, rows, facts, box, first, own, layout, units, chain, seen)
     for i in range(length):
         other = chain[BEST, i]
         target = rows[other, OWNER]
-        unlink(rows, facts, row)
-        link(rows, facts, row, target)
+        move(rows, facts, row, target)
         row = other
     if chain[FACTS, CLOSED]:
-        unlink(rows, facts, row)
-        link(rows, facts, row, own)
+        move(rows, facts, row, own)
     for i in range(-1, length):
         row = first if i < 0 else chain[BEST, i]
         class_id = rows[row, OWNER]

@@ -157,12 +157,13 @@ class Improvement:
 
     def _chained(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part, near = self._part(begin, end), self._near(begin, end, state)
-        tests = shortfall_tests(end - begin, self._tests)
-        return int(chain_search(part, owner, near, self._rules, tests, CHAIN_PASSES))
+        count, tests = int(owner[-1]) + 1, shortfall_tests(end - begin, self._tests)
+        return int(chain_search(part, owner, count, self._rules, tests, near, CHAIN_PASSES))
 
     def _repaired(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         part, near = self._part(begin, end), self._near(begin, end, state)
-        return -int(repair(part, owner, near, self._rules, shortfall_tests(end - begin, self._tests)))
+        count, tests = int(owner[-1]) + 1, shortfall_tests(end - begin, self._tests)
+        return -int(repair(part, owner, count, self._rules, tests, near))
 
     def _near(self, begin: int, end: int, state: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the near rows of some rows, found by trees with newly drawn weights."""

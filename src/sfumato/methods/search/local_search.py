@@ -30,10 +30,9 @@ from sfumato.methods.search.mutable_classes import (
     cost_with,
     cost_without,
     holds_with,
-    lack_with,
-    link,
+    move,
     nearest_class,
-    unlink,
+    stays_class,
     update_class,
 )
 from sfumato.methods.search.shortfall import ATTRIBUTES
@@ -63,35 +62,32 @@ def best_step(codes, values, rows, facts, box, row, layout, units, least, lack, 
     if cost > 0:
         rest = cost_without(facts, box, own, codes, row, layout, units, LEFT)
         may_leave = holds_with(values, rows, facts, own, NONE, row, least, lack, space, real)
-    if may_leave:
-        saved = size * cost - (size - 1) * rest
-        target, added = nearest_class(
+    # What the class saves if the row leaves it, or if another record takes its place for nothing.
+    saved = size * cost - (size - 1) * rest if may_leave else size * (cost - rest)
+    nearest, added = NONE, saved
+    if saved > 0:
+        nearest, added = nearest_class(
             codes, values, rows, facts, box, row, layout, units, least, lack, space, real, saved
         )
-        gain = saved - added
+    if may_leave:
+        gain, target = saved - added, nearest
     if target == NONE and rest < cost:
         gain, other = best_exchange(codes, values, rows, facts, box, row, layout, units, least, lack, space, real, rest)
         target = NONE if other == NONE else rows[other, OWNER]
-        if not may_leave:
-            nearest, added = nearest_class(
-                codes, values, rows, facts, box, row, layout, units, least, lack, space, real, size * (cost - rest)
+        if nearest != NONE:
+            ejection_gain, ejected = best_ejection(
+                codes, values, rows, facts, box, row, layout, units, least, lack, space, real, nearest, added, gain
             )
-            if nearest != NONE:
-                ejection_gain, ejected = best_ejection(
-                    codes, values, rows, facts, box, row, layout, units, least, lack, space, real, nearest, added, gain
-                )
-                if ejected != NONE:
-                    gain, other, target, third = ejection_gain, ejected, nearest, rows[ejected, OWNER]
+            if ejected != NONE:
+                gain, other, target, third = ejection_gain, ejected, nearest, rows[ejected, OWNER]
     if target != NONE:
-        unlink(rows, facts, row)
-        link(rows, facts, row, target)
+        move(rows, facts, row, target)
         if other != NONE:
-            unlink(rows, facts, other)
-            link(rows, facts, other, own)
-        update_class(codes, rows, facts, box, own, layout, units)
-        update_class(codes, rows, facts, box, target, layout, units)
-        if third != NONE:
-            update_class(codes, rows, facts, box, third, layout, units)
+            move(rows, facts, other, own)
+        for i in range(3):
+            class_id = own if i == 0 else target if i == 1 else third
+            if class_id != NONE:
+                update_class(codes, rows, facts, box, class_id, layout, units)
     return gain
 
 
@@ -124,8 +120,8 @@ def best_exchange(codes, values, rows, facts, box, row, layout, units, least, la
                     and (
                         not is_counted
                         or (
-                            lack_with(values, rows, facts, own, other, row, least, lack, space, real) == 0
-                            and lack_with(values, rows, facts, class_id, row, other, least, lack, space, real) == 0
+                            stays_class(values, rows, facts, own, other, row, least, lack, space, real)
+                            and stays_class(values, rows, facts, class_id, row, other, least, lack, space, real)
                         )
                     )
                 ):
@@ -156,8 +152,8 @@ def best_ejection(codes, values, rows, facts, box, row, layout, units, least, la
                     and (
                         not is_counted
                         or (
-                            lack_with(values, rows, facts, own, other, row, least, lack, space, real) == 0
-                            and lack_with(values, rows, facts, class_id, NONE, other, least, lack, space, real) == 0
+                            stays_class(values, rows, facts, own, other, row, least, lack, space, real)
+                            and holds_with(values, rows, facts, class_id, NONE, other, least, lack, space, real)
                         )
                     )
                 ):
@@ -183,14 +179,12 @@ def dissolve(codes, values, rows, facts, box, class_id, layout, units, least, la
         if has_place:
             spent += added
             rows[moved, TARGET] = target
-            unlink(rows, facts, row)
-            link(rows, facts, row, target)
+            move(rows, facts, row, target)
             widen_class(codes, facts, box, row, target, layout, units)
             moved += 1
     if not has_place:
         for i in range(moved):
-            unlink(rows, facts, rows[i, LEAVING])
-            link(rows, facts, rows[i, LEAVING], class_id)
+            move(rows, facts, rows[i, LEAVING], class_id)
     for i in range(moved):
         update_class(codes, rows, facts, box, rows[i, TARGET], layout, units)
     if saved > 0:

@@ -12,7 +12,7 @@ class without any one of its rows. Three arrays hold the classes:
 
 Kernels take them, the codes, the costs (``layout``, ``units``) and the tests (``lack``, ``space``, ``real``: see
 ``shortfall``) one by one. In a tuple, the references of each would be counted at every call, which two threads do in
-turns. For the same reason loops ask whether values are counted before they call ``lack_with``.
+turns. For the same reason loops ask whether values are counted before they call ``stays_class``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sfumato.kernels.constants import ABOVE_CODES, NONE
 from sfumato.kernels.decorator import inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
-from sfumato.methods.search.shortfall import ATTRIBUTES, ROWS
+from sfumato.methods.search.shortfall import ATTRIBUTES, FREQUENCY_ALONE, FREQUENCY_VALUES, ROWS
 
 # Columns of rows, facts and box.
 OWNER, AFTER, BEFORE, LEAVING, TARGET, ROW_FACTS = range(6)
@@ -48,15 +48,6 @@ class SearchPart(NamedTuple):
 
     codes: NDArray[np.int64]
     values: NDArray[np.uint32]
-
-
-@inner_kernel
-def class_count(owner):
-    """Return the number of classes. owner: int64[n], the class of each row, numbered without gaps."""
-    count = np.int64(0)
-    for row in range(len(owner)):
-        count = max(count, owner[row] + 1)
-    return count
 
 
 @inner_kernel
@@ -97,6 +88,13 @@ def unlink(rows, facts, row):
         rows[after, BEFORE] = before
     rows[row, OWNER] = NONE
     facts[class_id, SIZE] -= 1
+
+
+@inner_kernel
+def move(rows, facts, row, class_id):
+    """Move a row to another class, without updating the boxes of the two."""
+    unlink(rows, facts, row)
+    link(rows, facts, row, class_id)
 
 
 @inner_kernel
@@ -169,9 +167,7 @@ def nearest_class(codes, values, rows, facts, box, row, layout, units, least, la
             if (
                 added < best
                 and size + 1 >= least
-                and (
-                    not is_counted or lack_with(values, rows, facts, class_id, row, NONE, least, lack, space, real) == 0
-                )
+                and (not is_counted or stays_class(values, rows, facts, class_id, row, NONE, least, lack, space, real))
             ):
                 best, nearest = added, class_id
     return nearest, best
@@ -184,6 +180,31 @@ def holds_with(values, rows, facts, class_id, more, less, least, lack, space, re
     if holds and space[ATTRIBUTES] > 0:
         holds = lack_with(values, rows, facts, class_id, more, less, least, lack, space, real) == 0
     return holds
+
+
+@inner_kernel
+def stays_class(values, rows, facts, class_id, more, less, least, lack, space, real):
+    """Return whether a class still meets all requirements with row ``more`` and without row ``less``, NONE for none.
+
+    It meets them now, and is large enough. So it does if the two rows have the same values. If one frequency is all
+    that values must meet, then only that of a value that comes can become too high.
+    """
+    times, distinct = space[FREQUENCY_ALONE], np.uint32(space[FREQUENCY_VALUES])
+    is_alike = less != NONE
+    for a in range(values.shape[1]):
+        is_alike &= values[more, a] == values[less, a]
+    if is_alike:
+        lacking = np.int64(0)
+    elif times > 0 and values[more, 0] < distinct:
+        value, row, lacking = values[more, 0], facts[class_id, FIRST], times - 1
+        while row != NONE:
+            if row != less:
+                lacking += (times if values[row, 0] == value else 0) - (values[row, 0] < distinct)
+            row = rows[row, AFTER]
+        lacking = max(lacking, np.int64(0))
+    else:
+        lacking = lack_with(values, rows, facts, class_id, more, less, least, lack, space, real)
+    return lacking == 0
 
 
 @inner_kernel

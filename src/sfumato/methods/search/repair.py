@@ -19,23 +19,21 @@ from sfumato.methods.search.mutable_classes import (
     OWNER,
     SIZE,
     build_classes,
-    class_count,
     holds_with,
     lack_with,
-    link,
-    unlink,
+    move,
     update_class,
 )
 
 
 @kernel
-def repair(part, owner, near, rules, tests):
+def repair(part, owner, count, rules, tests, near):
     """Make classes meet the requirements by exchanges, as far as possible; return the added cost.
 
-    owner: int64[n], the class of each row, numbered without gaps, changed. near: int64[n, ...], see near_rows.
+    owner: int64[n], the class of each row, below ``count``, changed. near: int64[n, ...], see near_rows.
     """
     (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
-    rows, facts, box = build_classes(codes, owner, class_count(owner), layout, units)
+    rows, facts, box = build_classes(codes, owner, count, layout, units)
     tried = np.zeros(len(facts), np.int64)
     spent, clock = np.int64(0), 0
     for class_id in range(len(facts)):
@@ -49,10 +47,8 @@ def repair(part, owner, near, rules, tests):
             if row == NONE:
                 break
             other_class = rows[other, OWNER]
-            unlink(rows, facts, row)
-            unlink(rows, facts, other)
-            link(rows, facts, row, other_class)
-            link(rows, facts, other, class_id)
+            move(rows, facts, row, other_class)
+            move(rows, facts, other, class_id)
             update_class(codes, rows, facts, box, class_id, layout, units)
             update_class(codes, rows, facts, box, other_class, layout, units)
             spent += cost

@@ -89,17 +89,17 @@ def part_of(codes, values, chosen):
 @inlined_kernel
 def rows_of(rows, facts, class_ids, count):
     """Return the rows of the first ``count`` classes in ``class_ids``, ascending, and their total cost."""
-    cost, size, inside = np.int64(0), 0, np.zeros(len(facts), np.int64)
+    cost, size = np.int64(0), np.int64(0)
     for i in range(count):
         class_id = class_ids[i]
         cost += facts[class_id, SIZE] * facts[class_id, COST]
         size += facts[class_id, SIZE]
-        inside[class_id] = 1
-    chosen, i = np.empty(size, np.int64), 0
+    chosen, found = np.empty(size, np.int64), 0
     for row in range(len(rows)):
-        if inside[rows[row, OWNER]]:
-            chosen[i] = row
-            i += 1
+        for i in range(count):
+            if rows[row, OWNER] == class_ids[i]:
+                chosen[found] = row
+                found += 1
     return chosen, cost
 
 

@@ -18,8 +18,9 @@ from sfumato.kernels.decorator import entrance, inlined_kernel, kernel
 from sfumato.requirements.conjunction import DISTINCT, FREQUENCY, SIZE, Conjunction, distribution_holds
 
 # Entries of the working space: the numbers of requirements, attributes, values and nodes of taxonomies, and where the
-# counts and the rows begin. The packed requirements come after these.
-TESTS, ATTRIBUTES, VALUES, NODES, COUNTS, ROWS, HEAD = range(7)
+# counts and the rows begin; then the l of a frequency if it is all that values must meet, or 0, and the number of
+# values of the first attribute. The packed requirements come after these.
+TESTS, ATTRIBUTES, VALUES, NODES, COUNTS, ROWS, FREQUENCY_ALONE, FREQUENCY_VALUES, HEAD = range(9)
 
 
 class ShortfallTests(NamedTuple):
@@ -43,7 +44,9 @@ def shortfall_tests(n: int, tests: Conjunction) -> ShortfallTests:
     whole = [tests.kind, tests.attribute, tests.whole, tests.distinct, tests.nodes.ravel()]
     counts = HEAD + sum(map(len, whole))
     rows = counts + a * (m + 4)
-    head = np.array([len(tests.kind), a, m, tests.weight.shape[1], counts, rows])
+    on_values = np.flatnonzero(tests.kind != SIZE)
+    alone = tests.whole[on_values[0]] if a == 1 and tests.kind[on_values].tolist() == [FREQUENCY] else 0
+    head = np.array([len(tests.kind), a, m, tests.weight.shape[1], counts, rows, alone, tests.distinct[0] if a else 0])
     space = np.concatenate([head, *whole, np.zeros(a * (m + 4) + n + 1, np.int64)])
     real = [tests.bound, tests.reference.ravel(), tests.numbers.ravel(), tests.weight.ravel()]
     return ShortfallTests(_compiled(lack_of_rows if a else nothing_lacks), space, np.concatenate(real))

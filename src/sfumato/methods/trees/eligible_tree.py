@@ -167,7 +167,7 @@ def eligible_division(order, by_slot, codes, weights, values, counts, limits, ca
         for q in range(d):
             code = np.int64(codes[row, q])
             box[whole, LOW, q], box[whole, HIGH, q] = min(box[whole, LOW, q], code), max(box[whole, HIGH, q], code)
-    best, attribute, limit, alone = INFINITE, NONE, NONE, False
+    best, attribute, limit, alone = INFINITE, NONE, NONE, np.bool_(False)
     if n >= 2 * max(limits.least, limits.l):
         for q in range(d):
             low, high = box[whole, LOW, q], box[whole, HIGH, q]

@@ -199,7 +199,7 @@ def best_division(order, codes, weights, categorical, layout, units, least, buff
         for q in range(d):
             code = np.int64(codes[record, q])
             box[whole, LOW, q], box[whole, HIGH, q] = min(box[whole, LOW, q], code), max(box[whole, HIGH, q], code)
-    best, attribute, limit, alone = INFINITE, NONE, NONE, False
+    best, attribute, limit, alone = INFINITE, NONE, NONE, np.bool_(False)
     if total >= 2 * least:
         for q in range(d):
             low, high = box[whole, LOW, q], box[whole, HIGH, q]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,15 @@ def expected(case: Case, released: Any, target: str | None = None) -> Any:
     return pytest.approx({name: float(value) for name, value in found.items()}, rel=1e-9, abs=1e-9)
 
 
+def without_il(values: Mapping[str, float]) -> dict[str, float]:
+    """The losses but IL, which has tests of its own."""
+    return {name: value for name, value in values.items() if name != "il"}
+
+
 @given(case=cases())
 def test_losses_of_a_release_are_those_of_the_oracle(folder: Path, case: Case) -> None:
     release = sfumato.anonymize(case.table, **case.settings(folder))
-    assert release.losses.values == expected(case, release.data.to_pylist())
+    assert without_il(release.losses.values) == expected(case, release.data.to_pylist())
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -52,10 +58,13 @@ def test_losses_measured_from_files_alone_are_those_of_the_release(suffix: str, 
     pq.write_table(case.table, original)
     release = sfumato.anonymize(case.table, **case.settings(folder))
     release.write(target)
-    assert sfumato.measure(original, target).values == release.losses.values
+    measured = sfumato.measure(original, target).values
+    assert without_il(measured) == without_il(release.losses.values)
+    if "il" in measured:  # files do not always tell which record is in which class
+        assert measured["il"] == pytest.approx(release.losses.values["il"])
     if case.others:
         found = sfumato.measure(original, target, target="note")
-        assert found.values == expected(case, release.data.to_pylist(), "note")
+        assert without_il(found.values) == expected(case, release.data.to_pylist(), "note")
 
 
 @given(case=cases())

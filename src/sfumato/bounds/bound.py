@@ -62,12 +62,13 @@ EFFORTS = {
 class MeasuredRelease:
     """The losses of a finished release, and whether it meets the policy; the bound holds only for one that does.
 
-    ``holds`` is None if the release does not show whether it does.
+    ``holds`` is None if the release does not show whether it does. ``il`` is None where it is not known.
     """
 
     gcp: float
     cost: float
     holds: bool | None
+    il: float | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from sfumato.tables.locations import shown_name
 
 if TYPE_CHECKING:
     from sfumato.bounds.bound import Bound
+    from sfumato.bounds.squared_error_bound import SquaredErrorBound
 
 # The bound holds for every release, so the flags that say how to make one do not matter.
 FLAGS = tuple(name for name in EVERY_FLAG if name not in ("method", "effort", "seconds", "seed", "keep_order"))
@@ -58,11 +59,12 @@ def bound(
 
     Example: sfumato bound patients.csv --policy policy.toml -k 10 --release release.csv
     """
-    best: Bound | None = None
+    best: Bound | SquaredErrorBound | None = None
     ended = False
     try:
         with terminal_progress() as progress:
             from sfumato.api import proven_bounds
+            from sfumato.bounds.squared_error_bound import SquaredErrorBound
 
             bounds = proven_bounds(
                 table, load_policy(policy), release=release, effort=effort, seconds=seconds, progress=progress, **flags
@@ -71,10 +73,69 @@ def bound(
                 pass
         ended = True
     finally:
-        if best is not None and json:
-            print_json({**_summary(best), **version_and_seconds(progress)})
+        name = shlex.quote(shown_name(table))
+        if isinstance(best, SquaredErrorBound):
+            if json:
+                print_json({**_squared_error_summary(best), **version_and_seconds(progress)})
+            else:
+                _show_squared_errors(TextConsole(), best, ended, name)
         elif best is not None:
-            _show(TextConsole(), best, ended, shlex.quote(shown_name(table)))
+            if json:
+                print_json({**_summary(best), **version_and_seconds(progress)})
+            else:
+                _show(TextConsole(), best, ended, name)
+
+
+def _squared_error_summary(bound: SquaredErrorBound) -> dict[str, Any]:
+    ratio, release = bound.release_ratio, None
+    if bound.release_il is not None:
+        finite = ratio is not None and math.isfinite(ratio)
+        release = {"il": bound.release_il, "holds": bound.release_holds, "ratio": ratio if finite else None}
+    return {
+        "records": bound.records,
+        "k": bound.k,
+        "il": bound.il,
+        "simple": bound.simple,
+        "kind": bound.kind,
+        "method": bound.method,
+        "complete": bound.complete,
+        "rounds": bound.rounds,
+        "release": release,
+    }
+
+
+def _show_squared_errors(console: TextConsole, bound: SquaredErrorBound, ended: bool, table: str) -> None:
+    console.heading(
+        f"no release of these {bound.records:,} records has an information loss (IL, 100 SSE / SST) below "
+        f"{math.floor(bound.il * 100) / 100:.2f}"
+    )
+    console.print(f"proven by {bound.method}")
+    if bound.kind == "prices":
+        console.print(f"the nearest neighbours of each single record prove {math.floor(bound.simple * 100) / 100:.2f}")
+    if bound.release_il is not None:
+        comparison = _comparison(bound.release_ratio, bound.release_holds)
+        console.print(f"the release has {bound.release_il:.2f}: {comparison}")
+    _show_end(console, ended, table, complete=bound.complete, alone=bound.release_il is None)
+
+
+def _comparison(ratio: float | None, holds: bool | None) -> str:
+    """Say how far a release is from the best possible at most."""
+    if ratio is None:
+        return "but it does not meet the policy, so the bound does not apply to it"
+    if math.isinf(ratio):
+        comparison = "and the bound is 0, so nothing is known of how far that is from the best possible"
+    else:
+        comparison = f"at most {math.ceil(ratio * 1000) / 1000:.3f} times the best possible"
+    if holds is None:
+        comparison += ", if it meets the policy: not all of that can be checked from the release"
+    return comparison
+
+
+def _show_end(console: TextConsole, ended: bool, table: str, *, complete: bool, alone: bool) -> None:
+    if not complete:
+        console.print(f"{'stopped early' if ended else 'interrupted'}: a longer search may prove more")
+    if alone:
+        console.print(f"next    sfumato bound {table} --release RELEASE, to see how far a release is from it")
 
 
 def _summary(bound: Bound) -> dict[str, Any]:
@@ -122,17 +183,6 @@ def _show(console: TextConsole, bound: Bound, ended: bool, table: str) -> None:
     if bound.kind == "prices":
         console.print(f"the cheapest box around each single record proves {_percent(bound.simple)}")
     if bound.release is not None:
-        ratio = bound.release_ratio
-        if ratio is None:
-            comparison = "but it does not meet the policy, so the bound does not apply to it"
-        elif math.isinf(ratio):
-            comparison = "and the bound is 0, so nothing is known of how far that is from the best possible"
-        else:
-            comparison = f"at most {math.ceil(ratio * 1000) / 1000:.3f} times the best possible"
-        if bound.release.holds is None:
-            comparison += ", if it meets the policy: not all of that can be checked from the release"
+        comparison = _comparison(bound.release_ratio, bound.release.holds)
         console.print(f"the release has {bound.release.cost:.2%}: {comparison}")
-    if not bound.complete:
-        console.print(f"{'stopped early' if ended else 'interrupted'}: a longer search may prove more")
-    if bound.release is None:
-        console.print(f"next    sfumato bound {table} --release RELEASE, to see how far a release is from it")
+    _show_end(console, ended, table, complete=bound.complete, alone=bound.release is None)

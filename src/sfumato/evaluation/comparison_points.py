@@ -16,7 +16,7 @@ from sfumato.errors import SfumatoError, UsageError
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.evaluation.parameter_values import ALL
 from sfumato.evaluation.release_losses import Losses
-from sfumato.methods import Kinds, Method, check_method, method_named, methods
+from sfumato.methods import ForNumbers, Kinds, Method, check_loss, check_method, method_named, methods
 from sfumato.methods.clustering.nearest_neighbour_groups import PerimeterBounds
 from sfumato.policy import Policy, merge_flags
 from sfumato.requirements import Requirements
@@ -54,6 +54,8 @@ class Row:
     """C_DM over the groups that the method formed, as papers count it. Groups that show the same are one class."""
     c_avg: float | None = None
     max_size: float | None = None
+    il: float | None = None
+    """100 SSE / SST, where all quasi-identifiers are numbers."""
     max_size_bound: float | None = None
     """A lower bound on MAXSIZE for any classes of this size, where nng is compared."""
     max_size_ratio: float | None = None
@@ -96,6 +98,7 @@ class Row:
             c_dm_groups=c_dm_groups,
             c_avg=values.get("c_avg"),
             max_size=values.get("max_size"),
+            il=values.get("il"),
             classes=report.classes,
             smallest_class=report.smallest_class,
             suppressed=losses.suppressed,
@@ -189,7 +192,7 @@ def points_of(
             merged = merge_flags(policy, k=each_k, l=each_l)
             requirements = merged.requirements()
             kinds = Kinds.of(merged.workload)
-            names = accepting(requirements, kinds) if chosen is None else chosen
+            names = accepting(requirements, kinds, merged.method.loss) if chosen is None else chosen
             points += [Point(merge_flags(merged, method=name), each_l) for name in names]
     if not points:
         raise UsageError("no method accepts all of these requirements together. Ask for fewer of them.")
@@ -252,13 +255,19 @@ def _chosen(names: str | Sequence[str]) -> list[str] | None:
     return list(dict.fromkeys(method_named(name).name for name in wanted))
 
 
-def accepting(requirements: Requirements, kinds: Kinds) -> list[str]:
-    """The methods that can meet the requirements and serve a workload of these kinds."""
-    return [name for name, method in methods().items() if _accepts(method, requirements, kinds)]
+def accepting(requirements: Requirements, kinds: Kinds, loss: str = "ncp") -> list[str]:
+    """The methods that can meet the requirements, serve a workload of these kinds and lower the loss.
+
+    Those for sums of squares are among them only if that is the loss: other tables may have columns without a mean.
+    """
+    return [name for name, method in methods().items() if _accepts(method, requirements, kinds, loss)]
 
 
-def _accepts(method: Method, requirements: Requirements, kinds: Kinds) -> bool:
+def _accepts(method: Method, requirements: Requirements, kinds: Kinds, loss: str) -> bool:
+    if isinstance(method, ForNumbers) and loss != "sse":
+        return False
     try:
+        check_loss(method, loss)
         check_method(method, requirements, kinds)
     except UsageError:
         return False

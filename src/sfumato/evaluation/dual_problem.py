@@ -19,13 +19,15 @@ from sfumato.evaluation.comparison_points import Point, Row, points_of
 from sfumato.evaluation.parameter_values import ParameterValues, RequestedValues
 from sfumato.methods import method_named
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
-from sfumato.policy import Policy, merge_flags
+from sfumato.policy import EffortName, Policy, merge_flags
 
 BEYOND = 20
 """The number of values above the answer to compute where a larger k may cost less."""
 AFFORDABLE = 2_000_000
 """All values above the answer are computed if values times records is at most this."""
 USUAL = range(2, 101)
+QUICK: EffortName = "fast"
+"""The effort of points, unless the policy names one: there are dozens of them, and with more they lose less still."""
 ROUNDING = 1e-12
 """A sum of losses may differ by this much with the order of the classes; such an excess is within the limit."""
 
@@ -124,6 +126,8 @@ class TradeoffQuestion:
         suppressed: float | Iterable[float] | None = None,
     ) -> TradeoffQuestion:
         """Build the question, and refuse every mistake that can be seen before a table is read."""
+        if not policy.method.names_effort:
+            policy = merge_flags(policy, effort=QUICK)
         many_k = None if k is None else ParameterValues.of("k", k)
         many_l = None if l is None else ParameterValues.of("l", l)
         shares = None if suppressed is None else _shares(suppressed)

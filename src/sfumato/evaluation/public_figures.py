@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -204,7 +204,7 @@ def _blur(
         plain = {without_signs(label): count for label, count in plain.items()}
     units = {"numeric": UNITS[:1], "date": UNITS[1:]}.get(kind or "", UNITS)
     for unit in units:
-        read, day = partial(read_number, kind=unit), 0 if unit == "numeric" else DAY
+        read, day = cache(partial(read_number, kind=unit)), 0 if unit == "numeric" else DAY
         ends = [each for label in plain if (each := released_ends(label, read, day=day)) is not None and _finite(each)]
         if len(ends) == len(plain):
             return _blur_of_ranges(hidden, ends, list(plain.values()), unit)

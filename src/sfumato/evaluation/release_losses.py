@@ -74,12 +74,13 @@ def measure_release(
     majority: NDArray[np.int64] | None = None,
     groups: NDArray[np.int64] | None = None,
     suppression_cost: float = 1.0,
+    errors: NDArray[np.float64] | None = None,
 ) -> Losses:
     """Measure every loss of a release.
 
     ``records`` is the size of the original; records beyond those of the release were suppressed. ``groups`` are the
     sizes of the groups of a release that has its sensitive values in a second table. ``suppression_cost`` is what a
-    suppressed record counts in the loss ``cost``.
+    suppressed record counts in the loss ``cost``. ``errors``: see ``ClassTable``.
     """
     measured = measure_classes(
         classes,
@@ -90,6 +91,7 @@ def measure_release(
         majority=majority,
         groups=groups,
         suppression_cost=suppression_cost,
+        errors=errors,
     )
     return losses_of(measured, domains)
 
@@ -104,6 +106,7 @@ def measure_classes(
     majority: NDArray[np.int64] | None = None,
     groups: NDArray[np.int64] | None = None,
     suppression_cost: float = 1.0,
+    errors: NDArray[np.float64] | None = None,
 ) -> Measurement:
     """Measure the classes of a release, or a part of them. The arguments are those of ``measure_release``."""
     penalty_of_label = []
@@ -124,7 +127,9 @@ def measure_classes(
         for q, domain in enumerate(domains):
             penalties[begin:end, q] = penalty_of_label[q][classes.shown[domain.name][begin:end]]
     shares = np.asarray(weights, np.float64) / float(np.sum(weights))
-    return Measurement.of(ClassTable(classes.sizes, penalties, shares, records, k, majority, groups, suppression_cost))
+    return Measurement.of(
+        ClassTable(classes.sizes, penalties, shares, records, k, majority, groups, suppression_cost, errors)
+    )
 
 
 def losses_of(measurement: Measurement, domains: Sequence[Domain]) -> Losses:

@@ -23,6 +23,7 @@ from sfumato.losses.classification import ClassificationMetric
 from sfumato.losses.discernibility import AverageClassSize, Discernibility, ModifiedDiscernibility
 from sfumato.losses.largest_perimeter import LargestPerimeter
 from sfumato.losses.loss import ClassTable, Extent, Loss
+from sfumato.losses.squared_errors import InformationLoss
 
 
 @cache
@@ -37,6 +38,7 @@ def losses() -> dict[str, Loss]:
         ModifiedDiscernibility(),
         LargestPerimeter(),
         ClassificationMetric(),
+        InformationLoss(),
     ]
     by_name = {loss.name: loss for loss in built_in}
     for entry in entry_points(group="sfumato.losses"):

@@ -21,7 +21,8 @@ class ClassTable:
     weights: float64[d], summing to 1. records: the number of records of the original. majority: int64[c], how many
     records of each class have its most frequent value in the target column, where one is named. groups: int64[g], the
     sizes of the groups, where sensitive values are released by group in a table of their own. suppression_cost: what a
-    record that was left out counts in the loss ``cost``.
+    record that was left out counts in the loss ``cost``. errors: float64[d], see ``squared_errors.class_errors``; None
+    if the columns have no means, or if nobody knows which records are in which class.
     """
 
     sizes: NDArray[np.int64]
@@ -32,6 +33,7 @@ class ClassTable:
     majority: NDArray[np.int64] | None = None
     groups: NDArray[np.int64] | None = None
     suppression_cost: float = 1.0
+    errors: NDArray[np.float64] | None = None
 
     @property
     def indistinguishable(self) -> NDArray[np.int64]:

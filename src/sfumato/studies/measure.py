@@ -11,9 +11,11 @@ from sfumato.errors import UsageError
 from sfumato.evaluation.audit.anatomy_audit import group_sizes
 from sfumato.evaluation.audit.audit import class_key
 from sfumato.evaluation.audit.audit_with_losses import measured_in_parts
+from sfumato.evaluation.class_membership import class_membership
 from sfumato.evaluation.queries import Measured, QueryAccuracy, QueryWorkload, ask_release, queried_columns
 from sfumato.evaluation.release_losses import measure_release
 from sfumato.evaluation.workload_tasks import WorkloadTasks, measure_tasks
+from sfumato.losses.squared_errors import class_errors, has_means
 from sfumato.pipeline.prepare import load_taxonomies
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -76,6 +78,11 @@ def _measured(
     domains = [encoder.domain for encoder in encoders]
     by_row = second is None and (target is not None or not workload.empty or bool(policy.workload))
     classes = find_classes(source, class_key(policy, source.names), by_row=by_row)
+    codes = encode(scanned.only(policy.quasi_identifiers), encoders, progress).codes
+    errors = None
+    if second is None and has_means(domains):
+        owner = class_membership(codes, classes, domains)
+        errors = None if owner is None else class_errors(codes, owner, domains)
     losses = measure_release(
         classes,
         domains,
@@ -85,10 +92,10 @@ def _measured(
         majority=None if target is None else majorities(source, classes, target),
         groups=None if second is None else group_sizes(source),
         suppression_cost=policy.release.suppression_cost,
+        errors=errors,
     )
     answers: tuple[QueryAccuracy, ...] = ()
     if not workload.empty:
-        codes = encode(scanned.only(policy.quasi_identifiers), encoders, progress).codes
         sensitive = {name: scanned.table.column(name) for name in queried}
         answers = ask_release(workload, codes, domains, sensitive, source, second, classes, policy.input_options)
     if policy.workload and second is None:

@@ -344,7 +344,7 @@ def phrases(rows: Mapping[str, FigureRows]) -> Mapping[str, str]:
         "classes, l = 3, loss": guessed("`auto`, l = 3", "GCP"),
         "classes, l = 3, k = 10": guessed("`auto`, l = 3, k = 10"),
         "classes, t = 0.4": guessed("`hilbert`, k = 10, t-closeness(occupation, t=0.4)"),
-        "certain": f"{certain['`hilbert`, k = 2, l = 2']:.0%}",
+        "certain": f"{certain['`auto`, k = 2, l = 2']:.0%}",
         "certain, mondrian": f"{certain['`mondrian`, k = 2, l = 2']:.0%}",
         "placed": placed("`auto`, k = 5"),
         "placed, half": placed("`auto`, k = 5", "placed, half in the table"),

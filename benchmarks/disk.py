@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log
 
 from benchmarks.process_tree import run_tree
@@ -19,6 +19,7 @@ from benchmarks.section import Rows, Section, Table
 from benchmarks.tables import GENERATOR, Options
 
 RECORDS = (10_000_000, 30_000_000)
+MANY_RECORDS = (10_000_000, 100_000_000)
 K, MEMORY, SORTED_BY = 10, "2GB", "age"
 
 FLOOR = """
@@ -31,11 +32,19 @@ database.execute(f"COPY ({ordered}) TO '{target}' (FORMAT parquet, COMPRESSION z
 
 
 def run(options: Options) -> Mapping[str, Table]:
+    return _measured(options, options.sizes(*RECORDS))
+
+
+def run_long(options: Options) -> Mapping[str, Table]:
+    return _measured(options, options.sizes(*MANY_RECORDS))
+
+
+def _measured(options: Options, sizes: Sequence[int]) -> Mapping[str, Table]:
     rows, phases = [], []
     sorted_copy, release = options.work / "disk-sorted.parquet", options.work / "disk-release.parquet"
     scratch = options.work / "scratch"
     scratch.mkdir(exist_ok=True)
-    for records in options.sizes(*RECORDS):
+    for records in sizes:
         table = options.census(records)
         floor = run_tree([sys.executable, "-c", FLOOR, table.path, sorted_copy, SORTED_BY, MEMORY, scratch])
         command = [sys.executable, "-m", "sfumato", "anonymize", table.path, "-o", release]
@@ -84,4 +93,6 @@ def _curve(rows: Rows) -> Rows:
     return curve
 
 
-SECTION = Section(run, timed=True, parameters={"records": RECORDS, "k": K, "memory": MEMORY, "method": "hilbert"})
+PARAMETERS = {"k": K, "memory": MEMORY, "method": "hilbert"}
+SECTION = Section(run, timed=True, parameters={"records": RECORDS, **PARAMETERS})
+LONG_SECTION = Section(run_long, timed=True, parameters={"records": MANY_RECORDS, **PARAMETERS})

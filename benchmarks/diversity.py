@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import sfumato
 from benchmarks.section import Section, Table
-from benchmarks.tables import GENERATOR, Options, without_columns
+from benchmarks.tables import GENERATOR, Options, method_in_words, without_columns
 from sfumato import Policy
 from sfumato.methods.line.frontier import frontier_classes
 from sfumato.methods.line.optimal_cut import POSITION_BITS
@@ -40,7 +40,12 @@ LEVEL, L = 2, 4
 SEED = 0  # of Anatomy
 
 
-ADULT_METHODS: tuple[tuple[str, EffortName], ...] = (("hilbert", "fast"), ("auto", "fast"), ("auto", "balanced"))
+ADULT_METHODS: tuple[tuple[str, EffortName], ...] = (
+    ("hilbert", "fast"),
+    ("auto", "fast"),
+    ("auto", "normal"),
+    ("auto", "balanced"),
+)
 REQUIREMENTS = (
     *(f"distinct(occupation, l={l})" for l in (2, 3, 5)),
     *(f"entropy(occupation, l={l})" for l in (2, 3, 5)),
@@ -104,7 +109,7 @@ def _adult(options: Options) -> dict[str, Table]:
             row: dict[str, Any] = {"requirement": requirement, "k": k}
             for method, effort in ADULT_METHODS if k == 1 else ADULT_METHODS[:1]:
                 release = sfumato.anonymize(adult.path, policy, method=method, effort=effort)
-                row[method if effort == "fast" else f"{method}, {effort}"] = float(release.losses.gcp)
+                row[method_in_words(method, effort)] = float(release.losses.gcp)
             rows.append({**dict.fromkeys(rows[0] if rows else row), **row})
     return {"adult": Table(f"GCP of requirements on {adult.name}", rows)}
 

@@ -18,7 +18,7 @@ from pyarrow import csv, parquet
 from benchmarks.process_tree import run_tree
 from benchmarks.process_usage import run_child
 from benchmarks.section import Section, Table
-from benchmarks.tables import GENERATOR, Options
+from benchmarks.tables import GENERATOR, QUICK, Options
 
 RECORDS = (1_000_000, 10_000_000)
 K = 10
@@ -34,6 +34,7 @@ def run(options: Options) -> Mapping[str, Table]:
     for records in options.sizes(*RECORDS):
         table = options.census(records)
         arguments = ["anonymize", table.path, "-o", options.work / "memory.parquet", "--policy", table.policy_path]
+        arguments += ["--effort", QUICK]
         usage = run_child([sys.executable, "-m", "sfumato", *map(str, [*arguments, "-k", K])], {})
         peak = usage.peak_bytes
         rows.append({"records": records, "peak GB": peak / 1e9, "bytes a record": peak // records})

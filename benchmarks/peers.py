@@ -31,7 +31,7 @@ from benchmarks.peer_loss import (
     set_penalty,
 )
 from benchmarks.section import Row, Rows, Section, Table
-from benchmarks.tables import Options, SmallTable
+from benchmarks.tables import QUICK, Options, SmallTable
 from benchmarks.timing import ROUNDS
 from sfumato.evaluation.audit.audit import AuditReport
 from sfumato.methods import AUTO
@@ -140,10 +140,12 @@ def _ours(original: Original, method: str) -> dict[str, Any]:
         warnings.simplefilter("ignore", sfumato.SfumatoWarning)
         for _ in range(ROUNDS + 1):  # the first may have to compile
             started = time.perf_counter()
-            release = sfumato.anonymize(original.frame, original.table.policy, k=K, method=method)
+            release = sfumato.anonymize(original.frame, original.table.policy, k=K, method=method, effort=QUICK)
             released = release.data
             seconds.append(time.perf_counter() - started)
-        in_order = sfumato.anonymize(original.frame, original.table.policy, k=K, method=method, keep_order=True)
+        in_order = sfumato.anonymize(
+            original.frame, original.table.policy, k=K, method=method, effort=QUICK, keep_order=True
+        )
     report = sfumato.audit(released, original.table.policy, k=K)
     losses = (float(release.losses.gcp), _loss_as_sets(original, in_order.data))
     return _row(f"sfumato {method}", min(seconds[1:]), losses, report, len(original.frame))

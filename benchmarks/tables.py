@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sfumato import Policy, generate
-from sfumato.policy import InputOptions, merge_flags
+from sfumato.methods import AUTO
+from sfumato.policy import EffortName, InputOptions, merge_flags
+from sfumato.policy.run_settings import USUAL_EFFORT
 from sfumato.synthetic import Census
 from sfumato.tables.sources.source import open_source
 
@@ -23,10 +25,18 @@ GENERATOR = f"{Census.name} {Census.version}"
 SMALLEST = 1_000
 """The fewest records of a trial."""
 
+QUICK: EffortName = "fast"
+"""The effort of releases that are timed or attacked: the classes as they are formed, without a search."""
+
 MISSING = "?"
 """How the real tables write a missing value."""
 
 One = TypeVar("One")
+
+
+def method_in_words(method: str, effort: EffortName) -> str:
+    """Return the name of a method in a table: with its effort, if that is not the usual one of the method."""
+    return method if method != AUTO or effort == USUAL_EFFORT else f"{method}, {effort}"
 
 
 @dataclass(frozen=True)
@@ -164,8 +174,9 @@ def complete_records(path: Path) -> pa.Table:
 
 
 def data_file(directory: Path) -> Path | None:
-    """Return the data file of a real table."""
-    return next((file for name in ("data.csv.gz", "data.csv") if (file := directory / name).exists()), None)
+    """Return the data file of a real table: in a directory of its own, or beside others."""
+    files = (directory / "data.csv.gz", directory / "data.csv", directory.with_suffix(".csv"))
+    return next((file for file in files if file.exists()), None)
 
 
 def _read_directory(directory: Path) -> SmallTable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.errors import UsageError
-from sfumato.methods import Kinds, Method, methods
+from sfumato.methods import ForNumbers, Kinds, Method, methods
 from sfumato.methods.coded_workload import ForWorkload
 from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.requirements import DistinctDiversity, KAnonymity, Requirements
@@ -36,7 +36,13 @@ def hiding_methods() -> list[str]:
 
 def methods_for_k() -> list[str]:
     """Those that hide identity on any table; some refuse other requirements than k-anonymity."""
-    return sorted(name for name, one in methods().items() if not one.separates and not needs_workload(one))
+    hiding = [name for name, one in methods().items() if not one.separates and not needs_workload(one)]
+    return sorted(set(hiding) - set(methods_for_numbers()))
+
+
+def methods_for_numbers() -> list[str]:
+    """Those that refuse a table with a column that has no mean."""
+    return sorted(name for name, one in methods().items() if isinstance(one, ForNumbers))
 
 
 def methods_on_levels() -> list[str]:

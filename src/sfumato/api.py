@@ -38,6 +38,7 @@ from sfumato.tables.targets.target import refuse_input_as_output
 
 if TYPE_CHECKING:
     from sfumato.bounds.bound import Bound
+    from sfumato.bounds.squared_error_bound import SquaredErrorBound
     from sfumato.engines.engine import Draft
     from sfumato.evaluation.aggregates import Aggregate
     from sfumato.evaluation.audit.audit import AuditReport
@@ -180,9 +181,10 @@ def _drafted(
         if bound:
             BOUND.refuse_on("spark")
     if bound:
-        from sfumato.studies.bound import check_bounded
+        from sfumato.studies.bound import check_bounded, refuse_beside_release
 
         check_bounded(policy)
+        refuse_beside_release(policy)
     draft = draft_release(data, policy, progress, target=target, force=force, trial=trial, spark=spark)
     if bound:
         from sfumato.studies.bound import with_bound
@@ -526,8 +528,10 @@ def bound(
     effort: str = "balanced",
     seconds: float | None = None,
     **flags: Unpack[BoundFlags],
-) -> Bound:
-    """Prove a lower bound on the GCP of every release of a table, whatever the method.
+) -> Any:
+    """Prove a lower bound on the loss of every release of a table, whatever the method.
+
+    It is a ``Bound`` on GCP or, with ``loss="sse"``, a ``SquaredErrorBound`` on IL.
 
     ``effort`` is fast, balanced or best; ``seconds`` ends the search earlier. With a ``release``, a file, a frame or a
     ``Release``, the bound also says how far from the best possible that is at most; without a policy its certificate
@@ -553,7 +557,7 @@ def proven_bounds(
     seconds: float | None,
     progress: Progress,
     **flags: Unpack[BoundFlags],
-) -> Iterator[Bound]:
+) -> Iterator[Bound | SquaredErrorBound]:
     """Yield bounds as they are proven, each at least as high as the one before."""
     from sfumato.studies.bound import bounds_beside
     from sfumato.studies.finished_release import FinishedRelease

@@ -49,6 +49,13 @@ class UsageError(SfumatoError):
     def unknown_choice(cls, what: str, value: object, available: Iterable[str]) -> UsageError:
         return cls(f"unknown {what} {value!r}. {_choices(str(value), available)}")
 
+    @classmethod
+    def column_without_mean(cls, name: str) -> UsageError:
+        return cls(
+            f"column {name!r} holds categories or has a taxonomy, and sums of squares need plain numbers. Give it "
+            'another role, remove its taxonomy, or choose loss = "ncp" and another method.'
+        )
+
 
 class PolicyError(UsageError):
     """The policy is wrong."""

@@ -44,6 +44,7 @@ VERB_FILES = {"engine.py", "coded_table.py", "classes.py", "released_rows.py", "
 BY_POLICY: dict[str, dict[str, Any]] = {
     "max_suppressed": {"max_suppressed": 0.1},
     "keep_order": {"keep_order": True},
+    'loss = "sse"': {"loss": "sse", "method": "mdav"},
     "codebook": {"codebook": True},
     'form = "bounds"': {"form": "bounds"},
     'form = "mean"': {"form": {"age": "mean"}},
@@ -51,6 +52,7 @@ BY_POLICY: dict[str, dict[str, Any]] = {
     'form = "statistics"': {"form": "statistics"},
     'boxes = "regions"': {"boxes": "regions", "method": "mondrian"},
     "seconds": {"effort": "best", "seconds": 3.0},
+    "effort exact": {"effort": "exact"},
     "header_row": {"input": {"header_row": 2}},
     "layout": {"input": {"layout": "layout.csv"}},
     "nulls of a column": {"column_nulls": {"age": ["-999"]}},

@@ -303,7 +303,8 @@ SECOND = "must be a list of whole numbers, each larger than the one before"
         ("[privacy]\nl = 3", "line 2: unknown key 'l' in [privacy]. Available: 'k', 'person', 'pseudonym_key', "
          "'sensitive', 'joint', 'null_sensitive'."),
         ('[method]\nsplit = "median"',
-         "line 2: unknown key 'split' in [method]. Available: 'name', 'effort', 'seconds', 'least_gain', 'cells'."),
+         "line 2: unknown key 'split' in [method]. Available: 'name', 'loss', 'effort', 'seconds', 'least_gain', "
+         "'cells'."),
         (AGE + "taxonomy = { interval = [5] }",
          "line 3: unknown key 'interval' in [columns.age.taxonomy]. Did you mean 'intervals'?"),
         ('[privacy]\nk = 2\nperson = 3', "line 3: person must be a name, not 3."),

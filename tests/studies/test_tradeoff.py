@@ -133,7 +133,7 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Iterator
 
 def same_as_single(point: dict[str, Any], data: object, **settings: Any) -> None:
     """The point has the figures of the release that ``anonymize`` makes."""
-    release = sfumato.anonymize(data, method=point["method"], k=point["k"], l=point["l"], **settings)
+    release = sfumato.anonymize(data, method=point["method"], k=point["k"], l=point["l"], effort="fast", **settings)
     # Sums differ in their last digit with the order of the classes.
     assert point["gcp"] == pytest.approx(release.losses.gcp, rel=1e-12, abs=1e-15)
     assert point["classes"] == release.audit.classes
@@ -153,6 +153,20 @@ def test_every_point_is_what_a_single_run_comes_to(method: str) -> None:
     for point in found.points:
         assert (point["method"], point["l"], point["records"]) == (method, None, COUNT)
         same_as_single(point, PEOPLE, **ROLES)
+
+
+def test_points_have_the_effort_fast_unless_the_policy_names_another(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("[method]\neffort = 'normal'\n")
+    table = pa.table({name: np.random.default_rng(seed).integers(0, 99, 150) for seed, name in enumerate("ab")})
+    asks: dict[str, Any] = {"quasi_identifiers": ["a", "b"]}
+    usual = sfumato.tradeoff(table, k=[6], **asks)
+    asked = sfumato.tradeoff(table, k=[6], effort="normal", **asks)
+    written = sfumato.tradeoff(table, tmp_path / "policy.toml", k=[6], **asks)
+    assert [found.summary()["effort"] for found in (usual, asked, written)] == ["fast", "normal", "normal"]
+    fast, normal = (sfumato.anonymize(table, k=6, effort=effort, **asks).losses.gcp for effort in ("fast", "normal"))
+    assert normal < fast
+    gcp = [found.points[0]["gcp"] for found in (usual, asked, written)]
+    assert gcp == pytest.approx([fast, normal, normal], rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.SfumatoWarning")
@@ -681,7 +695,7 @@ def test_a_range_may_be_as_long_as_it_likes(shell: Shell) -> None:
 def test_the_query_error_is_that_of_the_released_file(place: Path) -> None:
     found = sfumato.tradeoff(PEOPLE, k=[4, 20], queries=2, **ROLES)
     for point in found.points:
-        sfumato.anonymize(PEOPLE, k=point["k"], **ROLES).write("release.parquet")
+        sfumato.anonymize(PEOPLE, k=point["k"], effort="fast", **ROLES).write("release.parquet")
         measured = sfumato.measure(PEOPLE, "release.parquet", queries=2)
         assert point["kl"] == pytest.approx(measured.queries[0].kl, rel=1e-12)
         assert (point["audited"], point["kl"] > 0) == (True, True)
@@ -698,7 +712,7 @@ def test_of_several_sensitive_columns_the_mean_error_is_told(place: Path) -> Non
     roles = {**ROLES, "sensitive": ["diagnosis", "ward"]}
     table = PEOPLE.append_column("ward", pa.array([number % 3 for number in range(COUNT)]))
     with pytest.warns(sfumato.SfumatoWarning):
-        sfumato.anonymize(table, k=6, **roles).write("release.parquet")
+        sfumato.anonymize(table, k=6, effort="fast", **roles).write("release.parquet")
     each = [one.kl for one in sfumato.measure(table, "release.parquet", queries=1).queries]
     point = sfumato.tradeoff(table, k=6, queries=1, **roles).points[0]
     assert point["kl"] == pytest.approx(sum(filter(None, each)) / 2, rel=1e-12)

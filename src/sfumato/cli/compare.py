@@ -91,7 +91,9 @@ def _show(console: TextConsole, comparison: Comparison) -> None:
     from sfumato.report.comparison import by_error, places, remarks
 
     rows = comparison.results
-    console.heading(f"{comparison.records:,} records, {len(rows):,} points; no release was made")
+    console.heading(
+        f"{comparison.records:,} records, {len(rows):,} points, effort {comparison.effort}; no release was made"
+    )
     _show_table(console, rows)
     for error, failed_rows in by_error(rows).items():
         where = "; ".join(places(failed_rows, rows))

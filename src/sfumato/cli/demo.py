@@ -37,7 +37,7 @@ def demo(
     from sfumato.api import anonymize_to_file, report_release
     from sfumato.api import audit as audit_release
     from sfumato.api import measure as measure_losses
-    from sfumato.policy import Policy, merge_flags
+    from sfumato.policy import USUAL_EFFORT, Policy, merge_flags
     from sfumato.synthetic import generate
     from sfumato.tables.locations import certificate_path
     from sfumato.tables.targets.staging import cannot_write
@@ -56,7 +56,10 @@ def demo(
     console.print(f"{RECORDS:,} records; the policy says which columns are quasi-identifiers: {policy_file}")
 
     with_policy = ("--policy", policy_file)
-    _step(console, f"2. a release with k = {K}", "anonymize", table, "-o", release, *with_policy, "-k", K)
+    _step(
+        console, f"2. a release with k = {K}, searched for with effort {USUAL_EFFORT}",
+        "anonymize", table, "-o", release, *with_policy, "-k", K,
+    )  # fmt: skip
     with terminal_progress() as progress:
         released = anonymize_to_file(table, policy, release, progress, force=force)
         say_replaced(released.replaced)

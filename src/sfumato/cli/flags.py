@@ -135,14 +135,23 @@ MethodName = Annotated[
         help="A method that `sfumato methods` lists.",
     ),
 ]
+LossName = Annotated[
+    str | None,
+    typer.Option(
+        "--loss",
+        metavar="ncp|sse",
+        rich_help_panel=RELEASE,
+        help="What to lower: ncp, the penalty of ranges; sse, squares around means, of numbers alone. Default: ncp.",
+    ),
+]
 EffortLevel = Annotated[
     str | None,
     typer.Option(
         "--effort",
-        metavar="fast|normal|balanced|best",
+        metavar="fast|normal|balanced|best|exact",
         rich_help_panel=RELEASE,
-        help="How long to search for less loss. fast: not at all; normal: about a second for each 30,000 records, up "
-        "to a million; balanced: longer; best: until it gains nothing. Default: fast.",
+        help="How long to search for less loss. fast: not at all; normal, the default: about a second for each 30,000 "
+        "records, up to a million; balanced: longer; best: until it gains nothing; exact: then solve parts exactly.",
     ),
 ]
 Seconds = Annotated[

@@ -41,6 +41,7 @@ DECLARED: dict[str, Any] = {
     "target": flags.Targets,
     "select": flags.Selects,
     "method": flags.MethodName,
+    "loss": flags.LossName,
     "effort": flags.EffortLevel,
     "seconds": flags.Seconds,
     "cells": flags.Cells,

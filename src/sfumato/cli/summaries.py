@@ -24,6 +24,7 @@ LOSSES = {
     "c_mdm": "excess over k C_MDM",
     "max_size": "largest perimeter MAXSIZE",
     "cm": "classification metric CM",
+    "il": "information loss of means IL, 100 SSE / SST",
 }
 
 
@@ -43,8 +44,9 @@ def show_release(console: TextConsole, summary: Mapping[str, Any], files: Sequen
     for text in summary["warnings"]:
         console.warning(text)
     seconds = sum(summary["seconds"].values())
-    console.print(f"\nmethod {summary['chosen']}, engine {summary['engine']}, {seconds:.1f} seconds")
     choice = summary.get("choice", {})
+    effort = f", effort {choice['effort']}" if "effort" in choice else ""
+    console.print(f"\nmethod {summary['chosen']}{effort}, engine {summary['engine']}, {seconds:.1f} seconds")
     if not choice.get("exact", True):
         tried_on = f"{choice['tried_on']:,} of the records"
         console.print(f"        chosen on {tried_on}: on those, and only on those, hilbert is known not to lose less")

@@ -106,7 +106,9 @@ def tradeoff(
 
 def _show(console: TextConsole, tradeoff: Tradeoff, release_command: str) -> None:
     """Print the points, the answer and remarks."""
-    console.heading(f"{tradeoff.records:,} records, {len(tradeoff.steps):,} points; no release is kept")
+    console.heading(
+        f"{tradeoff.records:,} records, {len(tradeoff.steps):,} points, effort {tradeoff.effort}; no release is kept"
+    )
     steps = tradeoff.steps_to_show()
     several_methods = len({step.method for step in steps}) > 1
     console.print(_by_method(tradeoff, steps) if several_methods else _in_detail(tradeoff, steps))

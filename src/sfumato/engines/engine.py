@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sfumato.evaluation.public_figures import Examination
-from sfumato.methods import AUTO, method_named
+from sfumato.methods import AUTO, SSE_SEARCH, method_named
 from sfumato.methods.lattice.lattice_method import LatticeMethod
 from sfumato.policy import Policy
 from sfumato.progress import Progress
@@ -74,7 +74,7 @@ class Outcome:
 
 def outcome_of(method: str, progress: Progress) -> Outcome:
     """Name the method of a release. For ``auto`` that is the one whose classes the search started from."""
-    choice = progress.decisions.get("choice", {}) if method == AUTO else {}
+    choice = progress.decisions.get("choice", {}) if method in (AUTO, SSE_SEARCH) else {}
     facts = {}
     if isinstance(method_named(method), LatticeMethod):
         facts = {key: progress.decisions[key] for key in ("levels", "lattice")}

@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 from sfumato.errors import UsageError
 from sfumato.methods.coded_workload import CodedWorkload, ForWorkload, Kinds
-from sfumato.methods.method import ClassBatch, Effort, Method, Records
+from sfumato.methods.method import ClassBatch, Effort, ForNumbers, Method, Records
 from sfumato.orderings import Ordering, orderings
 from sfumato.requirements import Requirements
 
-AUTO = "auto"
+AUTO, SSE_SEARCH = "auto", "sse-search"
 ALSO_NAMED = {"mondrian:median": "mondrian"}
 
 # Where each built-in method is, and how it is made there. Each ordering has methods as well, after ``auto``. A module
@@ -44,6 +44,8 @@ _HOME: dict[str, tuple[str, str, dict[str, Any]]] = {
     "tds": ("lattice.top_down_specialization", "TopDownSpecialization", {}),
     "nng": ("clustering.nearest_neighbour_groups", "NearestNeighbourGroups", {}),
     "k-member": ("clustering.k_member", "KMember", {}),
+    "mdav": ("clustering.mdav", "Mdav", {}),
+    SSE_SEARCH: ("search.squared_error_search", "SquaredErrorSearch", {}),
     "global": ("lattice.global_recoding", "GlobalRecoding", {}),
     "datafly": ("lattice.datafly", "Datafly", {}),
     "samarati": ("lattice.samarati", "Samarati", {}),
@@ -57,12 +59,15 @@ _LINES: dict[str, Literal["box", "extent"]] = {
 
 __all__ = [
     "AUTO",
+    "SSE_SEARCH",
     "ClassBatch",
     "CodedWorkload",
     "Effort",
+    "ForNumbers",
     "Kinds",
     "Method",
     "Records",
+    "check_loss",
     "check_method",
     "chosen_name",
     "method_named",
@@ -108,13 +113,28 @@ def _line(ordering: Ordering, cost: Literal["box", "extent"]) -> Method:
     return OptimalOneDimensional(ordering=ordering, cost=cost)
 
 
-def chosen_name(name: str, workload: CodedWorkload | None) -> str:
-    """Return the name of the method to use: with a workload, ``auto`` is the split rule that suits it."""
+def chosen_name(name: str, workload: CodedWorkload | None, loss: str = "ncp") -> str:
+    """Return the name of the method to use.
+
+    With sums of squares as the loss, ``auto`` is the search for them; with a workload, the split rule that suits it.
+    """
+    if name == AUTO and loss == "sse":
+        return SSE_SEARCH
     if name != AUTO or workload is None:
         return name
     if workload.selections is not None:
         return "mondrian:selection"
     return "mondrian:information-gain" if workload.classification else "mondrian:regression"
+
+
+def check_loss(method: Method, loss: str) -> None:
+    """Raise UsageError where a method does not lower the loss that the policy asks for."""
+    if loss == "sse" and method.name != AUTO and not isinstance(method, ForNumbers):
+        able = ", ".join(name for name, known in methods().items() if isinstance(known, ForNumbers))
+        raise UsageError(
+            f'the method {method.name} does not lower sums of squares, and the policy asks for loss = "sse". Choose '
+            f"one of {AUTO}, {able}, or leave the loss out."
+        )
 
 
 def check_method(method: Method, requirements: Requirements, kinds: Kinds) -> None:

@@ -2,7 +2,8 @@
 
 Which way is best depends on the table and on k: a line along a curve where attributes are numbers; a snake, a gain tree
 or the cells of taxonomy levels where they are categories. ``fast`` cuts the three lines; with more effort cell peeling
-is tried as well, and a search (``improvement``) starts from the best, for as long as the effort allows.
+is tried as well, and a search (``improvement``) starts from the best, for as long as the effort allows. ``exact``
+goes on from there with exact solutions of neighbourhoods (``exact_improvement``).
 
 With more than ``WHOLE`` records all ways are tried on a sample, and only the best on all records.
 
@@ -31,7 +32,7 @@ from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 
 if TYPE_CHECKING:
-    from sfumato.methods.search.improvement import SearchLimits
+    from sfumato.methods.search.improvement import Improvement, SearchLimits
 
 WHOLE, SAMPLE = 1 << 17, 1 << 16  # tables of more than WHOLE records are tried on SAMPLE of them
 EXACT = 1 << 20  # up to this many records the result is compared with that of ``hilbert``
@@ -39,6 +40,7 @@ ROUNDS = {"normal": 6, "balanced": 6}
 ROUNDS_UNDER_DIVERSITY = {"normal": 2, "balanced": 8}  # with requirements on sensitive values
 WORK, WORK_UNDER_DIVERSITY = 50, 80  # rounds times the least size of a class: a round takes longer with large classes
 TIMES_OF_NORMAL = 2  # a small table takes at most so many times as many rounds
+USUAL_COLUMNS = 8  # quasi-identifiers, beyond which ``normal`` makes fewer rounds
 MOST_ROUNDS = 1 << 20
 
 HILBERT = OptimalOneDimensional(ordering=Hilbert(), cost="box")
@@ -64,19 +66,18 @@ class Auto:
         candidates, facts = _least(records, requirements, progress)
         batch = candidates[0]
         if requirements.decided_by_kernel and records.effort != FAST:
-            from sfumato.methods.search.improvement import Improvement
-
-            limits = limits_of(records.effort, requirements, records.count)
+            improvement_kind = _improvement_kind(records.effort)
+            limits = limits_of(records.effort, requirements, records.count, len(records.domains))
             if _is_repaired(records, requirements):
                 candidates = _with_repaired(candidates, facts, records, requirements, progress)
             results = []
             with progress.phase("improve", None if limits.rounds == MOST_ROUNDS else limits.rounds * records.count):
                 for start in candidates:
-                    improvement = Improvement(start, records, requirements)
+                    improvement = improvement_kind(start, records, requirements)
                     ended = improvement.improve(limits, progress)
                     results.append((improvement.cost, ended, improvement.batch))
             _, facts["ended"], batch = min(results, key=lambda result: result[0])
-        progress.decisions["choice"] = facts
+        progress.decisions["choice"] = {**facts, "effort": str(records.effort)}
         yield batch
 
     def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
@@ -105,7 +106,7 @@ def _with_repaired(
     with progress.phase("repair", None):
         improvement = Improvement(_least(records, alone, progress)[0][0], records, alone)
         effort = Effort("balanced") if records.effort.is_thorough else records.effort
-        improvement.improve(limits_of(effort, alone, records.count), progress)
+        improvement.improve(limits_of(effort, alone, records.count, len(records.domains)), progress)
         repaired = Improvement(improvement.batch, records, requirements)
         repaired.repair(progress)
     costs = [Improvement(candidate, records, requirements).cost for candidate in candidates]
@@ -115,18 +116,31 @@ def _with_repaired(
     return [batch for _, batch in every[: len(candidates)]]
 
 
-def limits_of(effort: Effort, requirements: Requirements, records: int) -> SearchLimits:
+def _improvement_kind(effort: Effort) -> type[Improvement]:
+    """Return what improves the classes: the search alone, or the search and exact solutions."""
+    if effort.is_exact:
+        from sfumato.methods.search.exact_improvement import ExactImprovement
+
+        return ExactImprovement
+    from sfumato.methods.search.improvement import Improvement
+
+    return Improvement
+
+
+def limits_of(effort: Effort, requirements: Requirements, records: int, columns: int) -> SearchLimits:
     """Return when the search ends."""
     from sfumato.methods.search.improvement import SearchLimits, times_more
 
     if effort.seconds is not None:
         return SearchLimits(MOST_ROUNDS, effort.seconds)
-    if effort.level == "best":
+    if effort.is_unlimited:
         return SearchLimits(MOST_ROUNDS)
     rounds, work = ROUNDS[effort.level], WORK
     if requirements.attributes:
         rounds, work = ROUNDS_UNDER_DIVERSITY[effort.level], WORK_UNDER_DIVERSITY
-    times = times_more(records) if effort.is_thorough else min(times_more(records), TIMES_OF_NORMAL)
+    times = times_more(records)
+    if not effort.is_thorough:  # every step takes longer with more columns
+        rounds, times = rounds * USUAL_COLUMNS // max(columns, USUAL_COLUMNS), min(times, TIMES_OF_NORMAL)
     return SearchLimits(max(min(rounds, work // requirements.least_class), 1) * times)
 
 
@@ -134,7 +148,8 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
     """Return the classes to start from, the least loss first, and the facts to report.
 
     The facts are the method, the loss of each way, the number of records tried, and whether the loss is at most that of
-    ``hilbert`` on all of them. The lowest start does not always lead to the lowest result, so ``best`` starts from two.
+    ``hilbert`` on all of them. The lowest start does not always lead to the lowest result, so ``best`` and
+    ``exact`` start from two.
     """
     tried = records if records.count <= WHOLE else _sampled(records)
     if not requirements.holds(Counting(tried, requirements).whole).all():
@@ -159,7 +174,7 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
     candidates = [(_cost(batch, records), method, batch) for method, batch in zip(ways, batches, strict=True)]
     worth = records.costs.full * tried.count
     losses = {method.name: round(cost / worth, 6) for cost, method, _ in candidates}
-    candidates = sorted(candidates, key=lambda candidate: candidate[0])[: 2 if records.effort == Effort("best") else 1]
+    candidates = sorted(candidates, key=lambda candidate: candidate[0])[: 2 if records.effort.is_unlimited else 1]
     exact = tried is records or candidates[0][1] is HILBERT or records.count <= EXACT
     facts = {"start": candidates[0][1].name, "tried": losses, "tried_on": tried.count, "exact": exact}
     if tried is records:
@@ -190,6 +205,7 @@ def best_curve(
         "tried": losses,
         "tried_on": records.count if candidates else 0,
         "exact": False,
+        "effort": str(records.effort if records.effort.is_thorough else FAST),
     }
 
 

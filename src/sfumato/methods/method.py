@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sfumato.losses.exact_costs import Costs
 from sfumato.methods.coded_workload import CodedWorkload
 from sfumato.methods.line.line import Line
+from sfumato.policy.run_settings import USUAL_EFFORT, EffortName, MethodSettings
 from sfumato.progress import Progress
 from sfumato.requirements import Hierarchy, Requirements
 from sfumato.tables.coding.domains import Codes, Domain
@@ -41,13 +42,31 @@ class SensitiveValues:
 class Effort:
     """How long an open-ended search may go on: up to a level of effort, or for a number of seconds."""
 
-    level: Literal["fast", "normal", "balanced", "best"]
+    level: EffortName
     seconds: float | None = None
+
+    @classmethod
+    def asked(cls, settings: MethodSettings) -> Effort:
+        """Return the effort that a policy asks for, or the usual one."""
+        return cls(settings.effort or USUAL_EFFORT, settings.seconds)
 
     @property
     def is_thorough(self) -> bool:
         """Return whether a table of any size is searched."""
-        return self.seconds is not None or self.level in ("balanced", "best")
+        return self.seconds is not None or self.level in ("balanced", "best", "exact")
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether neighbourhoods are solved exactly, which needs the extra ``exact``."""
+        return self.level == "exact"
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Return whether the search goes on until it gains nothing."""
+        return self.seconds is None and self.level in ("best", "exact")
+
+    def __str__(self) -> str:
+        return self.level if self.seconds is None else f"{self.seconds:g} seconds"
 
     def within_patience(self, records: int) -> Effort:
         """Return the effort for a table in memory: ``normal`` is ``fast`` where a search would take long."""
@@ -163,6 +182,15 @@ class Foreseeing(Protocol):
 
     def foresee(self, records: Records, many_k: Sequence[int], progress: Progress) -> None:
         """Compute in advance what ``classes`` of these records needs for each k, where k is the only requirement."""
+        ...
+
+
+@runtime_checkable
+class ForNumbers(Protocol):
+    """A method that needs columns that have means."""
+
+    def check_domains(self, domains: Sequence[Domain]) -> None:
+        """Raise UsageError, before any work is done, for a column without a mean."""
         ...
 
 

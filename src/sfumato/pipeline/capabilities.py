@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from sfumato.errors import UsageError
-from sfumato.methods import AUTO, Kinds, Method, check_method, chosen_name, method_named, methods
+from sfumato.methods import (
+    AUTO,
+    ForNumbers,
+    Kinds,
+    Method,
+    check_loss,
+    check_method,
+    chosen_name,
+    method_named,
+    methods,
+)
 from sfumato.methods.lattice.lattice_method import LatticeMethod
+from sfumato.methods.search.exact_programme import check_solver
 from sfumato.policy import Policy
 
 MEMORY, DISK, SPARK = "memory", "disk", "spark"
 ENGINES = (MEMORY, DISK, SPARK)
+EXACT: Final = "exact"
 
 
 @dataclass(frozen=True)
@@ -97,6 +110,8 @@ RELEASE_FEATURES = (
     Feature('boxes = "regions"', "regions of the domain", (MEMORY,), lambda policy: policy.release.boxes == "regions"),
     # A Spark task that runs again must do the same, so it cannot stop by the clock.
     Feature("seconds", "a search limited by time", (MEMORY, DISK), lambda policy: policy.method.seconds is not None),
+    # Parts of a table are searched with less memory and time than exact solutions take.
+    Feature("effort exact", "exact solutions of small parts", (MEMORY,), lambda policy: policy.method.effort == EXACT),
     # Spark reads the files itself.
     Feature("header_row", "names below a title", (MEMORY, DISK), lambda policy: policy.input.header_row is not None),
     Feature("layout", "text in columns of fixed width", (MEMORY, DISK), lambda policy: policy.input.layout is not None),
@@ -119,6 +134,7 @@ RELEASE_FEATURES = (
         (MEMORY, DISK),
         lambda policy: policy.engine.frequency_groups is not None,
     ),
+    Feature('loss = "sse"', "sums of squares as the loss", (MEMORY,), lambda policy: policy.method.loss == "sse"),
     Feature("coarsest", "no class beyond a level of a column", ENGINES, _has_coarsest),
     DERIVE,
     PSEUDONYMS,
@@ -199,7 +215,8 @@ def check_method_of(policy: Policy) -> None:
     """Refuse a method that cannot meet the requirements, or that has no place for what the release should show."""
     from sfumato.releases.learn_recoding import regional
 
-    method = method_named(policy.method.name)
+    method = method_named(chosen_name(policy.method.name, None, policy.method.loss))
+    _check_loss(policy, method)
     regions = policy.release.boxes == "regions"
     if regions and policy.method.cells:
         raise UsageError("rules for further tables suppress no single cells. Remove --cells.")
@@ -218,6 +235,27 @@ def check_method_of(policy: Policy) -> None:
         key = "keep_order" if policy.release.keep_order else "form"
         raise UsageError(f"{key} does not go with {policy.method.name}. Remove one of the two.")
     check_method(method, policy.requirements(), Kinds.of(policy.workload))
+    if policy.method.effort == EXACT:
+        check_solver()
+
+
+def _check_loss(policy: Policy, method: Method) -> None:
+    """Refuse what does not go with sums of squares, as far as the policy says it."""
+    check_loss(method, policy.method.loss)
+    if not isinstance(method, ForNumbers):
+        return
+    unfit = {
+        "a workload": bool(policy.workload),
+        'boxes = "regions"': policy.release.boxes == "regions",
+        "max_suppressed": policy.release.max_suppressed_fraction > 0,
+    }
+    for name, asked in unfit.items():
+        if asked:
+            raise UsageError(f"{name} does not go with classes by sums of squares. Remove one of the two.")
+    for name in policy.quasi_identifiers:
+        column = policy.columns[name]
+        if column.taxonomy is not None or column.implied_type == "categorical":
+            raise UsageError.column_without_mean(name)
 
 
 def refuse_unsupported(engine: str, policy: Policy) -> None:
@@ -225,7 +263,7 @@ def refuse_unsupported(engine: str, policy: Policy) -> None:
     if engine not in ENGINES:
         return
     name = policy.method.name
-    method = method_named(chosen_name(name, None))
+    method = method_named(chosen_name(name, None, policy.method.loss))
     for feature in RELEASE_FEATURES:
         if feature.asked(policy):
             feature.refuse_on(engine, method)

@@ -13,15 +13,17 @@ from sfumato.policy.input_settings import InputOptions, InputSettings
 from sfumato.policy.model import Policy, PolicyLike
 from sfumato.policy.privacy_settings import PrivacySettings, SensitiveRequirement
 from sfumato.policy.release_settings import FormulaHandling, ReleaseSettings
-from sfumato.policy.run_settings import EngineSettings, MethodSettings
+from sfumato.policy.run_settings import USUAL_EFFORT, EffortName, EngineSettings, MethodSettings
 from sfumato.policy.workload import WorkloadSettings
 from sfumato.policy.written_text import DecimalMark, WritingFlags, WrittenText
 
 __all__ = [
+    "USUAL_EFFORT",
     "AboutSettings",
     "ColumnSettings",
     "CommonFlags",
     "DecimalMark",
+    "EffortName",
     "EngineSettings",
     "FormulaHandling",
     "Grouping",

@@ -16,7 +16,7 @@ from sfumato.policy.column_settings import ColumnType, Grouping, Role
 from sfumato.policy.model import Policy, PolicyLike
 from sfumato.policy.privacy_settings import NullSensitive
 from sfumato.policy.release_settings import BoxKind, FormulaHandling
-from sfumato.policy.run_settings import EffortName, EngineName
+from sfumato.policy.run_settings import EffortName, EngineName, LossName
 from sfumato.policy.taxonomy_paths import FLAT, moved, path_text
 from sfumato.policy.toml_lines import KeyPath, Origin
 from sfumato.policy.written_text import WRITING_SETTINGS, WritingFlags
@@ -86,6 +86,8 @@ class CommonFlags(WritingFlags, total=False):
     """Records that will be selected from the release, such as ``age > 40 and sex = 'Male'``."""
     method: str | None
     """How classes are found: the name of an ordering, a tree or another method, or "auto"."""
+    loss: LossName | None
+    """What a search lowers: "ncp", the certainty penalty, or "sse", the sum of squares around the means of classes."""
     least_gain: float | None
     """Where a split gains less than this for the workload, regions are divided at the median."""
     cells: bool | None
@@ -152,10 +154,7 @@ _PLAIN_SETTINGS: Final = {
     "joint": ("privacy", "joint"),
     "null_sensitive": ("privacy", "null_sensitive"),
     "method": ("method", "name"),
-    "least_gain": ("method", "least_gain"),
-    "cells": ("method", "cells"),
-    "effort": ("method", "effort"),
-    "seconds": ("method", "seconds"),
+    **{name: ("method", name) for name in ("loss", "least_gain", "cells", "effort", "seconds")},
     "engine": ("engine", "name"),
     **{name: ("engine", name) for name in ("memory", "sampled", "frequency_groups")},
     **{name: ("engine", name) for name in ("sample_size", "sample_alpha", "sample_tests")},

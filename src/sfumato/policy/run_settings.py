@@ -10,22 +10,31 @@ from sfumato.parameters import byte_size, positive_number, significance_level, w
 from sfumato.policy.section import PolicySection, given_name
 from sfumato.policy.workload import LeastGain
 
-EffortName = Literal["fast", "normal", "balanced", "best"]
+EffortName = Literal["fast", "normal", "balanced", "best", "exact"]
 EngineName = Literal["auto", "memory", "disk", "spark"]
+USUAL_EFFORT: EffortName = "normal"
+LossName = Literal["ncp", "sse"]
 
 
 class MethodSettings(PolicySection):
     """How classes are found. The package ``methods`` knows which names exist."""
 
     name: Annotated[str, BeforeValidator(given_name)] = "auto"
-    effort: EffortName = "fast"
-    """How long a method that searches for a smaller loss goes on."""
+    loss: LossName = "ncp"
+    """What a search lowers: the certainty penalty of ranges and groups, or the sum of squares around means."""
+    effort: EffortName | None = None
+    """How long a method that searches for less loss goes on. Without it, every command has its usual one."""
     seconds: Annotated[float, BeforeValidator(positive_number)] | None = None
     """How long the search goes on, in seconds, instead of the effort. The same seed then gives different bytes."""
     least_gain: LeastGain = 0.01
     """Where a split gains less than this for the workload, regions are divided at the median."""
     cells: StrictBool = False
     """Whether ``global`` suppresses single cells before it leaves out whole records."""
+
+    @property
+    def names_effort(self) -> bool:
+        """Whether it says how long to search, by an effort or in seconds."""
+        return self.effort is not None or self.seconds is not None
 
 
 class EngineSettings(PolicySection):

@@ -15,7 +15,7 @@ from sfumato.methods.anatomy import COUNT, GROUP
 from sfumato.releases.local_recoding import Recoded, released_columns
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.passthrough import PassthroughColumn
-from sfumato.tables.coding.sorting import sort_rows
+from sfumato.tables.coding.sorting import row_order
 
 
 def separated(
@@ -64,7 +64,7 @@ def _numbered(group: NDArray[np.int64], shown: NDArray[np.int64], value: NDArray
 def _ranks(sensitive: PassthroughColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The rank of each row's value among the values, and the position of each row in that order."""
     codes, size = sensitive.distinct
-    order = sort_rows(sensitive.fields(), len(codes)).rows
+    order = row_order(sensitive.fields(), len(codes))
     _, first = np.unique(codes[order], return_index=True)
     present = codes[order][np.sort(first)]
     rank = np.zeros(size, np.int64)

@@ -77,7 +77,9 @@ LINES = (
     "audit.remark.not_hidden",
     "audit.remark.seeded",
 )
+NAME = re.compile(r"'([^']*)'")  # a name in an English sentence
 FIGURE = re.compile(r"\d{1,3}(?:,\d{3})*(?:\.\d+)?%?")
+OPTIONAL = ("why", "called", "unsaid")  # placeholders whose value may be empty
 NESTED = ("requirement", "requirements", "level")  # placeholders whose value is a line itself, or several
 
 
@@ -91,8 +93,8 @@ def recognised_text(
 ) -> str:
     """An English text of one of the keys in another language; as it is, if none fits.
 
-    nested: placeholders whose value is such a text itself, or that of one of the keys in ``parts``. Other figures get
-    the marks of the language, but for the placeholder ``setting``, whose value is to be put into a policy.
+    nested: placeholders whose value is such a text itself, or that of one of the keys in ``parts``. Other figures and
+    names get the marks of the language, but for the placeholder ``setting``, whose value is to be put into a policy.
     """
     if say.language.code == ENGLISH.language.code:
         return text
@@ -101,9 +103,11 @@ def recognised_text(
             values = {
                 name: "; ".join(recognised_text(line, say, (*parts, *keys), nested) for line in value.split("; "))
                 if name in nested
-                else say.with_marks(value)
-                if name != "setting" and FIGURE.fullmatch(value)
                 else value
+                if name == "setting"
+                else say.with_marks(value)
+                if FIGURE.fullmatch(value)
+                else NAME.sub(r"\1".join(say.language.quotes), value)
                 for name, value in match.groupdict().items()
             }
             return say(key, **values)
@@ -114,7 +118,7 @@ def recognised_text(
 def _pattern(key: str) -> re.Pattern[str]:
     """The English text of a key as a pattern with a group for each value."""
     parts = [
-        re.escape(text) + ("" if name is None else f"(?P<{name}>.+)")
+        re.escape(text) + ("" if name is None else f"(?P<{name}>.{'*' if name in OPTIONAL else '+'})")
         for text, name, _, _ in Formatter().parse(ENGLISH.template(key))
     ]
     return re.compile("".join(parts), re.DOTALL)

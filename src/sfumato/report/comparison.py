@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from sfumato._version import __version__
 from sfumato.evaluation.comparison_points import Point, Row, exit_code, least_losses, table_text
+from sfumato.methods.method import Effort
 from sfumato.pictures.bars import RankedBar, ranked_bars
 from sfumato.pictures.curves import Scale
 from sfumato.pictures.picture import Picture, side_by_side
@@ -79,6 +80,11 @@ class Comparison(Results):
         return len(self._points)
 
     @property
+    def effort(self) -> str:
+        """How long the methods that search went on, in words."""
+        return str(Effort.asked(self._points[0].policy.method))
+
+    @property
     def complete(self) -> bool:
         """Whether there is a row for every point. An interruption leaves some out."""
         return len(self.results) == self.points
@@ -96,6 +102,7 @@ class Comparison(Results):
         return {
             "records": self.records,
             "quasi_identifiers": list(self._points[0].policy.quasi_identifiers),
+            "effort": self.effort,
             "points": self.points,
             "complete": self.complete,
             "rows": self.rows,
@@ -172,14 +179,15 @@ class Comparison(Results):
 
     def _body(self, pictures: Sequence[Markup]) -> Markup:
         names = ", ".join(self._points[0].policy.quasi_identifiers)
-        about = f"{self.records:,} records; quasi-identifiers {names}. Every measured release passed its audit."
+        about = f"{self.records:,} records; quasi-identifiers {names}; effort {self.effort}."
+        audited = "Every measured release passed its audit."
         interrupted = f"Interrupted after {len(self.results):,} of {self.points:,} points."
         shown = columns_of(self.results)
         measures = {name: text for name, text in MEASURES.items() if name == "seconds" or name in shown}
         return joined(
             [
                 element("h1", TITLE),
-                element("p", about, class_="soft"),
+                element("p", f"{about} {audited}", class_="soft"),
                 "" if self.complete else element("p", interrupted),
                 *(element("p", text) for text in remarks(self.results)),
                 element("div", *pictures, class_="pictures"),
@@ -208,6 +216,7 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Cell]:
         **(by_groups if any(row.c_dm_groups not in (None, row.c_dm) for row in rows) else {}),
         "C_AVG": lambda row: "" if row.c_avg is None else f"{row.c_avg:.3f}",
         "MAXSIZE": lambda row: "" if row.max_size is None else f"{row.max_size:.3f}",
+        **({"IL": _squared_errors} if any(row.il is not None for row in rows) else {}),
         **(bounds if any(row.max_size_bound is not None for row in rows) else {}),
         "classes": lambda row: f"{row.classes:,}",
         "smallest class": lambda row: f"{row.smallest_class:,}",
@@ -222,6 +231,10 @@ def _smallest_box(row: Row) -> str:
     if least is None or most is None:
         return ""
     return f"{most:.3f}" if f"{least:.3f}" == f"{most:.3f}" else f"{least:.3f} to {most:.3f}"
+
+
+def _squared_errors(row: Row) -> str:
+    return "" if row.il is None else f"{row.il:.2f}"
 
 
 def outcome(row: Row) -> str:

@@ -19,11 +19,11 @@ from sfumato.texts import Texts
 # Phrases of the recorded section "attacks". Two tables are a generated census and Adult, three also its raw form.
 GUESSED_WITHOUT_RELEASE = "11 and 34%"
 GUESSED_BY_ANATOMY = "57 and 67%"
-GUESSED_IN_CLASSES = "33 and 53%"
-CERTAIN = "14%"
-PLACED = "10 to 25%"
-PLACED_WITH_ROUND = "4 to 13%"
-LOSS_WITH_ROUND = "1.2 to 1.6 times"
+GUESSED_IN_CLASSES = "34 and 52%"
+CERTAIN = "22%"
+PLACED = "9 to 25%"
+PLACED_WITH_ROUND = "3 to 12%"
+LOSS_WITH_ROUND = "1.3 to 1.7 times"
 PHRASE = re.compile(r"(?:(?P<first>[\d.]+) (?P<link>and|to) )?(?P<last>[\d.]+)(?P<unit>%| times)")
 
 
@@ -130,7 +130,7 @@ def _of_forms(policy: Policy, say: Texts) -> Iterator[RemainingRisk]:
 
 
 def measured(phrase: str, say: Texts) -> str:
-    """A recorded phrase, such as "10 to 25%", in the language of the texts."""
+    """A recorded phrase, such as "9 to 25%", in the language of the texts."""
     match = PHRASE.fullmatch(phrase)
     assert match is not None
     if match["unit"] == "%":

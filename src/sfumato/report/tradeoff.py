@@ -11,6 +11,8 @@ from sfumato.evaluation.comparison_points import csv_text, exit_code
 from sfumato.evaluation.dual_problem import Answer, TradeoffQuestion, TradeoffStep, latest
 from sfumato.evaluation.learning.results import ACCURACY, ERROR, ORIGINAL, Result, figure_text, with_reach
 from sfumato.evaluation.parameter_values import MOST, runs_of
+from sfumato.methods import AUTO
+from sfumato.methods.method import Effort
 from sfumato.pictures.curves import Limit
 from sfumato.pictures.picture import Picture, side_by_side
 from sfumato.report.comparison import by_error, error_cell, places
@@ -92,6 +94,11 @@ class Tradeoff(Results):
         return None if self.found is None else asdict(self.found)
 
     @property
+    def effort(self) -> str:
+        """How long the methods that search went on, in words."""
+        return str(Effort.asked(self.asked.policy.method))
+
+    @property
     def exit_code(self) -> int:
         return exit_code(self.steps)
 
@@ -111,6 +118,7 @@ class Tradeoff(Results):
                 "suppressed": None if asked.suppressed is None else list(asked.suppressed),
             },
             "suppression_cost": asked.policy.release.suppression_cost,
+            "effort": self.effort,
             "computed": {**computed, "l": diversity},
             "complete": self.complete,
             "points": self.points,
@@ -209,7 +217,7 @@ class Tradeoff(Results):
 
     def _body(self, pictures: Sequence[Markup]) -> Markup:
         names = ", ".join(self.question.policy.quasi_identifiers)
-        about = f"{self.records:,} records; quasi-identifiers {names}. No release was kept."
+        about = f"{self.records:,} records; quasi-identifiers {names}; effort {self.effort}. No release was kept."
         shown = columns_of(self.steps)
         measures = {name: text for name, text in MEASURES.items() if name == "audit" or name in shown}
         return joined(
@@ -236,7 +244,7 @@ class Tradeoff(Results):
             by = f" with {answer.method}" if several else ""
             text = f"is the largest {name} that loses at most {share(limit)}{by}: GCP {answer.gcp:.2%}"
             shown.append(element("p", element("strong", figure), text, class_="answer"))
-            shown.append(element("p", _certainty(answer), class_="soft"))
+            shown.append(element("p", self._certainty(answer), class_="soft"))
         return [*shown, *(element("p", text, class_="answer") for text in self._unanswered(limit))]
 
     def _table(self) -> Markup:
@@ -279,10 +287,15 @@ class Tradeoff(Results):
         sentences = [
             f"{answer.method}: the largest {name} that loses at most {share(limit)} is "
             f"{self.question.value_of(answer):,} (GCP {answer.gcp:.2%}); a release was made for it, audited and "
-            f"deleted. {_certainty(answer)}"
+            f"deleted. {self._certainty(answer)}"
             for answer in self.answers
         ]
         return [*sentences, *self._unanswered(limit)]
+
+    def _certainty(self, answer: Answer) -> str:
+        """Say whether the answer is the largest. With more effort, a method that searches may reach a larger one."""
+        among = f" with effort {self.effort}" if answer.method == AUTO else ""
+        return f"{f'This is certain{among}' if answer.exact else 'It may not be the largest'}: {answer.because}."
 
     def _unanswered(self, limit: float) -> list[str]:
         """A sentence for each method with no computed value within the limit."""
@@ -349,10 +362,6 @@ def columns_of(steps: Sequence[TradeoffStep]) -> dict[str, Cell]:
         **({"left out": lambda step: f"{step.suppressed:,}"} if suppressed else {}),
         "seconds": lambda step: f"{step.total_seconds:.3f}",
     }
-
-
-def _certainty(answer: Answer) -> str:
-    return f"{'This is certain' if answer.exact else 'It may not be the largest'}: {answer.because}."
 
 
 def _percent(loss: float | None) -> str:

@@ -99,7 +99,7 @@ class TradeoffStudy:
             if not requirements.attributes and requirements.person is None and self._question.suppressed is None:
                 many.setdefault(point.method, []).append(point.k)
         for name, many_k in many.items():
-            method = method_named(chosen_name(name, table.records.workload))
+            method = method_named(chosen_name(name, table.records.workload, table.job.policy.method.loss))
             if isinstance(method, Foreseeing) and len(many_k) > 1:
                 # What fails here fails again with the points, which report it.
                 with CapturedError(), self._progress.phase("partition", table.records.count):

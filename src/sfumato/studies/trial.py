@@ -8,7 +8,7 @@ from sfumato.engines.engine import Draft
 from sfumato.engines.memory.classes import form_classes
 from sfumato.engines.memory.coded_table import TableInMemory
 from sfumato.engines.memory.engine import MemoryEngine
-from sfumato.engines.memory.released_rows import recode, shown_classes_of
+from sfumato.engines.memory.released_rows import errors_of, recode, shown_classes_of
 from sfumato.errors import AuditError
 from sfumato.evaluation.release_losses import Losses, measure_release
 from sfumato.pipeline.recognition import class_recipe
@@ -68,5 +68,6 @@ def sketch(table: TableInMemory) -> Sketch:
         records=encoded.count,
         k=job.policy.k,
         suppression_cost=job.policy.release.suppression_cost,
+        errors=errors_of(encoded, recoded),
     )
     return Sketch(len(shown.sizes), int(shown.sizes.min(initial=encoded.count)), losses)

@@ -313,7 +313,7 @@ def encode_input(job: Job, profile: ProfiledInput, budget: MemoryBudget, scratch
         used,
         sensitive,
         np.concatenate(samples),
-        Effort(policy.method.effort, policy.method.seconds),
+        Effort.asked(policy.method),
     )
 
 

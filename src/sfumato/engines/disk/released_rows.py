@@ -29,7 +29,7 @@ from sfumato.methods.line.optimal_cut import boxes as boxes_around
 from sfumato.releases.local_recoding import RecodedColumn, canonical_fields, recoded_column, released_columns
 from sfumato.tables.coding.distinct_values import merged_numbers
 from sfumato.tables.coding.domains import Codes, Domain
-from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.coding.sorting import Field, bits_for, row_order
 from sfumato.tables.external.external_sort import sorted_ranges
 from sfumato.tables.external.memory_budget import MemoryBudget
 from sfumato.tables.external.memory_limit import MemoryLimit, in_words, more_than
@@ -83,7 +83,7 @@ class ReleasedRowsFile:
             yield from sorted_words(self.file, self.layout, budget.words(0), scratch, keep=True)
             return
         for rows in sorted_ranges(self.file, self._fields, budget.rows(self.file.kind.itemsize), scratch, keep=True):
-            yield np.take(rows, sort_rows(self._fields(rows), len(rows)).rows)
+            yield np.take(rows, row_order(self._fields(rows), len(rows)))
 
     def _fields(self, rows: Rows) -> list[Field]:
         if self.keep_order:

@@ -43,7 +43,7 @@ def search_ranges(
             row_numbers = np.arange(len(rows), dtype=np.uint32)
             start = ClassBatch(row_numbers, starts, *boxes_of(table.codes_of(rows), row_numbers, starts))
             improvement = Improvement(start, table.records(rows), requirements)
-            improvement.improve(limits_of(effort, requirements, len(rows)), progress)
+            improvement.improve(limits_of(effort, requirements, len(rows), len(table.domains)), progress)
             batch = improvement.batch
             improved.add(np.take(rows, batch.rows), np.diff(batch.starts))
     class_file.rows.remove()

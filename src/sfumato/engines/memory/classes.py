@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.memory.coded_table import TableInMemory
-from sfumato.methods import Kinds, Method, check_method, chosen_name, method_named
+from sfumato.methods import ForNumbers, Kinds, Method, check_loss, check_method, chosen_name, method_named
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.lattice_method import LatticeMethod, LevelRecoding, chosen_in_memory
 from sfumato.methods.lattice.node_results import SuppressionLimits
@@ -39,7 +39,7 @@ class FormedClasses:
 def method_for(table: TableInMemory) -> Method:
     """Return the method that forms the classes: one with regions if the policy releases regions."""
     policy = table.job.policy
-    method = method_named(chosen_name(policy.method.name, table.records.workload))
+    method = method_named(chosen_name(policy.method.name, table.records.workload, policy.method.loss))
     if policy.release.boxes != "regions" or isinstance(method, LatticeMethod):
         return method
     from sfumato.releases.learn_recoding import regional
@@ -49,8 +49,11 @@ def method_for(table: TableInMemory) -> Method:
 
 def check_policy(table: TableInMemory) -> None:
     """Refuse a method that the table cannot be given to, and requirements that no release can meet."""
-    workload = table.records.workload
-    check_method(method_for(table), table.job.requirements, Kinds() if workload is None else workload.kinds)
+    workload, method = table.records.workload, method_for(table)
+    check_loss(method, table.job.policy.method.loss)
+    check_method(method, table.job.requirements, Kinds() if workload is None else workload.kinds)
+    if isinstance(method, ForNumbers):
+        method.check_domains(table.records.domains)
     surplus_rows(table.records, table.job.requirements, most_left_out(table))
     table.job.warnings.extend(_empty_selections(table))
 

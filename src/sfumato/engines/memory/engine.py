@@ -69,15 +69,14 @@ class MemoryEngine:
         check_policy(table)
 
     def fingerprints(self, table: TableInMemory) -> Fingerprints:
-        encoded = table.encoded
-        return fingerprints(record_secret(), encoded.domains, encoded.used(), partial(sample_in_memory, table.records))
+        return fingerprints(record_secret(), table.domains, table.used(), partial(sample_in_memory, table.records))
 
     def ordered_fingerprints(self, table: TableInMemory) -> dict[str, str]:
         encoded = table.encoded
         assert encoded.input_rows is not None
         in_input_order = np.empty_like(encoded.codes)
         in_input_order[encoded.input_rows] = encoded.codes
-        return ordered_fingerprints(record_secret(), [in_input_order], encoded.used(), encoded.domains)
+        return ordered_fingerprints(record_secret(), [in_input_order], table.used(), encoded.domains)
 
     def form_classes(self, table: TableInMemory) -> FormedClasses:
         return form_classes(table)

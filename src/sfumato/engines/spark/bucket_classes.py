@@ -64,7 +64,7 @@ class BucketTask:
 
     @property
     def effort(self) -> Effort:
-        return Effort(self.policy.method.effort) if self.search else FAST
+        return Effort.asked(self.policy.method) if self.search else FAST
 
     def records(self, codes: Codes, columns: Mapping[str, pa.Array]) -> Records:
         """Return records in the form that methods take. They are numbered by their position in ``codes``.
@@ -104,7 +104,7 @@ def _classes_of_part(task: BucketTask, records: Records) -> ClassBatch:
     batch = ClassBatch.joined(list(method.classes(records, task.requirements, progress)))
     if task.search:
         improvement = Improvement(batch, records, task.requirements)
-        improvement.improve(limits_of(records.effort, task.requirements, records.count), progress)
+        improvement.improve(limits_of(records.effort, task.requirements, records.count, len(records.domains)), progress)
         batch = improvement.batch
     holds = task.requirements.holds(Counting(records, task.requirements).runs(batch.rows, batch.starts))
     if not holds.all() or len(batch.rows) != records.count:

@@ -111,7 +111,7 @@ def _task(table: TableOnSpark, method: Method, options: SparkOptions) -> BucketT
         table.carried,
         table.sensitive,
         table.targets,
-        settings.name == AUTO and Effort(settings.effort, settings.seconds).is_thorough,
+        settings.name == AUTO and Effort.asked(settings).is_thorough,
         options.file_records,
     )
 

@@ -42,7 +42,7 @@ def choose_levels(
     limits = SuppressionLimits.of(policy, policy.most_suppressed(table.count), costs)
     base = _counts(session, coded, task, lattice, counted)
     results = NodeResults(lattice, base, counted, job.requirements, limits)
-    return chosen_recoding(method, results, Effort(policy.method.effort), job.progress)
+    return chosen_recoding(method, results, Effort.asked(policy.method), job.progress)
 
 
 def _counts(

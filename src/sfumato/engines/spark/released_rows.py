@@ -36,7 +36,7 @@ from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts, to_numpy
 from sfumato.tables.coding.dictionaries import sorted_codes
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.released_labels import WHOLE
-from sfumato.tables.coding.sorting import Field, bits_for, sort_rows
+from sfumato.tables.coding.sorting import Field, bits_for, row_order, sort_rows
 from sfumato.tables.targets.target import CertifiedTable
 
 BATCH = 1 << 16
@@ -152,7 +152,7 @@ def _arranged(classes: pa.Table, carried: pa.Table, shown: Sequence[str]) -> Ite
     sizes = to_numpy(one_array(classes.column(SIZE)))
     others = [field for column in columns for field in column.fields()]
     fields = [Field(np.repeat(rank, sizes), bits_for(distinct)), *others]
-    rows = sort_rows(fields, len(fields[0].values)).rows
+    rows = row_order(fields, len(fields[0].values))
     owner = np.repeat(np.arange(classes.num_rows), sizes)[rows]
     labels = [one_array(classes.column(name)) for name in shown]
     labels = [array.dictionary_encode() if pa.types.is_string(array.type) else array for array in labels]

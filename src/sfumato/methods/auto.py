@@ -9,7 +9,8 @@ With more than ``WHOLE`` records all ways are tried on a sample, and only the be
 
 Up to ``EXACT`` records the loss is never above that of ``hilbert``: the best way of the sample is compared with it on
 all records, which ends as soon as ``hilbert`` cannot cost less. Beyond that, this holds on the sample only. Where
-requirements are met by merging classes afterwards (persons, joint, kinds of other packages), it holds before merging.
+requirements are met by merging classes afterwards (values of persons, joint, kinds of other packages), it holds before
+merging. ``fast`` merges for k persons too; with more effort these are values that every class has k of.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sfumato.methods.class_counting import Counting
 from sfumato.methods.line.diverse_cut import strictest_frequency
 from sfumato.methods.line.optimal_cut import OptimalOneDimensional
 from sfumato.methods.method import FAST, ClassBatch, Effort, Method, Records
+from sfumato.methods.persons_as_values import persons_as_values
 from sfumato.methods.trees.gain_tree import GainTree
 from sfumato.orderings import Hilbert, Snake
 from sfumato.progress import Progress
@@ -63,6 +65,8 @@ class Auto:
         return requirements.decided_by_kernel
 
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
+        if records.effort != FAST:
+            records, requirements = persons_as_values(records, requirements)
         candidates, facts = _least(records, requirements, progress)
         batch = candidates[0]
         if requirements.decided_by_kernel and records.effort != FAST:

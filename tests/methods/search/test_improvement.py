@@ -222,10 +222,18 @@ def test_search_keeps_every_requirement_and_gives_the_same_bytes_again() -> None
 
 
 def test_what_is_joined_afterwards_is_not_searched() -> None:
-    table = people(200).append_column("who", pa.array([row // 2 for row in range(200)]))
-    release = sfumato.anonymize(table, person="who", effort="balanced", **ASKS)
+    table = people(200).append_column("who", pa.array(range(200)))
+    release = sfumato.anonymize(table, person="who", l=2, effort="balanced", **ASKS)
     assert release.audit.holds
     assert "ended" not in release.summary()["choice"]
+
+
+def test_k_persons_are_kept_by_the_search() -> None:
+    table = people(300).append_column("who", pa.array([row // 3 for row in range(300)]))
+    fast, searched = (sfumato.anonymize(table, person="who", effort=effort, **ASKS) for effort in ("fast", "balanced"))
+    assert searched.audit.holds
+    assert "ended" in searched.summary()["choice"]
+    assert searched.losses.gcp < fast.losses.gcp
 
 
 def test_seconds_end_the_search() -> None:

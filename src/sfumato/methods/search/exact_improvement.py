@@ -29,7 +29,7 @@ from sfumato.methods.method import ClassBatch, Records
 from sfumato.methods.search.exact_programme import FrequencyLimit, PartitionProgramme
 from sfumato.methods.search.improvement import Improvement, SearchLimits
 from sfumato.methods.search.mutable_classes import SearchPart
-from sfumato.methods.search.shortfall import ROWS, ShortfallTests, lack_of_counted, shortfall_tests
+from sfumato.methods.search.shortfall import ROWS, ShortfallTests, lack_of_counted
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.requirements.conjunction import FREQUENCY, SIZE
@@ -97,7 +97,7 @@ class ExactImprovement(Improvement):
 
     def _solved(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
         """Solve a neighbourhood; change ``owner`` and return the gain if its classes meet the requirements."""
-        part = self._part(begin, end)
+        part, tests = self._part(begin, end)
         here = NeighbourhoodTypes.of(part, owner)
         seconds = None if self._until is None else max(self._until - time.monotonic(), 0.0)
         if self._by_boxes:
@@ -110,7 +110,7 @@ class ExactImprovement(Improvement):
         else:
             classes = here.solved_by_classes(self._seen_in(begin, end, here.type_of_row), self._records, seconds)
         changed = here.owners(classes)
-        if changed is None or not _hold(part, changed, self._rules.least, shortfall_tests(end - begin, self._tests)):
+        if changed is None or not _hold(part, changed, self._rules.least, tests):
             return 0
         gained = _cost(part, owner, self._records.costs) - _cost(part, changed, self._records.costs)
         if gained <= 0:

@@ -33,7 +33,7 @@ from sfumato.methods.search.exchange_chains import chain_search
 from sfumato.methods.search.mutable_classes import SearchPart, SearchRules
 from sfumato.methods.search.repair import repair
 from sfumato.methods.search.ruin_and_recreate import rebuild
-from sfumato.methods.search.shortfall import shortfall_tests
+from sfumato.methods.search.shortfall import ShortfallTests, part_tests
 from sfumato.methods.trees.gain_tree import gain_order
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
@@ -141,11 +141,13 @@ class Improvement:
         self._starts = np.concatenate([[0], np.flatnonzero(np.diff(in_order)) + 1, [len(order)]])
         return sum(gained for gained, _ in results)
 
-    def _part(self, begin: int, end: int) -> SearchPart:
+    def _part(self, begin: int, end: int) -> tuple[SearchPart, ShortfallTests]:
         values = np.empty((end - begin, len(self._columns)), np.uint32)
         for i, column in enumerate(self._columns):
             values[:, i] = column[self._rows[begin:end]]
-        return SearchPart(np.take(self._records.codes, self._record_of[begin:end], axis=0).astype(np.int64), values)
+        values, tests = part_tests(values, self._tests)
+        codes = np.take(self._records.codes, self._record_of[begin:end], axis=0).astype(np.int64)
+        return SearchPart(codes, values), tests
 
     def repair(self, progress: Progress) -> None:
         """Repair classes that fail the requirements: exchange records, then merge the classes that still fail."""
@@ -156,25 +158,25 @@ class Improvement:
         self._starts = batch.starts
 
     def _chained(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
-        part, near = self._part(begin, end), self._near(begin, end, state)
-        count, tests = int(owner[-1]) + 1, shortfall_tests(end - begin, self._tests)
+        part, tests = self._part(begin, end)
+        near, count = self._near(part, begin, end, state), int(owner[-1]) + 1
         return int(chain_search(part, owner, count, self._rules, tests, near, CHAIN_PASSES))
 
     def _repaired(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
-        part, near = self._part(begin, end), self._near(begin, end, state)
-        count, tests = int(owner[-1]) + 1, shortfall_tests(end - begin, self._tests)
+        part, tests = self._part(begin, end)
+        near, count = self._near(part, begin, end, state), int(owner[-1]) + 1
         return -int(repair(part, owner, count, self._rules, tests, near))
 
-    def _near(self, begin: int, end: int, state: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def _near(self, part: SearchPart, begin: int, end: int, state: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the near rows of some rows, found by trees with newly drawn weights."""
         codes = np.take(self._records.codes, self._record_of[begin:end], axis=0)
         random, once = np.random.PCG64(int(state[0])), np.ones(len(codes), np.int64)
         orders = [gain_order(codes, once, self._categorical, self._reweighted(random), 2) for _ in range(TREES)]
-        return near_rows(self._part(begin, end), orders, int(self._tests.distinct.max()), self._rules)
+        return near_rows(part, orders, int(self._tests.distinct.max()), self._rules)
 
     def _rebuilt(self, begin: int, end: int, owner: NDArray[np.int64], state: NDArray[np.uint64]) -> int:
-        part = self._part(begin, end)
-        count, tests = int(owner[-1]) + 1, shortfall_tests(end - begin, self._tests)
+        part, tests = self._part(begin, end)
+        count = int(owner[-1]) + 1
         return int(rebuild(part, owner, count, self._rules, tests, PASSES, count, NEAR, PASSES // 2, state))
 
     def _rearrange(self) -> None:

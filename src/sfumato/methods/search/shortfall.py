@@ -52,6 +52,34 @@ def shortfall_tests(n: int, tests: Conjunction) -> ShortfallTests:
     return ShortfallTests(_compiled(lack_of_rows if a else nothing_lacks), space, np.concatenate(real))
 
 
+def part_tests(values: NDArray[np.uint32], tests: Conjunction) -> tuple[NDArray[np.uint32], ShortfallTests]:
+    """Return the values of the rows of a part, uint32[n, a], and what kernels need to test these rows.
+
+    Where it only matters which values are different, they are numbered anew: to clear the space for all values of a
+    table, such as a million persons, would take longer than to search the part.
+    """
+    n, (a, m) = len(values), tests.reference.shape
+    if m <= n or not np.isin(tests.kind, (SIZE, DISTINCT)).all():
+        return values, shortfall_tests(n, tests)
+    renumbered, distinct = np.empty_like(values), np.empty(a, np.int64)
+    for column in range(a):
+        known, number = np.unique(values[:, column], return_inverse=True)
+        distinct[column] = np.searchsorted(known, tests.distinct[column])  # null comes after all values
+        renumbered[:, column] = number
+    width = int(distinct.max())
+    nothing = np.zeros((a, width))
+    return renumbered, shortfall_tests(
+        n,
+        tests._replace(
+            distinct=distinct,
+            reference=nothing,
+            numbers=nothing,
+            nodes=np.zeros((a, 3 * width), np.int64),
+            weight=nothing,
+        ),
+    )
+
+
 @cache
 def _compiled(function: Callable[..., Any]) -> Any:
     whole, real = numba.int64[::1], numba.float64[::1]

@@ -151,7 +151,7 @@ EffortLevel = Annotated[
         metavar="fast|normal|balanced|best|exact",
         rich_help_panel=RELEASE,
         help="How long to search for less loss. fast: not at all; normal, the default: about a second for each 30,000 "
-        "records, up to a million; balanced: longer; best: until it gains nothing; exact: then solve parts exactly.",
+        "records, up to a million; balanced: longer; best: until it gains little; exact: then solve parts exactly.",
     ),
 ]
 Seconds = Annotated[

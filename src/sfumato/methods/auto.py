@@ -2,8 +2,9 @@
 
 Which way is best depends on the table and on k: a line along a curve where attributes are numbers; a snake, a gain tree
 or the cells of taxonomy levels where they are categories. ``fast`` cuts the three lines; with more effort cell peeling
-is tried as well, and a search (``improvement``) starts from the best, for as long as the effort allows. ``exact``
-goes on from there with exact solutions of neighbourhoods (``exact_improvement``).
+is tried as well, and a search (``improvement``) starts from the best, for as long as the effort allows. ``best`` also
+anneals the classes (``annealed_improvement``), and ``exact`` goes on from there with exact solutions of neighbourhoods
+(``exact_improvement``).
 
 With more than ``WHOLE`` records all ways are tried on a sample, and only the best on all records.
 
@@ -67,20 +68,15 @@ class Auto:
     def classes(self, records: Records, requirements: Requirements, progress: Progress) -> Iterator[ClassBatch]:
         if records.effort != FAST:
             records, requirements = persons_as_values(records, requirements)
-        candidates, facts = _least(records, requirements, progress)
-        batch = candidates[0]
+        batch, facts = _least(records, requirements, progress)
         if requirements.decided_by_kernel and records.effort != FAST:
-            improvement_kind = _improvement_kind(records.effort)
             limits = limits_of(records.effort, requirements, records.count, len(records.domains))
             if _is_repaired(records, requirements):
-                candidates = _with_repaired(candidates, facts, records, requirements, progress)
-            results = []
+                batch = _or_repaired(batch, facts, records, requirements, progress)
+            improvement = improvement_of(batch, records, requirements)
             with progress.phase("improve", None if limits.rounds == MOST_ROUNDS else limits.rounds * records.count):
-                for start in candidates:
-                    improvement = improvement_kind(start, records, requirements)
-                    ended = improvement.improve(limits, progress)
-                    results.append((improvement.cost, ended, improvement.batch))
-            _, facts["ended"], batch = min(results, key=lambda result: result[0])
+                facts["ended"] = improvement.improve(limits, progress)
+            batch = improvement.batch
         progress.decisions["choice"] = {**facts, "effort": str(records.effort)}
         yield batch
 
@@ -96,39 +92,37 @@ def _is_repaired(records: Records, requirements: Requirements) -> bool:
     return records.effort.seconds is None and frequency is not None and requirements.least_class > frequency.l
 
 
-def _with_repaired(
-    candidates: list[ClassBatch],
-    facts: dict[str, Any],
-    records: Records,
-    requirements: Requirements,
-    progress: Progress,
-) -> list[ClassBatch]:
-    """Return as many candidates, the least loss first, from these and from repaired classes for k alone."""
+def _or_repaired(
+    batch: ClassBatch, facts: dict[str, Any], records: Records, requirements: Requirements, progress: Progress
+) -> ClassBatch:
+    """Return the classes with less loss: these, or repaired classes for k alone."""
     from sfumato.methods.search.improvement import Improvement
 
     alone = Requirements(tuple(part for part in requirements.parts if part.attribute is None))
     with progress.phase("repair", None):
-        improvement = Improvement(_least(records, alone, progress)[0][0], records, alone)
+        improvement = Improvement(_least(records, alone, progress)[0], records, alone)
         effort = Effort("balanced") if records.effort.is_thorough else records.effort
         improvement.improve(limits_of(effort, alone, records.count, len(records.domains)), progress)
         repaired = Improvement(improvement.batch, records, requirements)
         repaired.repair(progress)
-    costs = [Improvement(candidate, records, requirements).cost for candidate in candidates]
     facts["tried"]["k alone, repaired"] = round(repaired.cost / (records.costs.full * records.count), 6)
-    facts["repaired"] = repaired.cost < min(costs)
-    every = sorted(zip([*costs, repaired.cost], [*candidates, repaired.batch], strict=True), key=lambda pair: pair[0])
-    return [batch for _, batch in every[: len(candidates)]]
+    facts["repaired"] = repaired.cost < _cost(batch, records)
+    return repaired.batch if facts["repaired"] else batch
 
 
-def _improvement_kind(effort: Effort) -> type[Improvement]:
-    """Return what improves the classes: the search alone, or the search and exact solutions."""
-    if effort.is_exact:
+def improvement_of(batch: ClassBatch, records: Records, requirements: Requirements) -> Improvement:
+    """Return what improves the classes with the effort of the records: search, with annealing, with exact solutions."""
+    if records.effort.is_exact:
         from sfumato.methods.search.exact_improvement import ExactImprovement
 
-        return ExactImprovement
+        return ExactImprovement(batch, records, requirements)
+    if records.effort.is_annealed:
+        from sfumato.methods.search.annealed_improvement import AnnealedImprovement
+
+        return AnnealedImprovement(batch, records, requirements)
     from sfumato.methods.search.improvement import Improvement
 
-    return Improvement
+    return Improvement(batch, records, requirements)
 
 
 def limits_of(effort: Effort, requirements: Requirements, records: int, columns: int) -> SearchLimits:
@@ -148,12 +142,11 @@ def limits_of(effort: Effort, requirements: Requirements, records: int, columns:
     return SearchLimits(max(min(rounds, work // requirements.least_class), 1) * times)
 
 
-def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[list[ClassBatch], dict[str, Any]]:
-    """Return the classes to start from, the least loss first, and the facts to report.
+def _least(records: Records, requirements: Requirements, progress: Progress) -> tuple[ClassBatch, dict[str, Any]]:
+    """Return the classes with the least loss, and the facts to report.
 
     The facts are the method, the loss of each way, the number of records tried, and whether the loss is at most that of
-    ``hilbert`` on all of them. The lowest start does not always lead to the lowest result, so ``best`` and
-    ``exact`` start from two.
+    ``hilbert`` on all of them.
     """
     tried = records if records.count <= WHOLE else _sampled(records)
     if not requirements.holds(Counting(tried, requirements).whole).all():
@@ -175,20 +168,21 @@ def _least(records: Records, requirements: Requirements, progress: Progress) -> 
 
     # Side by side, unless the records are so many that the memory of several methods counts.
     batches = in_threads(formed, ways) if tried.count <= WHOLE else list(map(formed, ways))
-    candidates = [(_cost(batch, records), method, batch) for method, batch in zip(ways, batches, strict=True)]
+    costs = [_cost(batch, records) for batch in batches]
     worth = records.costs.full * tried.count
-    losses = {method.name: round(cost / worth, 6) for cost, method, _ in candidates}
-    candidates = sorted(candidates, key=lambda candidate: candidate[0])[: 2 if records.effort.is_unlimited else 1]
-    exact = tried is records or candidates[0][1] is HILBERT or records.count <= EXACT
-    facts = {"start": candidates[0][1].name, "tried": losses, "tried_on": tried.count, "exact": exact}
+    losses = {method.name: round(cost / worth, 6) for cost, method in zip(costs, ways, strict=True)}
+    least = costs.index(min(costs))
+    method, batch = ways[least], batches[least]
+    exact = tried is records or method is HILBERT or records.count <= EXACT
+    facts = {"start": method.name, "tried": losses, "tried_on": tried.count, "exact": exact}
     if tried is records:
-        return [batch for _, _, batch in candidates], facts
-    on_all = [ClassBatch.joined(list(method.classes(records, requirements, progress))) for _, method, _ in candidates]
-    if exact and candidates[0][1] is not HILBERT:
-        hilbert_batch = HILBERT.below(_cost(on_all[0], records), records, requirements, progress)
+        return batch, facts
+    batch = ClassBatch.joined(list(method.classes(records, requirements, progress)))
+    if exact and method is not HILBERT:
+        hilbert_batch = HILBERT.below(_cost(batch, records), records, requirements, progress)
         if hilbert_batch is not None:
-            facts["start"], on_all = HILBERT.name, [hilbert_batch, *on_all][: len(on_all)]
-    return on_all, facts
+            facts["start"], batch = HILBERT.name, hilbert_batch
+    return batch, facts
 
 
 def best_curve(

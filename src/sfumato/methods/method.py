@@ -61,6 +61,11 @@ class Effort:
         return self.level == "exact"
 
     @property
+    def is_annealed(self) -> bool:
+        """Return whether the search anneals classes: it then takes as long as the user has patience."""
+        return self.seconds is not None or self.level in ("best", "exact")
+
+    @property
     def is_unlimited(self) -> bool:
         """Return whether the search goes on until it gains nothing."""
         return self.seconds is None and self.level in ("best", "exact")

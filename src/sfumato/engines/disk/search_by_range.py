@@ -12,10 +12,9 @@ import numpy as np
 
 from sfumato.engines.disk.class_file import ClassFile
 from sfumato.engines.disk.coded_table import CodedTable
-from sfumato.methods.auto import limits_of
+from sfumato.methods.auto import improvement_of, limits_of
 from sfumato.methods.line.optimal_cut import boxes_of
 from sfumato.methods.method import ClassBatch
-from sfumato.methods.search.improvement import Improvement
 from sfumato.progress import Progress
 from sfumato.requirements import Requirements
 from sfumato.tables.external.memory_budget import MemoryBudget
@@ -42,7 +41,7 @@ def search_ranges(
                 effort = replace(effort, seconds=effort.seconds * len(rows) / table.count)
             row_numbers = np.arange(len(rows), dtype=np.uint32)
             start = ClassBatch(row_numbers, starts, *boxes_of(table.codes_of(rows), row_numbers, starts))
-            improvement = Improvement(start, table.records(rows), requirements)
+            improvement = improvement_of(start, replace(table.records(rows), effort=effort), requirements)
             improvement.improve(limits_of(effort, requirements, len(rows), len(table.domains)), progress)
             batch = improvement.batch
             improved.add(np.take(rows, batch.rows), np.diff(batch.starts))

@@ -19,12 +19,11 @@ from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_word
 from sfumato.engines.spark.spark_tables import one_array
 from sfumato.losses.exact_costs import exact_costs
 from sfumato.methods import method_named
-from sfumato.methods.auto import limits_of
+from sfumato.methods.auto import improvement_of, limits_of
 from sfumato.methods.class_counting import Counting
 from sfumato.methods.lattice.lattice_method import LevelRecoding
 from sfumato.methods.level_parts import divided
 from sfumato.methods.method import FAST, ClassBatch, Effort, Records
-from sfumato.methods.search.improvement import Improvement
 from sfumato.policy import Policy
 from sfumato.progress import Progress
 from sfumato.releases.local_recoding import RecodedColumn, Recoder
@@ -103,7 +102,7 @@ def _classes_of_part(task: BucketTask, records: Records) -> ClassBatch:
     method, progress = method_named(task.method), Progress()
     batch = ClassBatch.joined(list(method.classes(records, task.requirements, progress)))
     if task.search:
-        improvement = Improvement(batch, records, task.requirements)
+        improvement = improvement_of(batch, records, task.requirements)
         improvement.improve(limits_of(records.effort, task.requirements, records.count, len(records.domains)), progress)
         batch = improvement.batch
     holds = task.requirements.holds(Counting(records, task.requirements).runs(batch.rows, batch.starts))

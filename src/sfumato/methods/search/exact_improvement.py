@@ -26,8 +26,9 @@ from sfumato.methods.boxes.box_search import least_slacks
 from sfumato.methods.boxes.diversity_limits import no_limits
 from sfumato.methods.clustering.kd_tree import build_kd_tree
 from sfumato.methods.method import ClassBatch, Records
+from sfumato.methods.search.annealed_improvement import AnnealedImprovement
 from sfumato.methods.search.exact_programme import FrequencyLimit, PartitionProgramme
-from sfumato.methods.search.improvement import Improvement, SearchLimits
+from sfumato.methods.search.improvement import SearchLimits
 from sfumato.methods.search.mutable_classes import SearchPart
 from sfumato.methods.search.shortfall import ROWS, ShortfallTests, lack_of_counted
 from sfumato.progress import Progress
@@ -49,7 +50,7 @@ PATIENCE, SETTLED = 2, 1000  # the search ends after PATIENCE rounds that gain l
 SHARE = 1 / 3  # of the seconds: the search before
 
 
-class ExactImprovement(Improvement):
+class ExactImprovement(AnnealedImprovement):
     """Classes that are improved by search, then by exact solutions."""
 
     def __init__(self, batch: ClassBatch, records: Records, requirements: Requirements) -> None:

@@ -15,7 +15,7 @@ any moment: after the rounds of its effort, when its time is up, or when it is i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,27 +88,35 @@ class Improvement:
     def improve(self, limits: SearchLimits, progress: Progress) -> str:
         """Improve the classes until a limit is reached; return why the search ended."""
         deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
-        patience = PATIENCE * times_more(self._records.count)
-        total, gains = self.cost, [0] * patience
+        total, gains = self.cost, list[int]()
         for number in range(limits.rounds):
             gained = self._round(number, lambda: deadline is not None and time.monotonic() > deadline, progress)
             if progress.stopped:
                 return f"interrupted in round {number + 1:,}"
             if deadline is not None and time.monotonic() > deadline:
                 return f"the time was over in round {number + 1:,}"
-            total, gains = total - gained, [*gains[1:], gained]
-            if number + 1 >= patience and sum(gains) * SETTLED <= total:
+            total, gains = total - gained, [*gains, gained]
+            if self._has_settled(gains, total):
                 return f"settled after {number + 1:,} rounds"
         return f"{limits.rounds:,} rounds"
 
+    def _has_settled(self, gains: Sequence[int], total: int) -> bool:
+        """Return whether the search has come to its end. gains: those of the rounds so far; total: what is left."""
+        patience = PATIENCE * times_more(self._records.count)
+        return len(gains) >= patience and sum(gains[-patience:]) * SETTLED <= total
+
     def _round(self, number: int, out_of_time: Callable[[], bool], progress: Progress) -> int:
         self._rearrange()
-        average = int(self._starts[-1]) / (len(self._starts) - 1)
         if self._columns and number % 2 == 0:
             return self._in_neighbourhoods(CHAINED_RECORDS, self._chained, out_of_time, progress)
+        return self._in_neighbourhoods(self._usual_records, self._rebuilt, out_of_time, progress)
+
+    @property
+    def _usual_records(self) -> int:
+        """Return how many records a neighbourhood of some dozens of classes has."""
+        average = int(self._starts[-1]) / (len(self._starts) - 1)
         most = max(MOST_RECORDS, int(FEWEST_CLASSES * average))
-        size = min(max(int(CLASSES * average), FEWEST_RECORDS), most)
-        return self._in_neighbourhoods(size, self._rebuilt, out_of_time, progress)
+        return min(max(int(CLASSES * average), FEWEST_RECORDS), most)
 
     def _in_neighbourhoods(
         self,

@@ -1,0 +1,141 @@
+"""Annealing: records change classes, also at a loss, which becomes smaller and smaller until only gains are allowed.
+
+Threshold accepting (Dueck and Scheuer, J. Computational Physics 1990) with thresholds drawn at random. A try draws a
+record and one that is near to it. The record goes to the class of the near one, or takes the place there of the record
+for which that costs least. What the change may cost is drawn between 0 and the heat, which falls to 0. Where local
+search and rebuilding end, whole groups of classes would have to change at once; heat takes them there step by step.
+
+Costs and thresholds are integers and the kernel draws its own random numbers, so the result is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.kernels.constants import INFINITE, NONE
+from sfumato.kernels.decorator import inlined_kernel, kernel
+from sfumato.losses.exact_costs import attribute_cost
+from sfumato.methods.search.mutable_classes import (
+    AFTER,
+    COST,
+    FIRST,
+    LEFT,
+    OTHER_LEFT,
+    OWNER,
+    SIZE,
+    build_classes,
+    cost_with,
+    cost_without,
+    holds_with,
+    move,
+    stays_class,
+    update_class,
+)
+from sfumato.methods.search.ruin_and_recreate import next_random
+from sfumato.methods.search.shortfall import ATTRIBUTES
+
+DRAWS = 1024  # thresholds that can be drawn
+
+
+@kernel
+def anneal(part, owner, most, rules, tests, near, tries, share, state):
+    """Anneal the classes of a part; return the gain. Classes that would cost more than before are not kept.
+
+    owner: int64[n], the class of each row, below ``most``, changed. near: int64[n, m], filled with the nearest rows of
+    each row. share: the heat at the beginning as a share of the mean cost of a class.
+    """
+    (codes, values), (layout, units, least), (lack, space, real) = part, rules, tests
+    rows, facts, box = build_classes(codes, owner, most, layout, units)
+    nearest_rows(codes, layout, units, near)
+    cost = np.int64(0)
+    for class_id in range(most):
+        cost += facts[class_id, SIZE] * facts[class_id, COST]
+    hottest, gained = np.int64(share * cost / most), np.int64(0)
+    for step in range(tries if cost > 0 else 0):
+        heat = hottest - hottest * step // tries
+        row = np.int64(next_random(state) % np.uint64(len(codes)))
+        beside = near[row, np.int64(next_random(state) % np.uint64(near.shape[1]))]
+        allowed = heat * np.int64(next_random(state) % np.uint64(DRAWS)) // DRAWS
+        if rows[row, OWNER] != rows[beside, OWNER]:
+            gained -= change(
+                codes, values, rows, facts, box, row, beside, layout, units, least, lack, space, real, allowed
+            )
+    if gained >= 0:
+        for i in range(len(owner)):
+            owner[i] = rows[i, OWNER]
+    return max(gained, np.int64(0))
+
+
+@inlined_kernel
+def nearest_rows(codes, layout, units, near):
+    """Fill ``near`` with the nearest rows of each row: those that cost least together with it."""
+    costs = np.empty(near.shape[1], np.int64)
+    for row in range(len(codes)):
+        count = 0
+        for other in range(len(codes)):
+            limit = costs[count - 1] if count == len(costs) else INFINITE
+            total, q = np.int64(0) if other != row else limit, 0
+            while q < codes.shape[1] and total < limit:
+                low, high = min(codes[row, q], codes[other, q]), max(codes[row, q], codes[other, q])
+                total += attribute_cost(layout, units, q, low, high)
+                q += 1
+            if total < limit:
+                count = min(count + 1, len(costs))
+                i = count - 1
+                while i > 0 and costs[i - 1] > total:
+                    costs[i], near[row, i] = costs[i - 1], near[row, i - 1]
+                    i -= 1
+                costs[i], near[row, i] = total, other
+
+
+@inlined_kernel
+def change(codes, values, rows, facts, box, row, beside, layout, units, least, lack, space, real, allowed):
+    """Put a row beside another if that costs at most ``allowed`` more; return what it costs, 0 if nothing is done.
+
+    The row moves to the other class, or is exchanged with one of its rows, whatever costs less.
+    """
+    own, to = rows[row, OWNER], rows[beside, OWNER]
+    own_size, own_cost, size, cost = facts[own, SIZE], facts[own, COST], facts[to, SIZE], facts[to, COST]
+    rest = cost_without(facts, box, own, codes, row, layout, units, LEFT)
+    spent, partner, is_found, is_counted = allowed + 1, NONE, False, space[ATTRIBUTES] > 0
+    if own_size > least:
+        saved = own_size * own_cost - (own_size - 1) * rest
+        below = (spent + saved + size * cost) // (size + 1) + 1
+        new_spent = cost_with(box, to, codes, row, layout, units, below) * (size + 1) - size * cost - saved
+        if (
+            new_spent < spent
+            and size + 1 >= least
+            and (
+                not is_counted
+                or (
+                    holds_with(values, rows, facts, own, NONE, row, least, lack, space, real)
+                    and stays_class(values, rows, facts, to, row, NONE, least, lack, space, real)
+                )
+            )
+        ):
+            spent, is_found = new_spent, True
+    other = facts[to, FIRST]
+    while other != NONE:
+        below = own_cost + (spent + size * cost) // own_size + 1
+        cost_here = cost_with(box, LEFT, codes, other, layout, units, below)
+        if other != beside and cost_here < below:
+            cost_without(facts, box, to, codes, other, layout, units, OTHER_LEFT)
+            added = own_size * (cost_here - own_cost)
+            below = cost + (spent - added) // size + 1
+            new_spent = added + size * (cost_with(box, OTHER_LEFT, codes, row, layout, units, below) - cost)
+            if new_spent < spent and (
+                not is_counted
+                or (
+                    stays_class(values, rows, facts, own, other, row, least, lack, space, real)
+                    and stays_class(values, rows, facts, to, row, other, least, lack, space, real)
+                )
+            ):
+                spent, partner, is_found = new_spent, other, True
+        other = rows[other, AFTER]
+    if is_found:
+        move(rows, facts, row, to)
+        if partner != NONE:
+            move(rows, facts, partner, own)
+        update_class(codes, rows, facts, box, own, layout, units)
+        update_class(codes, rows, facts, box, to, layout, units)
+    return spent if is_found else np.int64(0)

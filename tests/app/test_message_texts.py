@@ -213,6 +213,12 @@ def test_a_refusal_of_kept_columns_names_them_with_reasons_in_german() -> None:
     assert "„mail“: ihre Werte sehen aus wie E-Mail-Adressen; „no“: sie legt den Quasi-Identifikator" in said
 
 
+def test_names_have_the_quotes_of_the_language_inside_of_other_texts_too() -> None:
+    text = "the sensitive column 'illness' is released as it is: k-anonymity hides who a record is, not what it says; "
+    said = message_text(f"{text}a class whose records all share one value reveals it", GERMAN)
+    assert said.startswith("Die sensible Spalte „illness“ wird veröffentlicht")
+
+
 def test_figures_have_the_marks_of_the_language_and_settings_those_of_a_policy() -> None:
     text = (
         "k = 9,000 needs at least 9,000 records, but the table has 1,500. Choose a k of at most 1,500, or add records. "

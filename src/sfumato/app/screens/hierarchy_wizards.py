@@ -27,6 +27,7 @@ UNIT_NAMES = {
     "year": "page_hierarchies.level_names.year",
     "decade": "page_hierarchies.level_names.decade",
 }
+NEEDED = {"intervals": ("whole", "decimal"), "calendar": ("date",)}  # what values must be for a recipe
 FITS = {
     "intervals": "page_hierarchies.fits.intervals",
     "calendar": "page_hierarchies.fits.calendar",
@@ -123,6 +124,7 @@ def _cards(view: ProjectView, column: SelectedColumn) -> list[Markup]:
                     button(say("page_hierarchies.do"), look="small", id=f"make-{key}"),
                     class_="card", id=f"wizard-{key}")
         for key, content in cards.items()
+        if column.kind in NEEDED.get(key, (column.kind,))
     ]  # fmt: skip
     file = column_form(
         view, column, "file",

@@ -311,5 +311,5 @@ SCREEN = Screen(
     task="page_open.task",
     draw=draw,
     actions={"read": read, "header": header, "missing": missing, "examine": examine},
-    original=True,
+    original="always",
 )

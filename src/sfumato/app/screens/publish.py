@@ -227,5 +227,5 @@ SCREEN = Screen(
     task="page_publish.task",
     draw=draw,
     actions={"prepare": prepare, "publish": publish},
-    original=False,
+    original="never",
 )

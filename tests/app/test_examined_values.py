@@ -76,6 +76,8 @@ def test_what_was_published_can_be_read_and_not_changed(examined_page: PageClien
     page.send("add", kind="distinct")
     page.prepare(k=4)
     page.send("publish")
+    listed = words(page.look("publish"))
+    assert re.search(r"Release .*Certificate .*Report .*Codebook .*Policy ", listed)
     towns = words(page.look("hierarchies", column=1))
     assert "Hierarchy: own groups." in towns
     assert "the value never shown level 1 may be shown nothing (*) may be shown" in towns

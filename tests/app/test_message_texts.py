@@ -219,6 +219,13 @@ def test_names_have_the_quotes_of_the_language_inside_of_other_texts_too() -> No
     assert said.startswith("Die sensible Spalte „illness“ wird veröffentlicht")
 
 
+def test_what_was_counted_is_said_in_german() -> None:
+    for counted, german in (("records", "Datensätze"), ("persons", "Personen")):
+        text = "frequency l-diversity of 'a' with l = 40 allows the most frequent value 2.5% of the "
+        said = message_text(f"{text}{counted}, but it has 6.7%. Choose an l of at most 14.", GERMAN)
+        assert f"2,5\N{NO-BREAK SPACE}% der {german}, aber er hat 6,7\N{NO-BREAK SPACE}%." in said
+
+
 def test_figures_have_the_marks_of_the_language_and_settings_those_of_a_policy() -> None:
     text = (
         "k = 9,000 needs at least 9,000 records, but the table has 1,500. Choose a k of at most 1,500, or add records. "

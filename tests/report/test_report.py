@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import re
@@ -1131,3 +1132,13 @@ def test_what_is_reached_has_a_column_only_where_a_requirement_has_such_a_figure
     persons = {"requirement": "k-anonymity, k = 5, in persons", "holds": True, "reason": ""}
     assert "reached" not in requirement_rows([persons], ENGLISH)
     assert "reached" in requirement_rows([persons, {**persons, "value": 7}], ENGLISH)
+
+
+def test_long_periods_are_told_in_years_and_short_ones_in_days(tmp_path: Path) -> None:
+    born = {"role": "quasi-identifier", "taxonomy": {"calendar": ["month", "decade"]}}
+    days = pa.array([datetime.date(1930 + 10 * (row % 6), 1, 1 + row % 28) for row in range(240)])
+    for finest, told in (("decade", "no wider than 10 years"), ("month", "no wider than 30 days")):
+        policy = Policy.from_dict({"columns": {"born": {**born, "finest": finest}}, "privacy": {"k": 5}})
+        release = sfumato.anonymize(pa.table({"born": days}), policy=policy)
+        release.report(tmp_path / f"{finest}.html")
+        assert told in (tmp_path / f"{finest}.html").read_text("utf-8")

@@ -318,6 +318,8 @@ PARTS = (
     "messages.kinds.no_numbers",
     "messages.kinds.one_no_date",
     "messages.kinds.no_dates",
+    "messages.kinds.records",
+    "messages.kinds.persons",
     "messages.must.whole_from",
     "messages.must.whole_range",
     "messages.must.number_from",
@@ -381,6 +383,7 @@ NESTED = (
     "file",
     "wanted",
     "found",
+    "counted",
 )
 
 WORD = re.compile(r"[^\W\d_]{2}")

@@ -81,6 +81,7 @@ def _cards(view: ProjectView, column: SelectedColumn) -> list[Markup]:
     )  # fmt: skip
     units = [checkbox("calendar", unit, say(UNIT_NAMES[unit]), checked=False) for unit in UNITS]
     ready = {key: say(READY[key]) for key in NAMES}
+    fitting = next((key for key in NAMES if f"--ready {key}" in column.fits), "")
     cards = {
         "intervals": [
             element("h4", say("page_hierarchies.wizards.intervals")),
@@ -112,7 +113,7 @@ def _cards(view: ProjectView, column: SelectedColumn) -> list[Markup]:
         ],
         "ready": [
             element("h4", say("page_hierarchies.wizards.ready")),
-            field(say("page_hierarchies.which"), select("ready", ready, "")),
+            field(say("page_hierarchies.which"), select("ready", ready, fitting)),
         ],
         "flat": [
             element("h4", say("page_hierarchies.wizards.flat")),

@@ -17,6 +17,14 @@ from sfumato.texts import ENGLISH, Texts
 
 # The first that fits is taken: what is more special stands before what is more general.
 MESSAGES = (
+    "messages.taxonomy.outside_several",
+    "messages.taxonomy.outside",
+    "messages.open.long_cell",
+    "messages.open.no_names",
+    "messages.open.ragged",
+    "messages.open.no_row",
+    "messages.open.nameless",
+    "messages.open.one_name",
     "messages.page.no_project",
     "messages.page.other_server",
     "messages.page.file_outside",
@@ -389,9 +397,14 @@ NESTED = (
 WORD = re.compile(r"[^\W\d_]{2}")
 
 
+def part_of_sentence(text: str, say: Texts) -> str:
+    """A message in the language of the texts, to be put into a sentence; as it is, if it is not recognised."""
+    return recognised_text(text, say, (*MESSAGES, *LINES), NESTED, (*PARTS, *REASONS))
+
+
 def message_text(text: str, say: Texts) -> Markup:
     """A message in the language of the texts, or in English and marked as such."""
-    said = recognised_text(text, say, (*MESSAGES, *LINES), NESTED, (*PARTS, *REASONS))
+    said = part_of_sentence(text, say)
     shown = capitalised(said) if WORD.match(said) else said  # commands say it behind "error:"; k is no word
     is_english = said == text and say.language.code != ENGLISH.language.code
     return element("span", shown, lang="en") if is_english else joined([shown])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -203,3 +205,20 @@ def test_a_closed_tab_finds_its_run_again_and_a_second_tab_cannot_overwrite(
     assert "Another tab" in second.evaluate("document.querySelector('#alarm').textContent")
     steward.page.go(address)
     assert steward.page.evaluate("document.querySelector('#role-9 input:checked') === null")
+
+
+def test_the_page_says_that_its_server_is_gone_while_it_follows_a_run(browser: Browser, folder: Path) -> None:
+    command = [sys.executable, "-m", "sfumato", "app", str(folder), "--no-browser"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert server.stdout is not None
+        steward = Steward(browser, server.stdout.readline().strip())
+        steward.click(".tables button")
+        steward.at("open")
+        steward.click("form[action$='/examine'] button")
+        steward.page.wait("document.querySelector('progress') && document.querySelector('#main').dataset.events")
+    finally:
+        server.kill()
+        server.communicate()
+    steward.page.wait("document.querySelector('#gone')")
+    assert "nothing is lost" in steward.page.evaluate("document.querySelector('#gone').textContent")

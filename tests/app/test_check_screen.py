@@ -28,3 +28,16 @@ def test_a_level_has_a_verdict_and_no_value_that_it_reaches(examined_page: PageC
     [smallest] = [value for requirement, value in reached.items() if "k = 4" in requirement]
     assert int(smallest) >= 4
     assert [value for requirement, value in reached.items() if "finer than the year" in requirement] == [""]
+
+
+@pytest.mark.compiled
+def test_all_trials_are_drawn_on_the_same_columns(examined_page: PageClient, runs_here: None) -> None:
+    page = examined_page
+    for settings in ({"k": 4}, {"k": 30, "global": "yes"}):
+        page.look("try")
+        page.send("start", **settings)
+    drawn = [
+        re.findall(r"<title>(.*?)</title>", path.read_text("utf-8"))[0]
+        for path in sorted(page.opened.directory.glob("runs/*/classes-en.svg"))
+    ]
+    assert drawn == ["Classes by born and age"] * 2

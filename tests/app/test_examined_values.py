@@ -71,10 +71,13 @@ def test_what_was_published_can_be_read_and_not_changed(examined_page: PageClien
     page.look("hierarchies", column=3)
     wizards = [form.fields["wizard"] for form in page.forms("make")]
     page.send("make", wizards.index(["calendar"]), calendar=["year", "decade"])
-    page.look("requirements")
+    assert 'class="original"' in page.look("hierarchies")
+    assert 'class="original"' in page.look("requirements")
     page.send("add", kind="distinct")
     page.prepare(k=4)
     page.send("publish")
+    listed = words(page.look("publish"))
+    assert re.search(r"Release .*Certificate .*Report .*Codebook .*Policy ", listed)
     towns = words(page.look("hierarchies", column=1))
     assert "Hierarchy: own groups." in towns
     assert "the value never shown level 1 may be shown nothing (*) may be shown" in towns
@@ -89,7 +92,7 @@ def test_what_was_published_can_be_read_and_not_changed(examined_page: PageClien
     assert "looks like at least 3 others" in asked
     assert "ill Several different values (distinct l-diversity)" in asked
     for screen in ("hierarchies", "requirements"):
-        page.look(screen)
+        assert 'class="original"' not in page.look(screen)
         changing = [form.action for form in page.all_forms() if form.method == "post"]
         assert changing == ["/settings"]
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from page_client import PageClient, alarm
+from source_kinds import write_xlsx
 
 from sfumato.cli import main
 
@@ -124,6 +125,50 @@ def test_values_of_typed_files_are_written_as_the_command_writes_them(tmp_path: 
         assert main(["taxonomy", str(tmp_path / "typed.parquet"), column, "--frequent", "1", "-o", str(file)]) == 0
         assert (page.opened.directory / settings(page, column)["taxonomy"]).read_bytes() == file.read_bytes()
     page.close()
+
+
+@pytest.mark.not_quick
+@pytest.mark.usefixtures("runs_here")
+def test_dates_of_a_workbook_are_shown_without_their_midnight(tmp_path: Path) -> None:
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days=37 * number) for number in range(60)]
+    rows: list[list[object]] = [["day", "few", "size"]]
+    rows += [[day, days[number % 3], number / 8] for number, day in enumerate(days)]
+    write_xlsx(tmp_path / "t.xlsx", {"one": rows})
+    page = PageClient(tmp_path)
+    page.begin("t.xlsx")
+    page.send("examine")
+    page.wait("examine")
+    cards = page.look("columns")
+    assert "2020-01-01 to 2020-03-15" in cards  # few different days, each with a bar
+    columns = {"day": {"role": "quasi-identifier", "taxonomy": {"calendar": ["month", "year"]}}}
+    page.opened.change(
+        page.opened.state.version,
+        "page.steps.role",
+        lambda data: {**data, "columns": {**data["columns"], **columns}},
+    )
+    found = page.look("hierarchies", column=0, q=days[12].isoformat())
+    assert f"<bdi>{days[12]}</bdi>" in found
+    assert "00:00:00" not in cards + found
+    page.http.cookies.set("sfumato-language", "de")
+    assert "0 bis 7,375" in page.look("columns")  # numbers that the page has rounded have the marks of its language
+    page.close()
+
+
+def test_only_wizards_that_suit_the_values_are_offered(examined_page: PageClient) -> None:
+    def offered(column: str) -> set[str]:
+        look(examined_page, column)
+        return {form.fields["wizard"][0] for form in examined_page.forms("make")}
+
+    everywhere = {"prefix", "groups", "frequent", "ready", "flat"}
+    assert offered("town") == everywhere
+    assert offered("age") == {*everywhere, "intervals"}
+    assert offered("born") == {*everywhere, "calendar"}
+
+
+def test_bars_of_a_tree_are_as_long_as_the_largest_line(examined_page: PageClient) -> None:
+    look(examined_page, "town")
+    bars = re.findall(r'<meter min="0" max="(\d+)" value="(\d+)"', examined_page.text)
+    assert {int(most) for most, _ in bars} == {max(int(value) for _, value in bars)}
 
 
 def test_what_fits_is_what_the_command_says(examined_page: PageClient, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,8 @@ from english_words import english_words
 
 import sfumato
 from sfumato import errors
-from sfumato.app.message_texts import message_text
+from sfumato.app.message_texts import message_text, part_of_sentence
+from sfumato.app.preview import preview
 from sfumato.errors import InfeasibleError, SfumatoError
 from sfumato.evaluation.linkability.refusal import refuse_linkable
 from sfumato.pipeline.prepare import policy_warnings
@@ -213,6 +214,19 @@ def test_a_refusal_of_kept_columns_names_them_with_reasons_in_german() -> None:
     assert "„mail“: ihre Werte sehen aus wie E-Mail-Adressen; „no“: sie legt den Quasi-Identifikator" in said
 
 
+def test_names_have_the_quotes_of_the_language_inside_of_other_texts_too() -> None:
+    text = "the sensitive column 'illness' is released as it is: k-anonymity hides who a record is, not what it says; "
+    said = message_text(f"{text}a class whose records all share one value reveals it", GERMAN)
+    assert said.startswith("Die sensible Spalte „illness“ wird veröffentlicht")
+
+
+def test_what_was_counted_is_said_in_german() -> None:
+    for counted, german in (("records", "Datensätze"), ("persons", "Personen")):
+        text = "frequency l-diversity of 'a' with l = 40 allows the most frequent value 2.5% of the "
+        said = message_text(f"{text}{counted}, but it has 6.7%. Choose an l of at most 14.", GERMAN)
+        assert f"2,5\N{NO-BREAK SPACE}% der {german}, aber er hat 6,7\N{NO-BREAK SPACE}%." in said
+
+
 def test_figures_have_the_marks_of_the_language_and_settings_those_of_a_policy() -> None:
     text = (
         "k = 9,000 needs at least 9,000 records, but the table has 1,500. Choose a k of at most 1,500, or add records. "
@@ -245,3 +259,30 @@ def test_cells_that_do_not_fit_their_column_are_told_in_german(kind: str, text: 
         english_words(german(str(caught.value)).replace("year-month-day", "").replace(str(tmp_path / "table.csv"), ""))
         == set()
     )
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_values_outside_a_hierarchy_are_told_in_german(several: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("land,ort\n" + "Germany,Bonn\nPolska,Jena\n" * 5, "utf-8")
+    (tmp_path / "o.csv").write_text("Bonn,west,*\n" if several else "Bonn,west,*\nJena,east,*\n", "utf-8")
+    columns = {
+        "land": {"role": "quasi-identifier", "taxonomy": {"ready": "countries"}},
+        "ort": {"role": "quasi-identifier", "taxonomy": "o.csv"},
+    }
+    policy = Policy.from_dict({"columns": columns, "privacy": {"k": 2}}, tmp_path)
+    with pytest.raises(SfumatoError) as caught:
+        sfumato.anonymize(tmp_path / "t.csv", policy=policy)
+    said = message_text(str(caught.value), GERMAN)
+    assert said.startswith("Mehrere Spalten" if several else "Die Spalte „land“ hat Werte")
+    assert english_words(german(str(caught.value))) == set()
+
+
+@pytest.mark.parametrize(
+    "text", ["a,,b\n1,2,3\n", "a,b,a\n1,2,3\n", "a,b\n1\n", "\na,b\n", f"a,b\n1,{'x' * 200_000}\n"]
+)
+def test_what_is_wrong_with_the_first_lines_is_told_in_german(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, "utf-8")
+    fault = preview(tmp_path / "t.csv", {"separator": ","}).fault
+    said = part_of_sentence(fault, GERMAN)
+    assert said != fault
+    assert english_words(said) == set()

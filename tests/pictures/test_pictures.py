@@ -27,7 +27,7 @@ from sfumato.pictures.classes import amount_bounds, chosen_axes, draw_classes, m
 from sfumato.pictures.curves import curves, log_ticks, spread_apart
 from sfumato.pictures.heat_map import difference_map, heat_map
 from sfumato.pictures.picture import Picture, side_by_side
-from sfumato.pictures.svg_marks import fit_text
+from sfumato.pictures.svg_marks import LETTER, fit_text
 from sfumato.pictures.theme import DARK, LIGHT, Theme, theme_named
 from sfumato.pictures.trees import Branch, tree
 from sfumato.policy import ColumnSettings, Grouping
@@ -779,6 +779,8 @@ def test_a_bar_to_compare_with_lies_under_the_other() -> None:
 def test_a_long_name_loses_its_middle() -> None:
     assert fit_text("Married with spouse absent", 100) == "Married\N{HORIZONTAL ELLIPSIS}absent"
     assert fit_text("short", 100) == "short"
+    for letters in range(4, 40):  # where the room was made for the text and for a gap beside it
+        assert fit_text("m" * letters, letters * LETTER + 7 - 7) == "m" * letters
 
 
 def test_a_histogram_has_a_bar_between_each_two_edges_and_a_line_with_its_name() -> None:

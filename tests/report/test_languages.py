@@ -79,6 +79,11 @@ def test_a_german_page_says_nothing_in_english(pages: Path, name: str) -> None:
     assert ENGLISH_WORDS.findall(said(page)) == []
 
 
+def test_the_codebook_names_levels_in_german(pages: Path) -> None:
+    text = said((pages / "codebook.html").read_text("utf-8"))
+    assert "Zeiträume des Kalenders: Monate oder Jahre" in text
+
+
 def test_the_report_says_what_the_release_is_called_who_made_it_what_for_and_when(pages: Path) -> None:
     text = said((pages / "report.html").read_text("utf-8"))
     assert "Bericht über eine Veröffentlichung Fälle Forschung Amt · 31. März 2026 Erfüllt die Vorgaben" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import re
@@ -30,6 +31,7 @@ from sfumato.policy import InputOptions, Policy
 from sfumato.report.figures import size_edges
 from sfumato.report.html import element, joined, name
 from sfumato.report.release_facts import association, facts_of
+from sfumato.report.requirement_rows import requirement_rows
 from sfumato.report.sentences import left_out, verdict
 from sfumato.report.stylesheet import colour_names
 from sfumato.report.value_cells import (
@@ -1124,3 +1126,19 @@ def test_without_the_library_that_draws_a_report_is_refused_at_once(
         release.report(tmp_path / "r.html")
     with pytest.raises(OutputError, match="does not exist"):
         release.report(tmp_path / "no" / "r.html")
+
+
+def test_what_is_reached_has_a_column_only_where_a_requirement_has_such_a_figure() -> None:
+    persons = {"requirement": "k-anonymity, k = 5, in persons", "holds": True, "reason": ""}
+    assert "reached" not in requirement_rows([persons], ENGLISH)
+    assert "reached" in requirement_rows([persons, {**persons, "value": 7}], ENGLISH)
+
+
+def test_long_periods_are_told_in_years_and_short_ones_in_days(tmp_path: Path) -> None:
+    born = {"role": "quasi-identifier", "taxonomy": {"calendar": ["month", "decade"]}}
+    days = pa.array([datetime.date(1930 + 10 * (row % 6), 1, 1 + row % 28) for row in range(240)])
+    for finest, told in (("decade", "no wider than 10 years"), ("month", "no wider than 30 days")):
+        policy = Policy.from_dict({"columns": {"born": {**born, "finest": finest}}, "privacy": {"k": 5}})
+        release = sfumato.anonymize(pa.table({"born": days}), policy=policy)
+        release.report(tmp_path / f"{finest}.html")
+        assert told in (tmp_path / f"{finest}.html").read_text("utf-8")

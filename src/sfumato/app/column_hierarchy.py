@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from sfumato.app.date_cells import without_midnight
 from sfumato.app.durable_files import write_durably
 from sfumato.app.examined_values import values_path
 from sfumato.app.project import Project
@@ -198,6 +199,10 @@ class ColumnHierarchy:
     @property
     def rows(self) -> TaxonomyRows:
         return self.taxonomy.draft.rows
+
+    def shown(self, value: str) -> str:
+        """A value or group as people read it."""
+        return without_midnight(value) if self.taxonomy.type == "date" else value
 
     @property
     def top_level(self) -> int:

@@ -25,7 +25,7 @@ def projects_page(view: View) -> str:
 
 def project_page(view: ProjectView, screen: Screen) -> str:
     """A screen of a project in its frame."""
-    say = view.say
+    say, is_original = view.say, screen.shows_original(view)
     heading = element("h1", say(screen.title), tabindex="-1")
     task = element("p", say(screen.task), class_="task")
     notice: object = element("p", say("page.published"), class_="note") if view.locked else ""
@@ -35,13 +35,13 @@ def project_page(view: ProjectView, screen: Screen) -> str:
     body = joined([heading, task, notice, screen.draw(view)])
     parts = [
         element("section", say("page.original"), class_="warning-frame", aria_label=say("page.warning"))
-        if screen.original
+        if is_original
         else "",
         _top(view),
         element("div", _steps(view, screen), _main(view, body), _policy(view), class_="columns"),
     ]
     title = f"{say(screen.title)} \N{MIDDLE DOT} {view.state.title}"
-    return _document(view, title, parts, look="original" if screen.original else "")
+    return _document(view, title, parts, look="original" if is_original else "")
 
 
 def error_page(view: View, status: int, text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfumato.app.date_cells import without_midnight
 from sfumato.errors import InputError
 from sfumato.evaluation.linkability.column_facts import ColumnValues, TextSettings, find_text_settings, moment_of
 from sfumato.evaluation.linkability.sentinels import Sentinel, suspected_sentinels
@@ -34,8 +34,6 @@ HEADER_AMONG = 12  # lines that can be chosen as the header
 MOST_CELLS = 60  # columns that are shown; the others are counted
 LONGEST_CELL = 131_072  # characters, as the reader of CSV allows
 EXCEL = (".xlsx", ".xls", ".ods")
-MIDNIGHT = " 00:00:00"
-DATE_AND_MIDNIGHT = re.compile(rf"\d{{4}}-\d\d-\d\d{MIDNIGHT}")
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ def _excel_preview(path: Path, chosen: Mapping[str, Any]) -> Preview:
             "the file cannot be read as a spreadsheet: it is damaged, locked with a password, or not what its name "
             "says. Save it again."
         ) from None
-    rows = [tuple(map(_without_midnight, row.values())) for row in top.to_pylist()]
+    rows = [tuple(cell and without_midnight(cell) for cell in row.values()) for row in top.to_pylist()]
     header = int(asked) if asked else header_index([list(row) for row in rows]) + 1
     settings = _settings({**chosen, "sheet": chosen.get("sheet")})
     lines = tuple(rows[: max(header, HEADER_AMONG) + SHOWN])
@@ -137,11 +135,6 @@ def _excel_preview(path: Path, chosen: Mapping[str, Any]) -> Preview:
     names = tuple(cell or "" for cell in rows[header - 1])
     records = tuple(row for row in rows[header:] if any(cell is not None for cell in row))
     return Preview("excel", names, records, lines, header, settings, sheets, fault=_fault_of_names(names))
-
-
-def _without_midnight(cell: str | None) -> str | None:
-    """Return a date as its cell shows it: spreadsheets keep a date as its midnight."""
-    return cell.removesuffix(MIDNIGHT) if cell is not None and DATE_AND_MIDNIGHT.fullmatch(cell) else cell
 
 
 def _typed_preview(path: Path, chosen: Mapping[str, Any]) -> Preview:

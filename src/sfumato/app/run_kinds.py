@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet
 
+from sfumato.app.background_run import BackgroundRun
 from sfumato.app.examined_values import table_mark, values_path
 from sfumato.app.worker import RunContext
 from sfumato.errors import SfumatoError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.app.column_hierarchy import ExaminedColumn
 
 RunKind = Callable[[RunContext], Any]
+ORDERED = ("whole", "decimal", "date")  # kinds of values
 
 
 def examine(context: RunContext) -> dict[str, Any]:
@@ -110,8 +112,22 @@ def trial(context: RunContext) -> dict[str, Any]:
         report_private=context.directory / "private.html",
     )
     with context.progress.phase("report"):
-        facts = trial_facts(release, target, context.directory)
+        facts = trial_facts(release, target, context.directory, _axes(context))
     return {**release.summary(), **facts}
+
+
+def _axes(context: RunContext) -> list[str]:
+    """The quasi-identifiers that are numbers or dates, those with the most values first.
+
+    All trials of a table are drawn on the same, so that two of them can be compared.
+    """
+    number = context.project.state.notes.get("examined", "")
+    result = BackgroundRun(context.project.directory / "runs" / number).result if number else None
+    figures = {} if result is None else result["found"]["figures"]
+    columns = [] if result is None else result["found"]["columns"]
+    distinct = {column["name"]: column["distinct"] for column in columns}
+    ordered = [name for name in context.policy.quasi_identifiers if figures.get(name, {}).get("kind") in ORDERED]
+    return sorted(ordered, key=lambda name: -distinct[name])
 
 
 def curve(context: RunContext) -> dict[str, Any]:

@@ -26,11 +26,13 @@ KEPT_IN_ADDRESS = ("node", "q", "from")  # where in the tree one looks
 class SelectedColumn:
     """A column that can have a hierarchy.
 
-    position: among the columns of the examination. fits: flags of ``sfumato taxonomy`` that suit it.
+    position: among the columns of the examination. kind: what its values are, as in ``ColumnFacts``. fits: flags of
+    ``sfumato taxonomy`` that suit it.
     """
 
     position: int
     name: str
+    kind: str
     settings: ColumnSettings
     fits: tuple[str, ...]
     load: Callable[[], ExaminedColumn]
@@ -58,7 +60,8 @@ def selectable_columns(view: ProjectView) -> list[SelectedColumn]:
         figure = examined["figures"].get(column["name"])
         if settings is not None and figure is not None and settings.role in ("quasi-identifier", "sensitive"):
             load = partial(examined_column, view.project, run, figure)
-            found.append(SelectedColumn(position, column["name"], settings, tuple(figure.get("fits", ())), load))
+            fits = tuple(figure.get("fits", ()))
+            found.append(SelectedColumn(position, column["name"], figure["kind"], settings, fits, load))
     return sorted(found, key=lambda column: column.settings.role != "quasi-identifier")
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from sfumato.pictures.theme import DARK, FONT, LIGHT, Theme
-from sfumato.report.stylesheet import colour_names
+from sfumato.report.stylesheet import SCROLLING, colour_names
 
 RULES = Path(__file__).parent / "static" / "style.css"
 
@@ -20,7 +20,7 @@ def style_sheet() -> str:
         f"@media (prefers-color-scheme: dark) {{ :root[data-theme=auto] {{ {dark} }} }}\n"
         f":root[data-theme=dark] {{ {dark} }}\n"
         f"@media print {{ :root, :root[data-theme] {{ {_variables(LIGHT)} color-scheme: light; }} }}\n"
-        f"{RULES.read_text('utf-8')}"
+        f"{SCROLLING}{RULES.read_text('utf-8')}"
     )
 
 

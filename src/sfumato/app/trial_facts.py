@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,11 @@ SMALLEST = 6  # classes
 STAR = "*"
 
 
-def trial_facts(release: Release, target: Path, directory: Path) -> dict[str, Any]:
-    """Return the facts as JSON values. The pictures of the classes are written beside the trial."""
+def trial_facts(release: Release, target: Path, directory: Path, axes: Sequence[str]) -> dict[str, Any]:
+    """Return the facts as JSON values. The pictures of the classes are written beside the trial.
+
+    axes: quasi-identifiers to draw the classes on; of fewer than two, those with the most different released values.
+    """
     policy = release.policy
     finished = FinishedRelease.of(target, policy, {})
     source, second = finished.source(), finished.sensitive_source()
@@ -50,7 +53,7 @@ def trial_facts(release: Release, target: Path, directory: Path) -> dict[str, An
         "exact_ends": {"columns": ends.columns, "share": ends.share},
         "separated": method_named(policy.method.name).separates,
         "persons_counted": policy.privacy.person is not None,
-        "plot": _plotted(source, policy, taxonomies, directory),
+        "plot": _plotted(source, policy, taxonomies, directory, axes),
     }
 
 
@@ -81,11 +84,14 @@ def _texts(rows: pa.Table) -> list[list[str | None]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _plotted(source: Source, policy: Policy, taxonomies: Mapping[str, Taxonomy], directory: Path) -> bool:
+def _plotted(
+    source: Source, policy: Policy, taxonomies: Mapping[str, Taxonomy], directory: Path, axes: Sequence[str]
+) -> bool:
     """Draw the classes on two quasi-identifiers in every language, where that can be drawn. Returns whether it can."""
+    x, y = axes[:2] if len(axes) > 1 else (None, None)
     for code in LANGUAGES:
         try:
-            picture = plot_classes(source, policy, taxonomies, None, None, say=texts_in(code))
+            picture = plot_classes(source, policy, taxonomies, x, y, say=texts_in(code))
         except SfumatoError:
             return False
         (directory / f"classes-{code}.svg").write_text(picture.svg, "utf-8")

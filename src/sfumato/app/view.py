@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from sfumato.app.background_run import BackgroundRun, last_run
 from sfumato.app.forms import PostedForm, hidden
@@ -108,11 +108,17 @@ Action = Callable[[ProjectView, PostedForm], str | None]
 
 @dataclass(frozen=True)
 class Screen:
-    """One step of the work. key: its part of the address. title, task: keys of texts. original: it shows raw values."""
+    """One step of the work. key: its part of the address. title, task: keys of texts.
+
+    original: whether it shows raw values. Those that an examination counted are there until a release is published.
+    """
 
     key: str
     title: str
     task: str
     draw: Draw
     actions: Mapping[str, Action]
-    original: bool
+    original: Literal["never", "until published", "always"]
+
+    def shows_original(self, view: ProjectView) -> bool:
+        return self.original == "always" or (self.original == "until published" and not view.locked)

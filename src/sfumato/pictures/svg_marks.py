@@ -110,7 +110,7 @@ def _heading(top: float, text: str, size: int, style: str) -> str:
 
 def fit_text(text: str, room: float) -> str:
     """Shorten a text to ``room`` units. Its middle is left out, because names often differ at their ends."""
-    letters = max(int(room / LETTER), 3)
+    letters = max(int(room / LETTER + 0.01), 3)  # sums of widths that fit exactly may be a hair too small
     if len(text) <= letters:
         return text
     front = letters // 2

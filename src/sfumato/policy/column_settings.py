@@ -185,7 +185,7 @@ class ColumnSettings(PolicySection):
         if not isinstance(rule, Grouping):
             return f"level {number} of its taxonomy"
         if rule.intervals is not None and number <= len(rule.intervals):
-            return f"intervals of {rule.intervals[number - 1]:g}"
+            return f"intervals of {rule.intervals[number - 1]:.12g}"
         if rule.prefix is not None and number <= len(rule.prefix):
             length = rule.prefix[-number]
             return f"{length} character{'s' if length > 1 else ''}"

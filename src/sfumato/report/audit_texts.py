@@ -101,17 +101,26 @@ def recognised_text(
     for key in keys:
         if (match := _pattern(key).fullmatch(text)) is not None:
             values = {
-                name: "; ".join(recognised_text(line, say, (*parts, *keys), nested) for line in value.split("; "))
+                name: "; ".join(_inside(line, say, (*parts, *keys), nested) for line in value.split("; "))
                 if name in nested
                 else value
                 if name == "setting"
-                else say.with_marks(value)
-                if FIGURE.fullmatch(value)
-                else NAME.sub(r"\1".join(say.language.quotes), value)
+                else _marked(value, say)
                 for name, value in match.groupdict().items()
             }
             return say(key, **values)
     return text
+
+
+def _inside(text: str, say: Texts, keys: Sequence[str], nested: Sequence[str]) -> str:
+    """A text inside of another: recognised itself, or else a figure or a name."""
+    said = recognised_text(text, say, keys, nested)
+    return _marked(text, say) if said == text else said
+
+
+def _marked(value: str, say: Texts) -> str:
+    """A figure or names with the marks of the language."""
+    return say.with_marks(value) if FIGURE.fullmatch(value) else NAME.sub(r"\1".join(say.language.quotes), value)
 
 
 @cache

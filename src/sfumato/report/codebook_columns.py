@@ -29,7 +29,7 @@ from sfumato.tables.released_classes import ReleasedClasses, find_classes
 from sfumato.tables.sources.source import Source
 from sfumato.taxonomies.ready import taxonomy_of_release
 from sfumato.taxonomies.taxonomy import Taxonomy
-from sfumato.texts import Texts
+from sfumato.texts import ENGLISH, Texts
 
 LAST = 1 << 20  # above the number of any level
 MOST_LABELS = 100  # of a quasi-identifier that are listed; those with the most records
@@ -307,11 +307,11 @@ def _settings(column: ColumnSettings, say: Texts) -> dict[str, str]:
     if column.taxonomy is not None:
         described["taxonomy"] = _taxonomy(column, say)
     if column.round is not None:
-        described["round"] = say("codebook.setting.round", width=say.number(column.round, "g"))
+        described["round"] = say("codebook.setting.round", width=say.number(column.round, ".12g"))
     if column.bottom is not None:
-        described["bottom"] = say("codebook.setting.bottom", bound=say.number(column.bottom, "g"))
+        described["bottom"] = say("codebook.setting.bottom", bound=say.number(column.bottom, ".12g"))
     if column.top is not None:
-        described["top"] = say("codebook.setting.top", bound=say.number(column.top, "g"))
+        described["top"] = say("codebook.setting.top", bound=say.number(column.top, ".12g"))
     if column.finest is not None:
         described["finest"] = say("codebook.setting.finest", level=audit_text(column.level_words(column.finest), say))
     if column.coarsest is not None:
@@ -327,10 +327,17 @@ def _taxonomy(column: ColumnSettings, say: Texts) -> str:
             return say("codebook.setting.flat")
         return say("codebook.setting.file", file=file_name(column.taxonomy_file))
     if rule.ready is not None:
-        return say("codebook.setting.ready", name=rule.ready, levels=", ".join(column.level_names))
+        return say("codebook.setting.ready", name=rule.ready, levels=", ".join(_level_names(column.level_names, say)))
     if rule.prefix is not None:
         return say("codebook.setting.prefix", lengths=say.alternatives(rule.prefix))
     if rule.calendar is not None:
-        return say("codebook.setting.calendar", units=say.alternatives(rule.calendar))
-    widths = [say.number(width, "g") for width in rule.intervals or ()]
+        return say("codebook.setting.calendar", units=say.alternatives(_level_names(rule.calendar, say)))
+    widths = [say.number(width, ".12g") for width in rule.intervals or ()]
     return say("codebook.setting.intervals", widths=say.alternatives(widths))
+
+
+def _level_names(names: Sequence[str], say: Texts) -> list[str]:
+    """Names of levels in the language of the texts."""
+    if say.language.code == ENGLISH.language.code:
+        return list(names)
+    return [audit_text(f"the {name}", say) for name in names]

@@ -24,15 +24,18 @@ def requirement_rows(lines: Sequence[Mapping[str, Any]], say: Texts, *, persons_
     """
     if not lines:
         return joined([])
+    reached = [reached_text(line, say) for line in lines]
     rows = [
         (
             audit_text(line["requirement"], say),
             element("span", say(WORDS[line["holds"]][0]), class_=WORDS[line["holds"]][1]),
-            reached_text(line, say),
+            *([figure] if any(reached) else []),
         )
-        for line in lines
+        for line, figure in zip(lines, reached, strict=True)
     ]
-    heads = (say("report.audit.requirement"), say("report.audit.verdict"), say("report.audit.reached"))
+    heads = [say("report.audit.requirement"), say("report.audit.verdict")]
+    if any(reached):
+        heads.append(say("report.audit.reached"))
     caption = say("report.audit.with_persons" if persons_counted else "report.audit.caption")
     reasons = dict.fromkeys(line["reason"] for line in lines if line["holds"] is None)
     unchecked = [say("report.audit.not_checked", reason=audit_text(reason, say)) for reason in reasons if reason]

@@ -17,6 +17,7 @@ from sfumato.taxonomies.ready import ready_taxonomy
 from sfumato.taxonomies.taxonomy import ROOT, Taxonomy
 from sfumato.texts import Texts
 
+YEAR = 365.25  # days
 # The largest blur, from 0 to 1, that a word describes.
 DEGREES = (
     (0.0005, "report.degree.single"),
@@ -138,7 +139,9 @@ def what_is_shown(values: ReleasedValuesOfColumn, policy: Policy, taxonomy: Taxo
             ranges, groups = "report.shown.range_alone", "report.shown.group_alone"
         text = say(groups if values.axis is None else ranges, share=say.percent(blurred))
         width = median_width(values)
-        if width is not None:
+        if width is not None and values.kind == "date" and width >= 2 * YEAR:
+            text = say("report.shown.narrow_years", blurred=text, width=say.number(width / YEAR, ".3g"))
+        elif width is not None:
             narrow = "report.shown.narrow_days" if values.kind == "date" else "report.shown.narrow"
             text = say(narrow, blurred=text, width=say.number(width, ",.4g"))
         parts.append(text)

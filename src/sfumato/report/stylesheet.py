@@ -23,6 +23,16 @@ MEASURES = {
     "corner": ".5rem",
 }
 
+# Reports and the local page have it in common.
+SCROLLING = """
+/* The edge of a table is shaded where it continues beyond the window. */
+.table { overflow-x: auto; background:
+  linear-gradient(to right, var(--background) 40%, transparent) 0 0 / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--background) 40%, transparent) 100% 0 / 3rem 100% no-repeat local,
+  linear-gradient(to right, var(--edge), transparent) 0 0 / 1rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--edge), transparent) 100% 0 / 1rem 100% no-repeat scroll;
+  --edge: color-mix(in srgb, var(--line) 45%, transparent); }
+"""
 RULES = """
 *, ::before, ::after { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; scroll-padding-top: var(--space); }
@@ -91,13 +101,6 @@ nav a { display: inline-block; padding: .25rem 0; }
 .tiles dt { order: 2; font-weight: 400; font-size: var(--text-small); color: var(--soft); margin: 0; }
 .tiles dd { font-size: 1.8rem; font-weight: 600; line-height: 1.2; font-variant-numeric: tabular-nums; }
 
-/* The edge of a table is shaded where it continues beyond the window. */
-.table { overflow-x: auto; background:
-  linear-gradient(to right, var(--background) 40%, transparent) 0 0 / 3rem 100% no-repeat local,
-  linear-gradient(to left, var(--background) 40%, transparent) 100% 0 / 3rem 100% no-repeat local,
-  linear-gradient(to right, var(--edge), transparent) 0 0 / 1rem 100% no-repeat scroll,
-  linear-gradient(to left, var(--edge), transparent) 100% 0 / 1rem 100% no-repeat scroll;
-  --edge: color-mix(in srgb, var(--line) 45%, transparent); }
 table { border-collapse: collapse; margin: .8rem 0; font-size: .9rem; }
 caption { text-align: left; font-size: var(--text-small); padding-bottom: .2rem; }
 th, td { padding: .35rem .9rem .35rem 0; text-align: right; vertical-align: top; white-space: nowrap;
@@ -176,7 +179,7 @@ def stylesheet() -> str:
     measures = " ".join(f"--{name}: {value};" for name, value in MEASURES.items())
     return (
         f":root {{ color-scheme: light dark; {measures} {_colours(LIGHT)} --accent: var(--series-0); }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_colours(DARK)} }} }}{RULES}"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_colours(DARK)} }} }}{SCROLLING}{RULES}"
     )
 
 

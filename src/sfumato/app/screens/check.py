@@ -210,5 +210,5 @@ SCREEN = Screen(
     task="page_check.task",
     draw=draw,
     actions={"read": read},
-    original=False,
+    original="never",
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.app.background_run import last_run
+from sfumato.app.date_cells import without_midnight
 from sfumato.app.exposures import exposure_table
 from sfumato.app.forms import button, checkbox, hidden, link_button, radio_group
 from sfumato.app.reason_texts import reason_text
@@ -17,6 +18,7 @@ from sfumato.evaluation.linkability.linkable_columns import UNIQUE_SHARE
 from sfumato.pictures.small_bars import small_bars
 from sfumato.report.html import Markup, capitalised, element, folded, joined, name
 from sfumato.report.page import in_page_colours
+from sfumato.texts import Texts
 
 SHOWN_LABELS = 3
 MOST_CARDS = 120  # on one page
@@ -191,10 +193,9 @@ def _figure(view: ProjectView, column: Mapping[str, Any], figure: Mapping[str, A
     say, labels, records = view.say, figure["labels"], figure["records"]
     if not labels:
         return element("p", say("page_columns.empty"), class_="quiet")
+    labels = list(map(without_midnight, labels))
     if figure["ordered"] and len(labels) > 1:
-        words = say(
-            "page_columns.range_of", low=labels[0].split(" \N{EN DASH} ")[0], high=labels[-1].split(" \N{EN DASH} ")[-1]
-        )
+        words = say("page_columns.range_of", low=_end(labels[0], 0, say), high=_end(labels[-1], -1, say))
     else:
         words = say("page_columns.values", values=" \N{MIDDLE DOT} ".join(labels[:SHOWN_LABELS]))
     title = say("page_columns.figure", column=column["name"])
@@ -207,6 +208,12 @@ def _figure(view: ProjectView, column: Mapping[str, Any], figure: Mapping[str, A
         element("figcaption", element("bdi", words), class_="shortened"),
         class_="small",
     )
+
+
+def _end(label: str, side: int, say: Texts) -> str:
+    """The end of a bar that is a range, with the marks of the language; of one that is a value, the value."""
+    ends = label.split(" \N{EN DASH} ")
+    return say.with_marks(ends[side]) if len(ends) > 1 else label
 
 
 def _sets(view: ProjectView, examined: Mapping[str, Any]) -> Markup:
@@ -238,5 +245,5 @@ SCREEN = Screen(
     task="page_columns.task",
     draw=draw,
     actions={"role": role, "accept": accept, "rest": rest, "derive": derive, "underive": underive},
-    original=True,
+    original="always",
 )

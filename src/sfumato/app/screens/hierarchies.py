@@ -93,12 +93,12 @@ def rule_words(view: ProjectView, column: SelectedColumn) -> str:
         given = getattr(rule, key)
         if key == "ready":
             return say(texts[key], steps=say(READY[given]))
-        steps = [say(UNIT_NAMES[step]) if key == "calendar" else f"{step:g}" for step in given]
+        steps = [say(UNIT_NAMES[step]) if key == "calendar" else say.number(step, ".12g") for step in given]
         return say(texts[key], steps=", ".join(steps))
     if rule is not None:
         return say("page_hierarchies.rules.flat" if rule == FLAT else "page_hierarchies.rules.file")
     if column.settings.round is not None:
-        return say("page_hierarchies.rules.round", step=f"{column.settings.round:g}")
+        return say("page_hierarchies.rules.round", step=say.number(column.settings.round, ".12g"))
     return say("page_hierarchies.rules.nothing")
 
 
@@ -251,5 +251,5 @@ SCREEN = Screen(
         **TREE_ACTIONS,
         **MISSING_ACTIONS,
     },
-    original=True,
+    original="until published",
 )

@@ -46,7 +46,8 @@ def level_names(view: ProjectView, settings: ColumnSettings, top_level: int) -> 
         rule, named = settings.taxonomy, [say("page_hierarchies.level_names.value")]
         for number in range(1, top_level):
             if isinstance(rule, Grouping) and rule.intervals is not None:
-                named.append(say("page_hierarchies.level_names.intervals", width=f"{rule.intervals[number - 1]:g}"))
+                width = say.number(rule.intervals[number - 1], ".12g")
+                named.append(say("page_hierarchies.level_names.intervals", width=width))
             elif isinstance(rule, Grouping) and rule.prefix is not None:
                 named.append(say("page_hierarchies.level_names.characters", count=rule.prefix[-number]))
             else:
@@ -127,7 +128,7 @@ def _table(view: ProjectView, hierarchy: ColumnHierarchy, names: Sequence[str], 
         [rows.leaves[row], *(level[row] for level in rows.levels)] for row in chosen
     ]
     for shown in labels:
-        cells = [*(name(label) for label in shown), "*"]
+        cells = [*(name(hierarchy.shown(label)) for label in shown), "*"]
         body.append(line(say("page_hierarchies.example"), cells, "example"))
     inside = element(
         "table",

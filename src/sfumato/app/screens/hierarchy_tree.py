@@ -6,7 +6,7 @@ Only a part of a large tree is sent: a page of the members of one group, and as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sfumato.app.column_hierarchy import ColumnHierarchy, hierarchy_of, write_rows
@@ -34,11 +34,19 @@ TreeChange = Callable[[GroupTree, list[TreeNode]], None]
 
 @dataclass(frozen=True)
 class DrawnTree:
-    """A tree with the records and values of the table under its nodes, as a page shows it."""
+    """A tree with the records and values of the table under its nodes, as a page shows it.
+
+    scale: the records of the longest bar.
+    """
 
     view: ProjectView
     column: SelectedColumn
     hierarchy: ColumnHierarchy
+    scale: int = 1
+
+    def scaled(self, shown: Sequence[TreeNode]) -> DrawnTree:
+        """The tree with bars that use the width, for the page with these nodes."""
+        return replace(self, scale=max([1, *map(self.records, shown)]))
 
     @property
     def nodes(self) -> list[TreeNode]:
@@ -114,7 +122,8 @@ def _found(drawn: DrawnTree, wanted: str) -> Markup:
     say, text = drawn.view.say, wanted.casefold()
     found = [node for node in drawn.nodes[1:] if text in node.name.casefold()]
     first = min(drawn.asked("from"), max(0, len(found) - 1)) // PAGE * PAGE
-    items = [_row(drawn, node, place=True) for node in found[first : first + PAGE]]
+    shown = found[first : first + PAGE]
+    items = [_row(drawn.scaled(shown), node, place=True) for node in shown]
     return joined(
         [
             element("p", say("page_hierarchies.found", count=len(found)), role="status"),
@@ -132,7 +141,7 @@ def _members(drawn: DrawnTree) -> Markup:
     first = min(drawn.asked("from"), max(0, len(node.members) - 1)) // PAGE * PAGE
     shown = node.members[first : first + PAGE]
     depth = _depth_that_fits(shown)
-    items = [_branch(drawn, member, depth) for member in shown]
+    items = [_branch(drawn.scaled(shown), member, depth) for member in shown]
     return joined(
         [
             _path(drawn, node),
@@ -162,11 +171,11 @@ def _branch(drawn: DrawnTree, node: TreeNode, depth: int) -> Markup:
 
 
 def _row(drawn: DrawnTree, node: TreeNode, inside: object = "", *, place: bool = False) -> Markup:
-    """One line of the tree: its name, its records, and how much of the table they are."""
+    """One line of the tree: its name and its records, with a bar of them."""
     view, number = drawn.view, drawn.number(node)
     say = view.say
-    records, total = drawn.records(node), max(drawn.records(drawn.nodes[0]), 1)
-    label: object = name(node.name)
+    records = drawn.records(node)
+    label: object = name(drawn.hierarchy.shown(node.name))
     if node.is_group:
         label = element("a", label, href=drawn.column.address(view, node=number), class_="group")
     above = [group for group in node.above() if group.name != ROOT] if place else []
@@ -181,7 +190,7 @@ def _row(drawn: DrawnTree, node: TreeNode, inside: object = "", *, place: bool =
     line = [element("span", label, *further, class_="label")]
     if drawn.counted:
         line += [
-            element("meter", min="0", max=str(total), value=str(records), aria_hidden="true"),
+            element("meter", min="0", max=str(drawn.scale), value=str(records), aria_hidden="true"),
             element("span", say("page_hierarchies.records", count=records), class_="records"),
         ]
     if drawn.editable:

@@ -27,6 +27,7 @@ UNIT_NAMES = {
     "year": "page_hierarchies.level_names.year",
     "decade": "page_hierarchies.level_names.decade",
 }
+NEEDED = {"intervals": ("whole", "decimal"), "calendar": ("date",)}  # what values must be for a recipe
 FITS = {
     "intervals": "page_hierarchies.fits.intervals",
     "calendar": "page_hierarchies.fits.calendar",
@@ -80,6 +81,7 @@ def _cards(view: ProjectView, column: SelectedColumn) -> list[Markup]:
     )  # fmt: skip
     units = [checkbox("calendar", unit, say(UNIT_NAMES[unit]), checked=False) for unit in UNITS]
     ready = {key: say(READY[key]) for key in NAMES}
+    fitting = next((key for key in NAMES if f"--ready {key}" in column.fits), "")
     cards = {
         "intervals": [
             element("h4", say("page_hierarchies.wizards.intervals")),
@@ -111,7 +113,7 @@ def _cards(view: ProjectView, column: SelectedColumn) -> list[Markup]:
         ],
         "ready": [
             element("h4", say("page_hierarchies.wizards.ready")),
-            field(say("page_hierarchies.which"), select("ready", ready, "")),
+            field(say("page_hierarchies.which"), select("ready", ready, fitting)),
         ],
         "flat": [
             element("h4", say("page_hierarchies.wizards.flat")),
@@ -123,6 +125,7 @@ def _cards(view: ProjectView, column: SelectedColumn) -> list[Markup]:
                     button(say("page_hierarchies.do"), look="small", id=f"make-{key}"),
                     class_="card", id=f"wizard-{key}")
         for key, content in cards.items()
+        if column.kind in NEEDED.get(key, (column.kind,))
     ]  # fmt: skip
     file = column_form(
         view, column, "file",

@@ -9,6 +9,7 @@ from typing import Any
 
 from sfumato.app.background_run import start_run
 from sfumato.app.forms import PostedForm, button, checkbox, field, hidden, select, text_input
+from sfumato.app.message_texts import part_of_sentence
 from sfumato.app.preview import HEADER_AMONG, MOST_CELLS, Preview, preview
 from sfumato.app.run_status import run_panel
 from sfumato.app.screens.projects import size_text
@@ -48,7 +49,9 @@ def draw(view: ProjectView) -> Markup:
     facts = say("page_open.facts", size=size_text(view, size), columns=len(seen.names))
     parts += [
         element("p", facts, class_="quiet"),
-        element("p", say("page_open.fault", reason=seen.fault), class_="alarm", role="alert") if seen.fault else "",
+        element("p", say("page_open.fault", reason=part_of_sentence(seen.fault, say)), class_="alarm", role="alert")
+        if seen.fault
+        else "",
         _settings_form(view, seen),
         _rows(view, seen),
         _legend(view, seen),
@@ -311,5 +314,5 @@ SCREEN = Screen(
     task="page_open.task",
     draw=draw,
     actions={"read": read, "header": header, "missing": missing, "examine": examine},
-    original=True,
+    original="always",
 )

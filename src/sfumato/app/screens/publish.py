@@ -29,10 +29,11 @@ FORMATS = {
 }
 # What a spreadsheet needs to open CSV by a double click, and not to run what looks like a formula.
 SPREADSHEET = {"encoding": "utf-8-sig", "formulas": "disarm"}
+# What is not the released table, in the order in which it is listed behind it.
 KINDS = (
+    (".sfumato.json", "page_publish.files.certificate"),
     (".report.html", "page_publish.files.report"),
     (".codebook.html", "page_publish.files.codebook"),
-    (".sfumato.json", "page_publish.files.certificate"),
     (".policy.toml", "page_publish.files.policy"),
 )
 
@@ -158,13 +159,14 @@ def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
     say = view.say
     address = f"/p/{view.project.name}/files/releases"
     rows = []
-    for file in published["files"]:
+    for file in sorted(published["files"], key=_place_in_list):
         kind = next((text for ending, text in KINDS if file.endswith(ending)), "page_publish.files.table")
         shown: object = ""
         if file.endswith((".html", ".toml", ".json")):
             shown = element("a", say("page_publish.look"), href=f"{address}/{file}", target="_blank")
         saved = element("a", say("page_publish.save"), href=f"{address}/{file}?download", download=True)
-        rows.append(element("li", element("span", say(kind), class_="file"), name(file), shown, saved, class_="row"))
+        links = element("span", shown, " ", saved, class_="links")
+        rows.append(element("li", element("span", say(kind), class_="file"), name(file), links, class_="row"))
     private = element(
         "a",
         say("page_publish.look"),
@@ -185,6 +187,10 @@ def _published(view: ProjectView, published: Mapping[str, Any]) -> Markup:
             ),
         ]
     )
+
+
+def _place_in_list(file: str) -> int:
+    return next((place for place, (ending, _) in enumerate(KINDS, start=1) if file.endswith(ending)), 0)
 
 
 # ---- actions ----
@@ -227,5 +233,5 @@ SCREEN = Screen(
     task="page_publish.task",
     draw=draw,
     actions={"prepare": prepare, "publish": publish},
-    original=False,
+    original="never",
 )

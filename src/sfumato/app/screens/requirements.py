@@ -88,7 +88,8 @@ def _alone_example(view: ProjectView, k: int) -> Markup:
         parts += say.parts("page_requirements.alone_now", count=int(worst["unique"]), records=records, columns=columns)
         parts.append(" ")
     if counted >= k:
-        parts += say.parts("page_requirements.classes", most=counted // max(k, 1), k=k)
+        # A person with several records may be in as many classes, so persons do not limit their number; records do.
+        parts += say.parts("page_requirements.classes", most=records // max(k, 1), k=k)
     return element("p", *parts, class_="example-line") if parts else Markup("")
 
 
@@ -352,5 +353,5 @@ SCREEN = Screen(
         "suppression": suppression,
         **FEASIBILITY_ACTIONS,
     },
-    original=True,
+    original="until published",
 )

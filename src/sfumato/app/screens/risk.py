@@ -179,5 +179,5 @@ SCREEN = Screen(
     task="page_risk.task",
     draw=draw,
     actions={"measure": measure},
-    original=False,
+    original="never",
 )

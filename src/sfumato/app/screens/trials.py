@@ -365,5 +365,5 @@ SCREEN = Screen(
     task="page_try.task",
     draw=draw,
     actions={"start": start, "curve": curve, "back": back},
-    original=False,
+    original="never",
 )

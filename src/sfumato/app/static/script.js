@@ -286,6 +286,9 @@
     stream = new EventSource(address);
     stream.address = address;
     const states = new Map();
+    let failures = 0;
+    stream.addEventListener("open", () => { failures = 0; document.getElementById("gone")?.remove(); });
+    stream.addEventListener("error", () => { if (++failures > 1) gone(); }); // the first may be the end of a long answer
     stream.addEventListener("message", (event) => {
       const { run, state, html } = JSON.parse(event.data);
       const before = states.get(run);

@@ -15,6 +15,7 @@ What cannot be printed changes the code of a command that only prints from 0 to 
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import signal
@@ -34,9 +35,11 @@ from sfumato._version import __version__
 from sfumato.cli.commands import app
 from sfumato.cli.output import forget_standard_output, standard_output
 from sfumato.errors import NO_SPACE, KernelCacheWarning, OutputError, ReadingWarning, SfumatoError
-from sfumato.kernels.linear_algebra import leave_out_of_this_process
+from sfumato.kernels.numba_import import this_process_runs_the_command
 
 UNEXPECTED = 70
+# New objects between two searches for cycles of garbage: more than the imports of a command make, which all stay.
+NEW_OBJECTS = 300_000
 PACKAGE = Path(__file__).parents[1]
 
 # Depending on its version, Typer brings its own copy of click or uses the installed one. This is the base class of all
@@ -47,12 +50,12 @@ WRONG_USE = typer.BadParameter.__bases__[0]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command in ``arguments`` (default: those of the process) and return its exit code."""
     standard_output.begin()
-    leave_out_of_this_process()
+    this_process_runs_the_command()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A name with characters that the terminal cannot show must not end a run.
             stream.reconfigure(errors="backslashreplace")
-    with warnings.catch_warnings(), ExitStatus() as status, _stopped_by_signals():
+    with _rare_garbage_collection(), warnings.catch_warnings(), ExitStatus() as status, _stopped_by_signals():
         # Warnings of libraries may contain cell values.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", KernelCacheWarning)
@@ -79,6 +82,17 @@ def _after_printing(code: int) -> int:
         return code
     _complain(f"error: {text} Print it to another place.")
     return code or OutputError.exit_code
+
+
+@contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Search for cycles of garbage less often: imports make many objects and hardly any garbage."""
+    usual = gc.get_threshold()
+    gc.set_threshold(NEW_OBJECTS, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 class Stopped(BaseException):

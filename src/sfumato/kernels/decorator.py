@@ -19,7 +19,7 @@ from numba.core.ccallback import CFunc
 
 from sfumato.kernels.cache import KernelCache
 from sfumato.kernels.cache_directory import cache_directory
-from sfumato.kernels.linear_algebra import load_numba_functions
+from sfumato.kernels.numba_import import load_numba_functions
 
 # Checks make code longer. No kernel relies on an exception for a division by zero.
 CHECKS: dict[str, Any] = {"boundscheck": False, "error_model": "numpy"}

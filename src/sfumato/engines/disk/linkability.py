@@ -18,7 +18,7 @@ from sfumato.engines.disk.coded_table import BATCH, CodedTable, distinct_column
 from sfumato.engines.disk.passthrough_columns import PackedPassthrough
 from sfumato.evaluation.linkability.column_facts import MOST_IN_SAMPLE, ValueTotals
 from sfumato.evaluation.linkability.identifiers import IdentifierRules
-from sfumato.evaluation.linkability.linkable_columns import joint_counts, nearly_determined, nearly_unique
+from sfumato.evaluation.linkability.linkable_columns import count_pairs, nearly_determined, nearly_unique
 from sfumato.kernels.threads import in_threads_ahead
 from sfumato.tables.coding.arrow_arrays import from_numpy
 from sfumato.tables.coding.passthrough import order_numbers
@@ -127,7 +127,8 @@ def _count(columns: Sequence[_LinkedColumn], adding: Lock, rows: Rows) -> None:
     for column in columns:
         values = column.values(rows)
         for codes_of_column, counts in zip(codes, column.counts, strict=True):
-            more = joint_counts(values, codes_of_column, *counts.shape)
+            more = np.zeros_like(counts)
+            count_pairs(values, codes_of_column, more)
             with adding:
                 np.add(counts, more, out=counts)
 

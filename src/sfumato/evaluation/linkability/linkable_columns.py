@@ -56,7 +56,8 @@ def determines(values: Codes, size: int, attribute: tuple[Codes, int]) -> bool:
     """Whether knowing ``values`` removes nearly all errors in guessing ``attribute``: its codes and domain size."""
     codes, domain_size = attribute
     if size * domain_size <= DENSE:
-        counts = joint_counts(values, codes, size, domain_size)
+        counts = np.zeros((size, domain_size), np.int64)
+        count_pairs(values, codes, counts)
         without, right = int(counts.sum(axis=0).max()), int(counts.max(axis=1).sum())
     else:
         without = int(np.bincount(codes).max())
@@ -90,9 +91,7 @@ def nearly_determined(right: int, without: int, records: int) -> bool:
 
 
 @kernel
-def joint_counts(values, codes, size, domain_size):
-    """Count how often each pair occurs: int64[size, domain_size]. values, codes: uint[n], not modified."""
-    counts = np.zeros((size, domain_size), np.int64)
+def count_pairs(values, codes, counts):
+    """Add how often each pair occurs to ``counts``: int64[size, domain_size]. values, codes: uint[n], not modified."""
     for row in range(len(values)):
         counts[values[row], codes[row]] += 1
-    return counts

@@ -83,7 +83,9 @@ class CellPeeling:
                 distinct = order[slice(*part)]
                 distinct_part = SearchPart(np.take(records.codes, distinct, axis=0).astype(np.int64), whole.values[:0])
                 owner = np.repeat(peel(distinct_part, weights[distinct], levels, rules, prepared), weights[distinct])
-            place_rest(whole, owner, int(owner.max()) + 1, rules, prepared)
+            classes = int(owner.max()) + 1
+            size, box = np.zeros(classes, np.int64), np.empty((classes, 2, whole.codes.shape[1]), np.int64)
+            place_rest(whole, owner, size, box, rules, prepared)
             progress.advance(count)
             return owner
 
@@ -212,13 +214,13 @@ def test_cells(part, members, cell, member_count, cells, size, ends, line, made,
 
 
 @kernel
-def place_rest(part, owner, count, rules, tests):
+def place_rest(part, owner, size, box, rules, tests):
     """Put each row without a class into the class where it adds the least cost; the rows that fit none form a class.
 
-    owner: int64[n], classes 0..count-1 or NONE, changed.
+    owner: int64[n], classes 0..c-1 or NONE, changed. size: int64[c], all 0, and box: int64[c, 2, d]: overwritten.
     """
-    codes, d = part.codes, part.codes.shape[1]
-    size, box = np.zeros(count, np.int64), np.empty((count, 2, d), np.int64)
+    codes, (layout, units, _) = part.codes, rules
+    count, d = len(size), codes.shape[1]
     for row in range(len(owner)):
         if owner[row] != NONE:
             add_to_class(size, box, codes, row, owner[row])
@@ -229,12 +231,10 @@ def place_rest(part, owner, count, rules, tests):
         for class_id in range(count):
             added = np.int64(0)
             for q in range(d):
-                low, high = box[class_id, 0, q], box[class_id, 1, q]
-                cost_before = attribute_cost(rules.layout, rules.units, q, low, high)
-                cost_after = attribute_cost(
-                    rules.layout, rules.units, q, min(low, codes[row, q]), max(high, codes[row, q])
-                )
-                added += cost_after * (size[class_id] + 1) - cost_before * size[class_id]
+                low, high, records = box[class_id, 0, q], box[class_id, 1, q], -size[class_id]
+                for _ in range(2):  # without the row, then with it
+                    added += records * attribute_cost(layout, units, q, low, high)
+                    low, high, records = min(low, codes[row, q]), max(high, codes[row, q]), size[class_id] + 1
             if added < least and (tests.space[ATTRIBUTES] == 0 or holds_with(part, owner, class_id, row, rules, tests)):
                 least, target = added, class_id
         owner[row] = target

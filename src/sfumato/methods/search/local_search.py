@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.constants import NONE
-from sfumato.kernels.decorator import inner_kernel
+from sfumato.kernels.decorator import inlined_kernel, inner_kernel
 from sfumato.losses.exact_costs import attribute_cost
 from sfumato.methods.search.mutable_classes import (
     AFTER,
@@ -91,7 +91,7 @@ def best_step(codes, values, rows, facts, box, row, layout, units, least, lack, 
     return gain
 
 
-@inner_kernel
+@inlined_kernel
 def best_exchange(codes, values, rows, facts, box, row, layout, units, least, lack, space, real, rest):
     """Return the gain of the best exchange and the row to exchange with. rest: the cost of LEFT, without ``row``."""
     own = rows[row, OWNER]
@@ -130,7 +130,7 @@ def best_exchange(codes, values, rows, facts, box, row, layout, units, least, la
     return gain, partner
 
 
-@inner_kernel
+@inlined_kernel
 def best_ejection(codes, values, rows, facts, box, row, layout, units, least, lack, space, real, to, added, least_gain):
     """Return the best gain above ``least_gain`` if ``row`` goes to ``to`` and a row of a third class comes, and it."""
     own = rows[row, OWNER]
@@ -192,7 +192,7 @@ def dissolve(codes, values, rows, facts, box, class_id, layout, units, least, la
     return saved - spent if has_place else np.int64(0)
 
 
-@inner_kernel
+@inlined_kernel
 def widen_class(codes, facts, box, row, class_id, layout, units):
     """Widen the box of a class to hold a row, and update the cost of the class."""
     total = np.int64(0)

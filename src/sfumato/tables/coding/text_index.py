@@ -79,10 +79,9 @@ class TextIndex:
         """Return the position of each value, or ``count`` if it is not there."""
         bounds, letters = _buffers(values)
         hashes = text_hashes(bounds.astype(np.int64), letters)
-        found: NDArray[np.uint32] = look_up(
-            self._bounds, self._letters, self._slots, self.count, bounds, letters, hashes
-        )
-        return found
+        positions = np.empty(len(values), np.uint32)
+        look_up(self._bounds, self._letters, self._slots, self.count, bounds, letters, hashes, positions)
+        return positions
 
     @property
     def values(self) -> pa.Array:
@@ -168,11 +167,9 @@ def insert(bounds, letters, slots, count, new_bounds, new_letters, hashes):
 
 
 @kernel
-def look_up(bounds, letters, slots, count, wanted_bounds, wanted_letters, hashes):
-    """Return the position of each wanted text, or ``count``: uint32[n]. The other arguments are those of ``insert``."""
-    positions = np.empty(len(hashes), np.uint32)
+def look_up(bounds, letters, slots, count, wanted_bounds, wanted_letters, hashes, positions):
+    """Write the position of each wanted text, or ``count``, to positions: uint32[n]. The rest is as in ``insert``."""
     for text in range(len(hashes)):
         begin, end = wanted_bounds[text], wanted_bounds[text + 1]
         known = slots[slot_of(bounds, letters, slots, begin, end, wanted_letters, hashes[text])]
         positions[text] = count if known == 0 else known - 1
-    return positions

@@ -80,7 +80,7 @@ def choose_engine(
         if is_statistical_file(data):
             STATISTICAL_FILES.refuse_on(SPARK)
         options = spark or SparkOptions()
-        session = session_of(data, options.master)
+        session = session_of(data, options.master, target)
         engine = SparkEngine(session, options, target)
         if target is not None:
             engine.check_target(data, target, tables=1, force=force, trial=trial)

@@ -51,7 +51,7 @@ def test_a_release_is_the_same_when_an_executor_is_killed_in_every_stage(expecte
     target = tmp_path / "killed"
     told = run_program("spark_kills.py", target, tmp_path)
     assert set(told["phases"]) == set(PHASES)
-    assert len(told["phases"]) > 2 * len(PHASES)
+    assert len(told["phases"]) >= 2 * len(PHASES)
     rows = rows_of(str(target))
     assert rows == rows_of(expected._draft.rows.directory)
     assert len(rows) == 3000

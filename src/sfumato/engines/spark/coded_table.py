@@ -19,6 +19,7 @@ from sfumato.engines.spark.column_profiles import (
     CountedColumn,
     counts_of,
     encoder_of,
+    most_values,
     sensitive_of,
     target_of,
 )
@@ -27,12 +28,12 @@ from sfumato.engines.spark.line_keys import CODES, ROW, TIE, LineEncoder, to_bin
 from sfumato.engines.spark.row_chunks import CHUNK, CHUNK_ROWS, HELD_ROWS, joined, opened, written_chunks
 from sfumato.engines.spark.session import Frame, Session, as_a_task, in_our_words, shared
 from sfumato.engines.spark.spark_tables import columns, one_array
+from sfumato.engines.spark.tally import TableTally, tally_of
 from sfumato.tables.coding.arrow_arrays import from_numpy, to_numpy
 from sfumato.tables.coding.domains import Codes, Domain
 from sfumato.tables.coding.outside_taxonomy import or_problem, without_problems
 from sfumato.tables.coding.profile import Encoder
 from sfumato.tables.coding.row_hash import hashed_columns
-from sfumato.tables.sources.source_batches import NoRecordsError
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,9 @@ class ScanOnSpark:
 
 @dataclass(frozen=True)
 class ProfileOnSpark:
-    """The values of the counted columns, and the encoders of quasi-identifiers. tally: all counts, as a frame."""
+    """The values of the counted columns, and the encoders of quasi-identifiers."""
 
-    tally: Frame
+    tally: TableTally
     counts: Mapping[str, ColumnCounts]
     encoders: list[Encoder]
 
@@ -232,14 +233,14 @@ def _counted_names(job: Job) -> set[str]:
     }
 
 
-def profile_with_spark(scan: ScanOnSpark, session: Session, path: str) -> ProfileOnSpark:
+def profile_with_spark(scan: ScanOnSpark) -> ProfileOnSpark:
     """Find the values of the counted columns, and the domain of every quasi-identifier."""
     job = scan.job
     with job.progress.phase("profile"):
-        tally = scan.input.tally(session, path)
-        counts = counts_of(tally, scan.counted, job.source)
-        if not counts[scan.columns.quasi[0]].records:
-            raise NoRecordsError("the Spark table has no records. Give a table with at least one.")
+        most = most_values(job.source, scan.counted)
+        limits = {number: most[name] for name, number in scan.counted.items()}
+        tally = tally_of(scan.input.chunks, limits, scan.linkable.values())
+        counts = counts_of(tally, scan.counted, most)
         options = job.policy.input_options
 
         def encoder(name: str) -> Encoder:

@@ -6,7 +6,7 @@ The distinct values of a column reach the driver and every executor, so their nu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.engines.counted_columns import coded_target, coded_values
-from sfumato.engines.spark.input_scan import ALONE, COLUMN, COUNT, GIVEN
-from sfumato.engines.spark.session import Frame, in_our_words
 from sfumato.engines.spark.spark_tables import SparkTable, one_array
+from sfumato.engines.spark.tally import COUNT, VALUE, TableTally
 from sfumato.errors import InputError, SfumatoError
 from sfumato.methods.method import SensitiveValues
 from sfumato.policy import InputOptions, Policy
@@ -27,6 +26,7 @@ from sfumato.tables.coding.outside_taxonomy import OutsideTaxonomyError
 from sfumato.tables.coding.passthrough import PassthroughColumn
 from sfumato.tables.coding.profile import Encoder, profiler_of
 from sfumato.tables.sources.in_memory_source import nan_as_null
+from sfumato.tables.sources.source_batches import NoRecordsError
 from sfumato.taxonomies.taxonomy import Taxonomy
 
 MOST_CATEGORIES = 1_000_000
@@ -46,24 +46,21 @@ class ColumnCounts:
         return int(self.counts.sum())
 
 
-def counts_of(tally: Frame, numbers: Mapping[str, int], table: SparkTable) -> dict[str, ColumnCounts]:
-    """Return the values of columns, by name. numbers: the number of each column in the tally."""
-    from pyspark.sql import functions as sql
+def most_values(table: SparkTable, names: Iterable[str]) -> dict[str, int]:
+    """Return how many values each of the columns may have."""
+    return {name: MOST_CATEGORIES if _is_category(table, name) else MOST_NUMBERS for name in names}
 
-    most = {name: MOST_CATEGORIES if _is_category(table, name) else MOST_NUMBERS for name in numbers}
-    with in_our_words("count the values of the columns"):
-        alone = tally.where(sql.col(GIVEN) == ALONE).where(sql.col(COLUMN).isin(list(numbers.values())))
-        rows = alone.groupBy(COLUMN).agg(sql.count("*").alias("distinct")).collect()
-        distinct = {row[COLUMN]: row["distinct"] for row in rows}
-        for name, number in numbers.items():
-            if distinct.get(number, 0) > most[name]:
-                raise _too_many(name, most[name])
-        counted = alone.select(COLUMN, COUNT, *(f"c{number}" for number in numbers.values())).toArrow()
+
+def counts_of(tally: TableTally, numbers: Mapping[str, int], most: Mapping[str, int]) -> dict[str, ColumnCounts]:
+    """Return the values of columns, by name. numbers: the number of each column in the tally. most: their limits."""
     result = {}
     for name, number in numbers.items():
-        rows = counted.filter(pc.equal(counted.column(COLUMN), number))
-        counts = to_numpy(one_array(rows.column(COUNT))).astype(np.int64)
-        result[name] = ColumnCounts(one_array(rows.column(f"c{number}")), counts)
+        if number not in tally.counts:  # a table without records
+            raise NoRecordsError("the Spark table has no records. Give a table with at least one.")
+        counts = tally.counts[number]
+        if counts is None:
+            raise _too_many(name, most[name])
+        result[name] = ColumnCounts(one_array(counts.column(VALUE)), to_numpy(one_array(counts.column(COUNT))))
     return result
 
 

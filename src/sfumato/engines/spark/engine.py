@@ -65,7 +65,7 @@ class SparkEngine:
         return scan_with_spark(job, self._session, self._scratch.path("input"))
 
     def profile(self, scan: ScanOnSpark) -> ProfileOnSpark:
-        return profile_with_spark(scan, self._session, self._scratch.path("tally"))
+        return profile_with_spark(scan)
 
     def encode(self, scan: ScanOnSpark, profile: ProfileOnSpark) -> TableOnSpark:
         records = profile.counts[scan.columns.quasi[0]].records
@@ -79,7 +79,6 @@ class SparkEngine:
             rules = IdentifierRules.of(table.job.source, table.job.policy)
             refuse_linkable(linkable_by_spark(table.profile.tally, scan.linkable, quasi, most, table.count, rules))
             table.job.requirements.check_feasible(whole_table(table.count, table.sensitive))
-            self._scratch.remove("tally")
 
     def fingerprints(self, table: TableOnSpark) -> Fingerprints:
         profile = table.profile

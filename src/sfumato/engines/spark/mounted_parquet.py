@@ -6,22 +6,19 @@ only tells the executors which parts to read. Files that only Java can reach are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
 from sfumato.engines.spark.session import Frame, Session, in_our_words
 from sfumato.engines.spark.spark_tables import arrow_type
-from sfumato.tables.coding.arrow_arrays import from_numpy, from_texts
 
 MOST_FILES = 1000  # whose schemas the driver reads
 ROWS = 1 << 19  # rows that are read at once
-PATH, PART = "path", "part"
 LEGACY = b"org.apache.spark.legacyDateTime"
 
 
@@ -38,7 +35,7 @@ def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[
     if any("=" in address.path.rpartition("/")[0] for address in addresses):  # columns in names of directories
         return None
     kinds = {field.name: arrow_type(field.dataType) for field in frame.schema.fields}
-    parts, rows = [], 0
+    parts, begins, rows = [], [], 0
     for address in addresses:
         path = unquote(address.path)
         try:
@@ -51,19 +48,28 @@ def parts_of(session: Session, frame: Frame, names: Mapping[str, str]) -> tuple[
             schema = file.schema_arrow
             if any(schema.get_field_index(name) < 0 or _kind(schema.field(name)) != kinds[name] for name in names):
                 return None
-            parts += [(path, part) for part in range(file.metadata.num_row_groups)]
-            rows += file.metadata.num_rows
-    # As an Arrow table it reaches Java at once. A list of rows would go through workers of Python.
-    numbers = from_numpy(np.array([part for _, part in parts], np.int32))
-    listed = session.createDataFrame(pa.table({PATH: from_texts([path for path, _ in parts]), PART: numbers}))
+            for part in range(file.metadata.num_row_groups):
+                if count := file.metadata.row_group(part).num_rows:
+                    parts.append((path, part))
+                    begins.append(rows)
+                    rows += count
     tasks = max(min(len(parts), -(-rows // ROWS)), 1)
-    return listed.repartition(tasks, PATH, PART), partial(read_parts, names=dict(names))
+    of_task: list[list[tuple[str, int]]] = [[] for _ in range(tasks)]
+    for before, row_group in zip(begins, parts, strict=True):
+        of_task[before * tasks // rows].append(row_group)
+    # A range has one number in each of its partitions, so nothing has to be shuffled.
+    return session.range(0, tasks, 1, tasks), partial(read_parts, of_task=of_task, names=dict(names))
 
 
-def read_parts(batches: Iterator[pa.RecordBatch], names: Mapping[str, str]) -> Iterator[pa.Table]:
-    """Yield the rows of row groups, at most ROWS at a time. Text columns are dictionaries."""
-    for batch in batches:
-        for path, part in zip(batch.column(PATH).to_pylist(), batch.column(PART).to_pylist(), strict=True):
+def read_parts(
+    batches: Iterator[pa.RecordBatch], of_task: Sequence[Sequence[tuple[str, int]]], names: Mapping[str, str]
+) -> Iterator[pa.Table]:
+    """Yield the rows of the row groups of a task, at most ROWS at a time. Text columns are dictionaries.
+
+    of_task: the files and row groups of each task, by its number.
+    """
+    for task in (number for batch in batches for number in batch.column(0).to_pylist()):
+        for path, part in of_task[task]:
             with parquet.ParquetFile(path) as file:
                 texts = [name for name in names if pa.types.is_string(_kind(file.schema_arrow.field(name)))]
             with parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:

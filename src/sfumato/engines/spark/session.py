@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 Session = Any
 Frame = Any
 
+JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"  # of the driver
 OURS = re.compile(r"sfumato\.errors\.(\w+): (.*)")
 MISSING = re.compile(r"No module named '?(sfumato|pyarrow|numba|numpy)")
 
@@ -29,8 +31,11 @@ def is_spark_frame(data: object) -> bool:
     )
 
 
-def session_of(data: object, master: str | None = None) -> Session:
-    """Return the session of a frame, or else the active session, or else a new one on ``master``."""
+def session_of(data: object, master: str | None = None, target: str | Path | None = None) -> Session:
+    """Return the session of a frame, or else the active session, or else a new one on ``master``.
+
+    target: where the release goes, if that is known.
+    """
     sql = _pyspark()
     if is_spark_frame(data):
         return data.sparkSession  # type: ignore[attr-defined]
@@ -42,11 +47,36 @@ def session_of(data: object, master: str | None = None) -> Session:
     builder = sql.SparkSession.builder.appName("sfumato").config("spark.ui.showConsoleProgress", "false")
     if master is not None:
         builder = builder.master(master)
-    with in_our_words("start"):
+    with in_our_words("start"), _options_of_java(data, target):
         session = builder.getOrCreate()
     # Errors are translated into our own. The log of Spark would hold cells.
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+@contextmanager
+def _options_of_java(data: object, target: str | Path | None) -> Iterator[None]:
+    """Start Java without its second compiler if it is to move nothing but chunks.
+
+    That compiler then takes longer than its code saves; it pays where Java reads or writes rows. Options that the user
+    has set for the driver come after this one, and win. Executors in other processes do not get it.
+    """
+    if JAVA_OPTIONS in os.environ or not _python_has_all_rows(data, target):
+        yield
+        return
+    os.environ[JAVA_OPTIONS] = "-XX:TieredStopAtLevel=1"
+    try:
+        yield
+    finally:
+        del os.environ[JAVA_OPTIONS]
+
+
+def _python_has_all_rows(data: object, target: str | Path | None) -> bool:
+    """Return whether a run reads and writes Parquet files in directories of this machine."""
+    if target is None or not isinstance(data, str | os.PathLike):
+        return False
+    path = Path(data)
+    return path.suffix.lower() in (".parquet", ".pq", "") and path.exists() and Path(target).absolute().parent.is_dir()
 
 
 def shared(session: Session, value: Any) -> Any:

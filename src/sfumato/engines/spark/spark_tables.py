@@ -68,12 +68,6 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
-def written(session: Session, frame: Frame, path: str) -> Frame:
-    """Write the rows of a frame to files, and return a frame that reads them, always with the same rows."""
-    frame.write.parquet(path)
-    return session.read.schema(frame.schema).parquet(path)
-
-
 def open_table(session: Session, data: object, options: InputOptions) -> SparkTable:
     """Open the table of a frame, of files, or of the catalogue."""
     if is_spark_frame(data):

@@ -52,7 +52,7 @@ def nearest_boxes(problem: BoundProblem, advance: Callable[[int], None]) -> Chea
     """Return the bounds from the nearest neighbours alone. ``advance`` receives the number of records finished."""
     neighbours = nearest_neighbours(problem.tree, problem.k, problem.costs, advance)
     low, high = neighbours.low, neighbours.high
-    if len(problem.diversity.needed):  # only the box of all records is certain to have enough values
+    if len(problem.diversity.needed) or problem.limits_shares:  # only the box of all records is certain to suffice
         low[:], high[:] = problem.tree.low[0], problem.tree.high[0]
     return CheapestBoxes(neighbours.reach, low, high, problem.box_costs(low, high))
 

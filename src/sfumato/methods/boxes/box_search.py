@@ -82,9 +82,13 @@ def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversi
         np.empty(chains, np.int64),
         np.empty(chains, np.int64),
     )
-    # The waiting parts: their ends on the chains, and their plans: the bound, the chain to halve them on, and where.
+    # The waiting parts: their ends on the chains; their plans: the bound, the chain to halve them on, where, how many
+    # neighbours a better box could hold, and the row of ``lists`` with these: a half need not look at any others.
     ends = np.empty((2, max_parts + 2, chains), np.int64)
-    plans = np.empty((max_parts + 2, 3), np.int64)
+    plans = np.empty((max_parts + 2, 5), np.int64)
+    lists = np.empty((max_parts + 2, 0), np.int64)
+    for part in range(max_parts + 2):
+        plans[part, 4] = part
     for number in range(len(targets)):
         own, best = targets[number], goals[number]
         copies = min(weights[own], k if diversity.value[own] == NONE else min(diversity.most, k))
@@ -94,7 +98,18 @@ def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversi
         near = neighbourhood(tree, own, limit, best, prices, base, rank, k, copies, diversity, ups, layout, units, work)
         for c in range(chains):
             ends[0, 0, c], ends[1, 0, c] = 0, INFINITE
-        best = examine(ends[0, 0], ends[1, 0], near, base, k, copies, best, ups, layout, diversity, work, plans[0])
+        everybody = work.gathered
+        count = within(near.distance, (near.top - 1) // k + base)
+        for i in range(count):
+            everybody[i] = i
+        best = examine(
+            ends[0, 0], ends[1, 0], near, everybody, count, everybody, base, k, copies, best, ups, layout, diversity,
+            work, plans[0],
+        )  # fmt: skip
+        if plans[0, 3] > lists.shape[1]:
+            lists = np.empty((max_parts + 2, 2 * plans[0, 3]), np.int64)
+        for j in range(plans[0, 3]):
+            lists[plans[0, 4], j] = everybody[j]
         waiting, halved, lowest = 1, 0, INFINITE
         while waiting > 0:
             part = 0
@@ -111,10 +126,12 @@ def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversi
             move_part(ends, plans, part, waiting)
             ends[0, waiting, chain] = at
             ends[1, part, chain] = at - 1
-            for half in (waiting, part):
+            whole, count = lists[plans[waiting, 4]], plans[waiting, 3]
+            for half in (part, waiting):  # the second half overwrites the list of the whole
                 best = examine(
-                    ends[0, half], ends[1, half], near, base, k, copies, best, ups, layout, diversity, work, plans[half]
-                )
+                    ends[0, half], ends[1, half], near, whole, count, lists[plans[half, 4]], base, k, copies, best, ups,
+                    layout, diversity, work, plans[half],
+                )  # fmt: skip
             waiting += 1
             # Drop the parts that cannot be better.
             for half in (waiting - 1, part):
@@ -122,23 +139,33 @@ def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversi
                     waiting -= 1
                     move_part(ends, plans, waiting, half)
         slack[number], box_slack[number] = min(lowest, best), best
-        for q in range(d):
-            box_low[number, q], box_high[number, q] = codes[own, q], codes[own, q]
-        if best < goals[number]:
-            for i in range(len(near.position)):
-                if inside(near.reach, i, work.best_box):
-                    for q in range(d):
-                        box_low[number, q] = min(box_low[number, q], codes[near.position[i], q])
-                        box_high[number, q] = max(box_high[number, q], codes[near.position[i], q])
+        write_box(codes, own, near, best < goals[number], work.best_box, box_low[number], box_high[number])
+
+
+@inlined_kernel
+def write_box(codes, own, near, found, extents, box_low, box_high):
+    """Write the box of the neighbours within some extents into box_low and box_high, or the record where none is found.
+
+    codes: uint[m, d]; extents: int64[chains]; box_low, box_high: uint[d].
+    """
+    for q in range(len(box_low)):
+        box_low[q], box_high[q] = codes[own, q], codes[own, q]
+    if found:
+        for i in range(len(near.position)):
+            if inside(near.reach, i, extents):
+                for q in range(len(box_low)):
+                    box_low[q] = min(box_low[q], codes[near.position[i], q])
+                    box_high[q] = max(box_high[q], codes[near.position[i], q])
 
 
 @inner_kernel
 def move_part(ends, plans, source, target):
-    """Copy a waiting part over another. ends: int64[2, parts, chains]; plans: int64[parts, 3]."""
+    """Copy a part over another, and exchange their lists. ends: int64[2, parts, chains]; plans: int64[parts, 5]."""
     for c in range(ends.shape[2]):
         ends[0, target, c], ends[1, target, c] = ends[0, source, c], ends[1, source, c]
-    for c in range(3):
+    for c in range(4):
         plans[target, c] = plans[source, c]
+    plans[target, 4], plans[source, 4] = plans[source, 4], plans[target, 4]
 
 
 class SearchBuffers(NamedTuple):
@@ -158,19 +185,22 @@ class SearchBuffers(NamedTuple):
 
 
 @inner_kernel
-def examine(low, high, near, base, k, copies, best, ups, layout, diversity, work, plan):
+def examine(low, high, near, whole, count, gathered, base, k, copies, best, ups, layout, diversity, work, plan):
     """Bound a part, look for a better box in it, and return the least slack known now.
 
-    low, high: int64[chains], the part. plan: int64[3], receives the bound of the part, the chain to halve it on, and
-    the first extent of the second half. A better box is written into ``work.best_box``.
+    low, high: int64[chains], the part. whole: int64[count], the neighbours that its boxes could hold; gathered: the
+    same array or another, receives those that a better box could hold. plan: int64[5], receives the bound of the part,
+    the chain to halve it on, the first extent of the second half, and how many neighbours were gathered. A better box
+    is written into ``work.best_box``.
     """
     most = diversity.most
-    kept = gather(low, high, near, base, k, copies, most, best, ups, layout, work)
+    kept = gather(low, high, near, whole, count, gathered, base, k, copies, most, best, ups, layout, work)
     sequence = np.argsort(work.cost[:kept])
-    plan[0], last, size = bound_of(sequence, near, base, k, copies, diversity, work)
+    plan[0], last, size = bound_of(sequence, near, gathered, base, k, copies, diversity, work)
+    plan[3] = kept
     if plan[0] >= best:
         return best
-    join_enough(low, sequence, last, size, near, k, diversity, work)
+    join_enough(low, sequence, last, size, near, gathered, k, diversity, work)
     joined = work.joined
     slack = slack_of(joined, near, base, k, copies, most, ups, layout, work)
     if slack < best:
@@ -184,7 +214,7 @@ def examine(low, high, near, base, k, copies, best, ups, layout, diversity, work
             chain = c
     middle, at = low[chain] + (joined[chain] - low[chain] + 1) // 2, joined[chain]
     for s in range(last + 1):
-        step = near.reach[work.gathered[sequence[s]], chain]
+        step = near.reach[gathered[sequence[s]], chain]
         if middle <= step < at:
             at = step
     plan[1], plan[2] = chain, at
@@ -192,15 +222,19 @@ def examine(low, high, near, base, k, copies, best, ups, layout, diversity, work
 
 
 @inlined_kernel
-def gather(low, high, near, base, k, copies, most, best, ups, layout, work):
-    """Write the neighbours that a better box of the part could hold, and its cost, into ``work``; return how many."""
+def gather(low, high, near, whole, count, gathered, base, k, copies, most, best, ups, layout, work):
+    """Write the neighbours that a better box of the part could hold into ``gathered``; return how many.
+
+    What a box with each of them costs is written into ``work.cost``.
+    """
     reach, own, prices, values, weights = near.reach, near.own, near.price, near.value, near.weight
-    gathered, cost, largest, own_value = work.gathered, work.cost, work.largest, near.own_value
-    count, size, held, total = 0, 0, np.int64(0), np.int64(0)
-    for i in range(within(near.distance, (near.top - 1) // k + base)):
+    cost, largest, own_value = work.cost, work.largest, near.own_value
+    found, size, held, total = 0, 0, np.int64(0), np.int64(0)
+    for j in range(count):
+        i = whole[j]
         if inside(reach, i, high):
-            gathered[count], cost[count] = i, joined_cost(low, reach, own, i, ups, layout)
-            count += 1
+            gathered[found], cost[found] = i, joined_cost(low, reach, own, i, ups, layout)
+            found += 1
             if prices[i] > 0:
                 weight, value = weights[i], values[i]
                 if value != NONE:
@@ -211,7 +245,7 @@ def gather(low, high, near, base, k, copies, most, best, ups, layout, work):
     # Boxes that cost more than this are no better than the best.
     dearest = (largest_sum(best, k - copies, copies, size, largest) - 1) // k + base
     kept = 0
-    for j in range(count):
+    for j in range(found):
         if cost[j] <= dearest:
             gathered[kept], cost[kept] = gathered[j], cost[j]
             kept += 1
@@ -219,13 +253,13 @@ def gather(low, high, near, base, k, copies, most, best, ups, layout, work):
 
 
 @inlined_kernel
-def bound_of(sequence, near, base, k, copies, diversity, work):
+def bound_of(sequence, near, gathered, base, k, copies, diversity, work):
     """Return the bound of a part, the last of the sequence that it needs, and how many of ``work.kept`` give it.
 
     sequence: int64[n], the gathered neighbours, in the order of their costs.
     """
     prices, values, weights, own_value = near.price, near.value, near.weight, near.own_value
-    gathered, cost, largest, most = work.gathered, work.cost, work.largest, diversity.most
+    cost, largest, most = work.cost, work.largest, diversity.most
     counting = counts_values(diversity)
     bound, at_bound, kept_size, before = INFINITE, -1, 0, np.int64(-1)
     size, held, total, records = 0, np.int64(0), np.int64(0), np.int64(0)
@@ -256,9 +290,9 @@ def bound_of(sequence, near, base, k, copies, diversity, work):
 
 
 @inlined_kernel
-def join_enough(low, sequence, last, size, near, k, diversity, work):
+def join_enough(low, sequence, last, size, near, gathered, k, diversity, work):
     """Write an allowed box into ``work.joined``: the neighbours in ``work.kept``, and as many others as it takes."""
-    joined, gathered, reach, weights = work.joined, work.gathered, near.reach, near.weight
+    joined, reach, weights = work.joined, near.reach, near.weight
     counting = counts_values(diversity)
     for c in range(len(low)):
         joined[c] = low[c]

@@ -41,6 +41,8 @@ from sfumato.methods.boxes.diversity_limits import (
 from sfumato.methods.boxes.largest_prices import LargestPrices, add_price, largest_sum, make_room, shared_slack
 from sfumato.methods.boxes.neighbourhood import inside, joined_cost, neighbourhood, widen_box, within
 
+LISTED = 1 << 12  # neighbours of a part that are kept for its halves, at most
+
 
 @kernel
 def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversity, layout, units, result):
@@ -83,10 +85,12 @@ def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversi
         np.empty(chains, np.int64),
     )
     # The waiting parts: their ends on the chains; their plans: the bound, the chain to halve them on, where, how many
-    # neighbours a better box could hold, and the row of ``lists`` with these: a half need not look at any others.
+    # neighbours a better box could hold, and the row of ``lists`` with these: a half need not look at any others. Lists
+    # that are longer than LISTED are not kept.
     ends = np.empty((2, max_parts + 2, chains), np.int64)
     plans = np.empty((max_parts + 2, 5), np.int64)
-    lists = np.empty((max_parts + 2, 0), np.int64)
+    lists = np.empty((max_parts + 2, min(LISTED, m)), np.int64)
+    everybody = np.arange(m)
     for part in range(max_parts + 2):
         plans[part, 4] = part
     for number in range(len(targets)):
@@ -98,18 +102,11 @@ def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversi
         near = neighbourhood(tree, own, limit, best, prices, base, rank, k, copies, diversity, ups, layout, units, work)
         for c in range(chains):
             ends[0, 0, c], ends[1, 0, c] = 0, INFINITE
-        everybody = work.gathered
-        count = within(near.distance, (near.top - 1) // k + base)
-        for i in range(count):
-            everybody[i] = i
+        reached = within(near.distance, (near.top - 1) // k + base)
         best = examine(
-            ends[0, 0], ends[1, 0], near, everybody, count, everybody, base, k, copies, best, ups, layout, diversity,
+            ends[0, 0], ends[1, 0], near, everybody, reached, lists, base, k, copies, best, ups, layout, diversity,
             work, plans[0],
         )  # fmt: skip
-        if plans[0, 3] > lists.shape[1]:
-            lists = np.empty((max_parts + 2, 2 * plans[0, 3]), np.int64)
-        for j in range(plans[0, 3]):
-            lists[plans[0, 4], j] = everybody[j]
         waiting, halved, lowest = 1, 0, INFINITE
         while waiting > 0:
             part = 0
@@ -126,11 +123,13 @@ def least_slacks(tree, targets, prices, base, rank, k, goals, max_parts, diversi
             move_part(ends, plans, part, waiting)
             ends[0, waiting, chain] = at
             ends[1, part, chain] = at - 1
-            whole, count = lists[plans[waiting, 4]], plans[waiting, 3]
+            whole, count = everybody, reached
+            if plans[waiting, 3] <= lists.shape[1]:
+                whole, count = lists[plans[waiting, 4]], plans[waiting, 3]
             for half in (part, waiting):  # the second half overwrites the list of the whole
                 best = examine(
-                    ends[0, half], ends[1, half], near, whole, count, lists[plans[half, 4]], base, k, copies, best, ups,
-                    layout, diversity, work, plans[half],
+                    ends[0, half], ends[1, half], near, whole, count, lists, base, k, copies, best, ups, layout,
+                    diversity, work, plans[half],
                 )  # fmt: skip
             waiting += 1
             # Drop the parts that cannot be better.
@@ -185,21 +184,25 @@ class SearchBuffers(NamedTuple):
 
 
 @inner_kernel
-def examine(low, high, near, whole, count, gathered, base, k, copies, best, ups, layout, diversity, work, plan):
+def examine(low, high, near, whole, count, lists, base, k, copies, best, ups, layout, diversity, work, plan):
     """Bound a part, look for a better box in it, and return the least slack known now.
 
-    low, high: int64[chains], the part. whole: int64[count], the neighbours that its boxes could hold; gathered: the
-    same array or another, receives those that a better box could hold. plan: int64[5], receives the bound of the part,
-    the chain to halve it on, the first extent of the second half, and how many neighbours were gathered. A better box
-    is written into ``work.best_box``.
+    low, high: int64[chains], the part. whole: int64[count], the neighbours that its boxes could hold. plan: int64[5],
+    receives the bound of the part, the chain to halve it on, the first extent of the second half, and how many
+    neighbours a better box could hold; these are written into its row of ``lists`` if they fit. A better box is written
+    into ``work.best_box``.
     """
     most = diversity.most
+    gathered = work.gathered
     kept = gather(low, high, near, whole, count, gathered, base, k, copies, most, best, ups, layout, work)
     sequence = np.argsort(work.cost[:kept])
     plan[0], last, size = bound_of(sequence, near, gathered, base, k, copies, diversity, work)
     plan[3] = kept
     if plan[0] >= best:
         return best
+    if kept <= lists.shape[1]:
+        for j in range(kept):
+            lists[plan[4], j] = gathered[j]
     join_enough(low, sequence, last, size, near, gathered, k, diversity, work)
     joined = work.joined
     slack = slack_of(joined, near, base, k, copies, most, ups, layout, work)
